@@ -32,8 +32,6 @@ from pydantic import BaseModel
 from mcp_memory.core.text import one_line
 from mcp_memory.models.llm import import_litellm
 
-__all__ = ["TALKS", "Call", "Outcome", "Talk", "Turn", "from_talk", "play"]
-
 TALKS = Path(__file__).parents[1] / "fixtures" / "talks"
 _MOST_STEPS = 12  # of one turn; an agent that calls tools for longer goes in circles
 

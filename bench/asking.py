@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from bench.sets import Haystack, Question, Turn
 
-__all__ = ["Answer", "Ask", "System", "in_order_of_first_turn", "ranked"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:

@@ -19,8 +19,6 @@ from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import Store
 
-__all__ = ["Batched"]
-
 WINDOW = 200_000
 """Tokens; none of the runs comes near."""
 

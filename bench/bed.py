@@ -28,8 +28,6 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["Bed", "filled"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bed:

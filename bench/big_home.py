@@ -26,8 +26,6 @@ from bench.stats import timings_ms
 from mcp_memory.core.config import Settings
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["measured"]
-
 _QUERIES, _WARM = 120, 8
 _CAPTURED = 5_000
 _SHOWN = 400

@@ -22,8 +22,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["judged", "measure", "table"]
-
 FIXTURES = Path(__file__).parents[1] / "fixtures/claims"
 Fate = Literal["user's words", "agent's words", "waits"]
 FATES: tuple[Fate, ...] = ("user's words", "agent's words", "waits")

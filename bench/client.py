@@ -29,8 +29,6 @@ from scripts.claude_code import Held, hold, read_story
 from scripts.install_peers import CLAUDE_CODE, install
 from scripts.record_session import known_before
 
-__all__ = ["STORY", "held_with_memory", "told"]
-
 STORY = Path(__file__).parent.parent / "fixtures" / "transcripts" / "skerry.json"
 
 

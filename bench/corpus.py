@@ -22,8 +22,6 @@ from itertools import accumulate
 from bench.words import FUNCTION_WORDS
 from mcp_memory.core.types import NewTurn
 
-__all__ = ["BATCH", "KINDS", "Query", "batches", "log", "queries", "session_of"]
-
 BATCH = 50
 BATCHES_A_SESSION = 4
 KINDS = ("rare", "common", "long", "script")

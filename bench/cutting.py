@@ -20,8 +20,6 @@ from mcp_memory.shortterm.expand import expand_text
 from mcp_memory.shortterm.offload import OVER_CHARS, OffloadRequest, offload
 from mcp_memory.store.protocol import Store
 
-__all__ = ["Arrival", "HeadTail", "Recovered", "arguments_of", "reread", "talk_before"]
-
 FLOOR_OVER = 1_000
 """Characters; the floor's threshold."""
 REREAD_TOKENS = 1_000

@@ -29,8 +29,6 @@ from bench.words import FUNCTION_WORDS
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.models.embed.bundled import BundledEmbedder, StaticEmbedder, shared_encoder
 
-__all__ = ["bm25", "dense", "encoder", "or_query", "spaced", "table"]
-
 Vector = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vector]
 

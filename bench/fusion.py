@@ -39,8 +39,6 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 
-__all__ = ["Case", "fit", "gather"]
-
 STEPS = {5: 0.2, 10: 0.5, 20: 0.3}
 """Among so many first turns evidence should stand, and how much that counts."""
 SLOPE = 0.35

@@ -25,8 +25,6 @@ import anyio
 from mcp_memory.core.types import Remembered
 from mcp_memory.service.memory import Memory, open_memory
 
-__all__ = ["FITTED", "HELD_OUT", "Count", "Pair", "measured", "read_pairs"]
-
 PAIRS = Path(__file__).parent.parent / "fixtures/hints"
 FITTED = ("en", "de", "zh", "more_en", "more_de", "more_zh")
 HELD_OUT = ("es", "fr", "pt")

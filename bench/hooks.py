@@ -40,8 +40,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["Event", "Run", "events", "measure", "replay", "seed", "shown", "summary", "table"]
-
 FOLDER = Path(__file__).parent.parent / "fixtures" / "transcripts"
 _TOO_LONG_S = 30.0
 _END_S = 15.0

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 
-__all__ = ["Line", "forms", "lines"]
-
 ROOT = Path(__file__).parent.parent / "fixtures/suspicion"
 BENIGN = "benign"
 _PAGE = (

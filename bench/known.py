@@ -56,8 +56,6 @@ from mcp_memory.models.embed.classifiers import probability
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Filters
 
-__all__ = ["Asked", "fit", "report"]
-
 Floats = NDArray[np.float64]
 Kind = Literal["own", "foreign", "nothing"]
 KINDS: tuple[Kind, ...] = ("own", "foreign", "nothing")

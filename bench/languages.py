@@ -26,8 +26,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["Language", "Question", "fts5", "languages", "ours", "ranks"]
-
 FOLDER = Path(__file__).parent.parent / "fixtures" / "languages"
 TOP = 3
 _DEPTH = 50

@@ -60,8 +60,6 @@ from mcp_memory.server.tool_definitions import FILE as DEFINITIONS
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.render import render
 
-__all__ = ["measure", "table"]
-
 QUERIES, WARM_QUERIES, RECALL_QUERIES = 240, 12, 60
 ONE_BY_ONE = 300
 SERVER_QUERIES = 100

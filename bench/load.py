@@ -39,8 +39,6 @@ from bench.stats import percentile
 from mcp_memory.core.config import Settings
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["loaded", "main", "table"]
-
 _BEFORE_TURNS = 5_000
 _STORED_TURNS = 300_000
 _TURNS_OF_A_STATEMENT = 20

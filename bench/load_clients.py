@@ -31,8 +31,6 @@ from mcp.shared.exceptions import MCPError
 from bench.corpus import batches, log, queries
 from mcp_memory.core.types import NewTurn
 
-__all__ = ["MIX"]
-
 MIX = {
     "recall": 20,
     "conversation_search": 25,

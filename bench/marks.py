@@ -29,8 +29,6 @@ from mcp_memory.models.embed.bundled import BundledEmbedder
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
 
-__all__ = ["Change", "marked_by_cosine", "marked_in_memory", "read"]
-
 PAIRS = Path(__file__).parent.parent / "fixtures/changes"
 _SPACE, _START = "bench", datetime(2026, 1, 1, 9, tzinfo=UTC)
 

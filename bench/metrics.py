@@ -17,8 +17,6 @@ import numpy as np
 from bench.sets import Question
 from bench.stats import Floats, mean_interval
 
-__all__ = ["METRICS", "difference", "figures", "intervals", "means"]
-
 METRICS = ("turn_r10", "turn_r20", "session_any5", "session_all5", "session_r10")
 
 

@@ -42,8 +42,6 @@ from mcp_memory.integrations.proxy.keeper import definition
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
 
-__all__ = ["curve", "measure", "report"]
-
 FLOOR_BUDGET = 400
 CURVE = (200, 300, 400, 600, 800, 1_000, 1_200, 1_600, 2_400)
 WITH_BATCHES = 1_150

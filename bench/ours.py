@@ -36,8 +36,6 @@ from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 
-__all__ = ["Clock", "ours", "record", "until_indexed"]
-
 PAGE, FURTHER_PAGE = 20, 50
 SESSIONS = 10
 SHOWN = 10

@@ -22,8 +22,6 @@ from typing import Any, cast
 from bench.trajectories import Trajectory
 from bench.words import FUNCTION_WORDS
 
-__all__ = ["KINDS", "Output", "Place", "Question", "mine", "outputs"]
-
 KINDS = ("error", "name", "words", "said", "value")
 _MOST_RESULTS = 4
 

@@ -46,8 +46,6 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.chunks import runs
 
-__all__ = ["measure", "table"]
-
 AT_LEAST = 1_000
 FIRST = 5
 ELSEWHERE = 100

@@ -39,8 +39,6 @@ from mcp_memory.longterm.persona import without_sections
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Filters
 
-__all__ = ["Gold", "Outcome", "measure", "read_gold", "table"]
-
 _DATA = Path("../shared/data")
 _WINDOW = 3  # lines
 _WAIT_S = 120.0

@@ -8,8 +8,6 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LabelledPromise", "read_promises", "read_prompts"]
-
 FOLDER = Path(__file__).parent.parent / "fixtures/promises"
 
 

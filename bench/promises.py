@@ -31,8 +31,6 @@ from mcp_memory.longterm.promise_parts import parse_promise
 from mcp_memory.longterm.promises import Promise, called_for, with_words_before
 from mcp_memory.service.memory import Memory, open_memory
 
-__all__ = ["main", "parts_right", "shares"]
-
 Shown = Callable[[LabelledPromise, str], Awaitable[bool]]
 AnyShown = Callable[[str], Awaitable[bool]]
 GROUPS = ("same", "other", "near")

@@ -49,8 +49,6 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.citations import cited, plain
 from mcp_memory.testing import FixedClock
 
-__all__ = ["compare", "live"]
-
 FIRST = 10
 BETWEEN = timedelta(seconds=30)
 LISTS = ("turns alone", "atoms and turns")

@@ -22,8 +22,6 @@ from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.shortterm.canvas_stage import CANVAS
 from mcp_memory.shortterm.summary_stage import SUMMARIES
 
-__all__ = ["Reader"]
-
 _TURN = re.compile(r"^<(t\d+) [^>\n]*> (.*?)(?=\n<(?:t\d+ |day>|session>|/turns>))", re.DOTALL | re.MULTILINE)
 _TOLD = re.compile(r"I \w+[^.!?\n]*[.!?]")
 _PAGE = re.compile(r'<page slug="([^"]+)"[^>]*>\n(.*?)\n</page>', re.DOTALL)

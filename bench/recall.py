@@ -41,8 +41,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.service.memory import Memory, open_memory
 
-__all__ = ["CHAT", "SYSTEMS", "measure", "report", "table"]
-
 EACH = 240
 Kind = Literal["answerable", "other store", "other set", "chit-chat"]
 KINDS: tuple[Kind, ...] = ("answerable", "other store", "other set", "chit-chat")

@@ -32,8 +32,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.service.memory import Memory, open_memory
 
-__all__ = ["compare", "figures", "table"]
-
 READ = 20
 METRICS = ("turn R@5", "turn R@10", "MRR")
 

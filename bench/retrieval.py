@@ -32,8 +32,6 @@ from bench.sets import Question, RetrievalSet, read_set
 from bench.stats import Floats, timings_ms
 from mcp_memory.core.errors import McpMemoryError
 
-__all__ = ["SYSTEMS", "measure", "report", "table"]
-
 SYSTEMS: dict[str, System] = {"ours": ours, "bm25": bm25, "dense": dense}
 HALVES: dict[str, System] = {"table": word_table, "encoder": encoder}
 """The halves of the bundled model, asked only where they are named."""

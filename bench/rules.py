@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, judged, standing_rules
 
-__all__ = ["Figures", "Sentence", "figures", "read", "table"]
-
 _CUE_WORDS = re.compile(
     r"\b(?:always|never|from now on|every time|please|immer|nie|niemals|ab jetzt|ab sofort|bitte|toujours|jamais"
     r"|désormais|dorénavant|siempre|nunca|a partir de ahora|sempre|mai|d'ora in poi|a partir de agora|altijd|nooit"

@@ -33,8 +33,6 @@ from detect_secrets.settings import transient_settings  # pyright: ignore[report
 from mcp_memory.core.secrets.masking import find, mask
 from mcp_memory.core.text import one_line
 
-__all__ = ["ALPHABETS", "alarms", "benign", "caught", "drawn", "invented"]
-
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 FORMS = [

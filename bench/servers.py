@@ -26,8 +26,6 @@ from tqdm import tqdm
 
 from bench.stats import timings_ms
 
-__all__ = ["HEAVY", "Server", "bare", "memory_of", "ours", "start_up", "weigh"]
-
 HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "sqlite_vec", "mermaidx")
 """What must not be loaded before `initialize` is answered, and what may be but is worth knowing."""
 

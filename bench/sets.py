@@ -24,8 +24,6 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import is_blank
 from mcp_memory.core.types import Role
 
-__all__ = ["Haystack", "Prompt", "Question", "RetrievalSet", "Session", "Turn", "read_set", "read_sets"]
-
 SESSIONS, QUESTIONS, NOTHING = "sessions.jsonl.gz", "questions.jsonl.gz", "nothing.jsonl.gz"
 
 

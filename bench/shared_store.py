@@ -57,8 +57,6 @@ from mcp_memory.store.sql import word_index
 from mcp_memory.store.values import Filters, Vectors
 from tests.postgres_server import running
 
-__all__ = ["lines", "measured"]
-
 _SERVER = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
 _SPACES = 1_000
 _EMBEDDED = 100_000  # turns of the conversation

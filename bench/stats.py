@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcp_memory.cli.evaluation.report import Interval, mean_interval, rate
-
-__all__ = ["Floats", "Interval", "mean_interval", "percentile", "share", "shown", "timings_ms"]
+from mcp_memory.cli.evaluation.report import rate
 
 Floats = NDArray[np.float64]
 

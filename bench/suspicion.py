@@ -32,8 +32,6 @@ from mcp_memory.core.text import hides, one_line, plain
 from mcp_memory.core.types import Source
 from mcp_memory.suspicion.flags import breaks_out, flags, poses_in
 
-__all__ = ["held", "judged", "table"]
-
 KINDS = ("user", "assistant", "as a tool's")
 
 

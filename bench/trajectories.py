@@ -37,8 +37,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
 
-__all__ = ["Call", "Ledger", "Loss", "Message", "Policy", "Prompt", "Sent", "Trajectory", "identifiers", "read_runs"]
-
 MESSAGE_TOKENS = 8
 CACHED = 0.1
 IDENTIFIER = re.compile(r"[A-Za-z_][\w./-]{3,}|\d{3,}")

@@ -37,8 +37,6 @@ from bench.stats import timings_ms
 from scripts.browser import launched
 from scripts.ui_pictures import running, visited
 
-__all__ = ["measure", "table"]
-
 ROUNDS = 5
 SEARCHES = 20
 DEMO_QUERIES = ("night boat", "why was the race called off?", "hazelnuts", "TRF-90457", "who leads the data team")

@@ -41,8 +41,6 @@ from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 from tests.postgres_server import running
 
-__all__ = ["AT", "recall", "recall_in_postgres", "settle"]
-
 AT = (10, 50, 100, 300)
 _BATCH = 500
 _INDEXED_FROM = 50_000  # rows of a space in PostgreSQL

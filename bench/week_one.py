@@ -35,8 +35,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["MEASURED", "measure", "report", "table"]
-
 MEASURED = "recall,search,hook"
 ALL, NOTHING = "all", "nothing"
 

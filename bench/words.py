@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FUNCTION_WORDS"]
-
 _WORDS = """
 the to and of a i in is it that you for was on with my be have this are so at but not we do as they what can me just
 if or about your all from there an when he she how out up will some them more then had has no by which were been did

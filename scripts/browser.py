@@ -27,8 +27,6 @@ from playwright.sync_api import Browser, sync_playwright
 
 from scripts.install_peers import AXE, CHROMIUM, INSPECTOR, install, node, node_environment
 
-__all__ = ["Chrome", "found", "installed", "launched"]
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNPACKED = CHROMIUM.folder / "unpacked"
 COMPLETE = UNPACKED / "complete"

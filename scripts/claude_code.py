@@ -22,8 +22,6 @@ from typing import IO, Any
 
 from scripts.scripted_model import ScriptedModel, Turn, serving_model
 
-__all__ = ["COMPACT", "Held", "Story", "hold", "read_story"]
-
 COMPACT = "/compact"
 SESSION = "3f2a9c1e-7b4d-4c8a-9e21-5d6f7a8b9c0d"
 KEY = "sk-ant-made-up-for-loopback-only"

@@ -42,8 +42,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.testing import FixedClock
 
-__all__ = ["PAGES", "commands", "main", "rendered", "settings"]
-
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 

@@ -18,7 +18,6 @@ from mkdocs.structure.pages import Page
 
 mermaidx: Any = import_module("mermaidx")  # it has no types
 
-__all__ = ["on_config", "on_files", "on_page_markdown"]
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {"SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md", "bench/RESULTS.md": "results.md"}

@@ -16,8 +16,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["draw", "png"]
-
 SIDE = 512
 SAMPLES = 4
 RADIUS = 112

@@ -22,24 +22,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = [
-    "AXE",
-    "CHROMIUM",
-    "CLAUDE_CODE",
-    "CODEX",
-    "CONFORMANCE_2025",
-    "CONFORMANCE_2026",
-    "EVERYTHING",
-    "FILESYSTEM",
-    "GEMINI",
-    "INSPECTOR",
-    "MCPB",
-    "Peer",
-    "install",
-    "node",
-    "node_environment",
-]
-
 ROOT = Path(__file__).resolve().parent.parent / ".peers"
 OLDEST_NODE = (22, 19)  # the inspector's floor; on an older one npm quietly takes an old inspector instead
 ATTEMPTS = 4

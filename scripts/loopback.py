@@ -7,8 +7,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-__all__ = ["listening"]
-
 
 @contextmanager
 def listening(handler: type[BaseHTTPRequestHandler]) -> Generator[str]:

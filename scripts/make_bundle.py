@@ -24,8 +24,6 @@ from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import MCPB, install, node_environment
 
-__all__ = ["manifest", "project", "requirements", "stage"]
-
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "bundle"
 STAGE = ROOT / "build" / "bundle"

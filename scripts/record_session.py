@@ -29,8 +29,6 @@ from mcp_memory.service.memory import open_memory
 from scripts.claude_code import Story, hold, read_story
 from scripts.install_peers import CLAUDE_CODE
 
-__all__ = ["known_before"]
-
 FOLDER = Path(__file__).parent.parent / "fixtures" / "transcripts"
 HOME = "/home/ines"
 _TALK = {"user", "assistant", "system"}

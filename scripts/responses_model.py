@@ -11,8 +11,6 @@ from typing import Any
 
 from scripts.loopback import listening
 
-__all__ = ["ResponsesModel", "serving_responses"]
-
 
 @dataclass
 class ResponsesModel:

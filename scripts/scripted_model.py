@@ -21,8 +21,6 @@ from typing import Any
 
 from scripts.loopback import listening
 
-__all__ = ["ScriptedModel", "Turn", "serving_model", "texts"]
-
 Block = dict[str, Any]
 
 _SUMMARISE = "Your task is to create a detailed summary of the conversation"

@@ -25,8 +25,6 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from scripts.browser import launched
 
-__all__ = ["Login", "logged_in", "running", "shoot", "visited"]
-
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 OF_README = {"memory": ("/", 860), "canvas": ("/001", 1030)}
 WIDTHS = {"wide": 1280, "narrow": 360}

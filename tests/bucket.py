@@ -12,8 +12,6 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
-__all__ = ["TestBucket", "running_bucket"]
-
 _NAME = "memory"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from mcp_memory.store.sql.transaction import HomeTransaction, milliseconds
 
-__all__ = ["pass_time"]
-
 
 def pass_time(store: Any, span: timedelta) -> None:
     """Let `span` pass for all leases, waits, queues and rates of a store."""

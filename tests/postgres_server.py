@@ -31,8 +31,6 @@ from mcp_memory.store.postgres.migrations import set_settings
 from mcp_memory.store.postgres.store import open_store
 from mcp_memory.store.protocol import Store
 
-__all__ = ["PostgresServer", "is_there", "running"]
-
 _AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 _NOBODY = "nobody"
 _FAST = {"fsync": "off", "full_page_writes": "off"}

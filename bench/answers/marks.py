@@ -18,8 +18,6 @@ from bench.answers.sheets import KeyRow
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.service.render import quote
 
-__all__ = ["Mark", "Returned", "check_complete", "judge_sheet", "read_returned"]
-
 Mark = Literal["right", "partly", "wrong"]
 MARKS: tuple[Mark, ...] = get_args(Mark)
 

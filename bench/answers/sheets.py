@@ -24,8 +24,6 @@ from bench.answers.items import Asked
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.service.render import fence, quote
 
-__all__ = ["KEY", "Item", "KeyRow", "check_new", "lay_out", "read_key", "write_sheets"]
-
 KEY = "key.jsonl"
 SHEETS = "sheets"
 

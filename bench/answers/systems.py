@@ -24,8 +24,6 @@ from mcp_memory.integrations.hooks.conversations import recall_beyond_context
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 
-__all__ = ["BUDGET", "SYSTEMS", "Brought", "bring", "needs_pyramid", "systems_named"]
-
 BUDGET = 1_200
 HITS = 10
 _conversations = count(1)

@@ -12,8 +12,6 @@ from bench.answers.marks import Mark
 from bench.answers.sheets import KeyRow
 from mcp_memory.cli.evaluation.report import Figure, difference, rate
 
-__all__ = ["table"]
-
 
 def table(
     key: Mapping[str, KeyRow], marks: Mapping[str, Mark], *, between: tuple[str, str], types: bool = False

@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 
 from bench.fuzz.material import json_values, texts
 
-__all__ = ["Act", "Seen", "Slot", "acts", "filled"]
-
 
 @dataclass(frozen=True, slots=True)
 class Slot:

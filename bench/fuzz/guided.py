@@ -17,8 +17,6 @@ from typing import Any, NoReturn
 from bench.fuzz.hunting import Hunt
 from bench.fuzz.material import PIECES, as_bytes
 
-__all__ = ["hunt", "installed"]
-
 _LONGEST = 20_000
 
 

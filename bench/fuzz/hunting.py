@@ -21,8 +21,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench.fuzz.target import Target
 
-__all__ = ["Finding", "Hunt", "tried"]
-
 _ROUND = 200
 """Inputs of one seed."""
 _SMALLER_SECONDS = 10.0

@@ -28,8 +28,6 @@ from mcp_memory.integrations.proxy import edit
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.values import FollowedLog
 
-__all__ = ["TARGETS", "input_file"]
-
 
 @cache
 def _folder() -> Path:

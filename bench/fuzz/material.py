@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-__all__ = ["HOSTILE", "PIECES", "as_bytes", "blended", "hostile", "json_bytes", "json_values", "lines", "texts"]
-
 PIECES = (
     *('"', "'", "`", "```", "\\", "\\u", "\\ud83d", "[", "]", "[[", "]]", "(", ")", "{", "}", "<", ">", "</", "|", ";"),
     *(":", "%", "%%", "%%{", "#", "#quot;", "&amp;", "&", "$", "$..*", "$$", "@", "?", "*", "+", "-->", "-.->", "---"),

@@ -14,8 +14,6 @@ from mcp.shared.exceptions import MCPError
 
 from mcp_memory.service.memory import open_memory
 
-__all__ = ["home_troubles", "log_troubles", "of_answer", "of_error"]
-
 _INSIDE = re.compile(r"Internal error|Traceback|Error executing|pydantic|apsw|sqlite3|NoneType|object has no attribute")
 _OF_OURS = re.compile(r'File "[^"]*mcp_memory/([^"]+)", line (\d+), in (\w+)')
 _LONGEST_ERROR = 2_000

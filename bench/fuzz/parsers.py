@@ -27,8 +27,6 @@ from bench.fuzz import guided
 from bench.fuzz.hunting import Finding, Hunt
 from bench.fuzz.target import Target
 
-__all__ = ["main", "targets"]
-
 _MEMORY = 4 * 2**30
 _NEVER_RETURNS_SECONDS = 120
 

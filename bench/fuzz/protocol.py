@@ -39,8 +39,6 @@ from bench.fuzz.calls import Act, Seen, acts, filled
 from bench.fuzz.serving import Lines, http_server, posted
 from mcp_memory.core.text import well_formed
 
-__all__ = ["Trouble", "hunted", "main"]
-
 _ANSWER_SECONDS = 60.0
 _ROUND = 100
 _SHOWN = 3_000

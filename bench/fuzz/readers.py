@@ -36,8 +36,6 @@ from mcp_memory.shortterm.summary_stage import SummaryReply as Summaries
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store import citations, files
 
-__all__ = ["TARGETS"]
-
 _NOW = datetime(2026, 3, 29, 2, 30, tzinfo=timezone(timedelta(hours=2)))
 _SEPARATOR = b"\n\0\n"
 

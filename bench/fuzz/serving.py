@@ -16,8 +16,6 @@ import httpx2
 import mcp.types as wire
 from anyio.abc import Process
 
-__all__ = ["Lines", "http_server", "posted"]
-
 _START_SECONDS = 60.0
 
 

@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 
 from bench.fuzz.material import as_bytes, blended, texts
 
-__all__ = ["SEEDS", "Target", "is_short", "mended", "object_in", "text_of"]
-
-
 SEEDS = Path(__file__).parents[2] / "fixtures" / "fuzz"
 
 

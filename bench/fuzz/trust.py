@@ -24,8 +24,6 @@ from mcp_memory.service.portable.reading import opened as parcel
 from mcp_memory.service.upkeep import archive
 from mcp_memory.suspicion.flags import TAG, breaks_out, defused, flags, sifted
 
-__all__ = ["TARGETS"]
-
 
 def _parcel(data: bytes) -> None:
     path = input_file("memory.zip")

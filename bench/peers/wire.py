@@ -16,8 +16,6 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, Self, cast
 
-__all__ = ["Refused", "Wire", "text_of"]
-
 _PROTOCOL = "2025-06-18"  # the newest that all peers speak
 _SECONDS = 120.0
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from bench.torture.seats import forked
 from mcp_memory.store.sqlite.store import open_store
 
-__all__ = ["AT_ONCE", "birth"]
-
 AT_ONCE = 3
 
 

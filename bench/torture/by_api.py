@@ -22,8 +22,6 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 
-__all__ = ["Clock", "live", "settings_of", "work"]
-
 
 @dataclass(frozen=True, slots=True)
 class Clock:

@@ -10,8 +10,6 @@ from typing import Any
 from bench.servers import ours
 from bench.torture.deeds import Declined
 
-__all__ = ["Gone", "Server"]
-
 
 class Gone(Exception):
     """The server died before it answered."""

@@ -14,8 +14,6 @@ from typing import Any
 from bench import reader
 from bench.torture.ledger import Ledger
 
-__all__ = ["Call", "Declined", "do_next"]
-
 Call = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Asks a tool by its name and arguments and returns its structured answer. Raises Declined with the tool's sentence."""
 

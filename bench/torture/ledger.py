@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Entry", "Ledger", "read"]
-
 
 @dataclass(slots=True)
 class Entry:

@@ -31,8 +31,6 @@ from mcp_memory.store.files import read_ref_file
 from mcp_memory.store.sqlite.store import open_store
 from tests.leases import pass_time
 
-__all__ = ["Proof", "prove"]
-
 SPACE = "default"
 _DRAWN = 8  # canvases that the real Mermaid is shown; 0.2 s each
 _LATER = timedelta(hours=8)  # past every lease and every pause after a failure

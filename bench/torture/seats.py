@@ -30,8 +30,6 @@ from bench.torture.ledger import Ledger
 from mcp_memory.store.sqlite.store import open_store
 from tests.leases import pass_time
 
-__all__ = ["Plan", "forked", "kill_all"]
-
 _EARLY = 0.25
 _TICK = 0.5
 _FORK = multiprocessing.get_context("fork")  # what is loaded once need not be loaded at each start

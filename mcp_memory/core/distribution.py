@@ -6,8 +6,6 @@ writes or documents fetches the package by its name while `RELEASED` is false. S
 
 from __future__ import annotations
 
-__all__ = ["DISTRIBUTION", "RELEASED", "REPOSITORY", "SOURCE", "install_hint", "requirement", "uvx_arguments"]
-
 DISTRIBUTION = "memory-pyramid"
 """Its name in the package index."""
 RELEASED = False

@@ -10,8 +10,6 @@ import hmac
 import re
 from itertools import pairwise
 
-__all__ = ["derived_id", "is_keyed", "keyed_form", "keyed_hash", "keyed_id"]
-
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?=[0-9]*[A-Fa-f]|[0-9]{24})[0-9A-Fa-f]{16,}(?![0-9A-Za-z])")
 """A run of hexadecimal digits. Shorter ones, UUIDs, and decimal numbers of up to 23 digits are not digests."""
 _BASE64 = re.compile(

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Generic, TypeVar
 
-__all__ = ["LRU"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

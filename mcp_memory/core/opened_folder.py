@@ -11,8 +11,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["OpenedFolder"]
-
 
 class OpenedFolder:
     """Device and inode of a folder, and of files in it, when this was made. `close()` may be called twice.

@@ -13,18 +13,6 @@ from pathlib import Path
 
 from mcp_memory.core.errors import InvalidInput
 
-__all__ = [
-    "DEFAULT_HOME",
-    "HOME_VARIABLE",
-    "absolute",
-    "expanded",
-    "foreign",
-    "home_of_environment",
-    "is_memory",
-    "is_ours",
-    "why_no_home",
-]
-
 HOME_VARIABLE = "MCP_MEMORY_HOME"
 DEFAULT_HOME = "~/.mcp-memory"
 

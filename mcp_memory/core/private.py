@@ -14,8 +14,6 @@ import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator
 
-__all__ = ["PRIVATE", "without_private", "without_private_parts"]
-
 PRIVATE = "[private]"
 """Replaces a private passage within other words."""
 

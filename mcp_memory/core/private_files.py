@@ -16,8 +16,6 @@ from typing import IO, Literal
 
 from mcp_memory.core import regular_files
 
-__all__ = ["make_folder", "open_private", "opener", "touch"]
-
 _OWNER_FILE, _OWNER_FOLDER = 0o600, 0o700
 _GROUP_FILE, _GROUP_FOLDER = 0o660, 0o2770
 

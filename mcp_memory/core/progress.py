@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Tell", "counting", "untold"]
-
 Tell = Callable[[str, int, int], None]
 """Takes what is being done, how far it is, and of how much."""
 

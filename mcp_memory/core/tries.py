@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-__all__ = ["Trie", "mapped_trie", "write_trie"]
-
 
 class Trie(Protocol):
     """Texts, each with its place. No text with a lone surrogate is in one, or may be asked for."""

@@ -7,8 +7,6 @@ known is taken to cut as early as these. Limits that a person has changed are no
 
 from __future__ import annotations
 
-__all__ = ["shown_of"]
-
 MOST_CHARS = 40_000
 """Gemini CLI shows so many characters of a result, Codex 10,000 tokens, which it takes to be 40,000 bytes."""
 _CLAUDE_CODE = "claude-code"

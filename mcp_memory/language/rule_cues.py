@@ -19,8 +19,6 @@ from typing import Any
 
 from mcp_memory.language import blocks_of
 
-__all__ = ["CUES", "SHAPES", "cues_of"]
-
 CUES = (
     "henceforth", "always", "never", "not", "please", "want", "prefer", "you", "me", "i", "they", "say", "past", "once",
     "question", "withdraw", "when", "must", "imagined", "public", "default", "so", "ask", "thanks", "will",

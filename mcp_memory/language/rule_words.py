@@ -17,8 +17,6 @@ from itertools import pairwise
 
 from mcp_memory.language.rule_cues import cues_of
 
-__all__ = ["SLOTS", "pack", "slots_of", "word_score"]
-
 SLOTS = 1 << 18
 _WORD_OR_SIGN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffef]+|[?!:¤]")
 _HEAD = struct.Struct("<ff")

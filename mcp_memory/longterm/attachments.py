@@ -24,8 +24,6 @@ from functools import partial
 from mcp_memory.language import pattern_of
 from mcp_memory.suspicion.flags import TAG
 
-__all__ = ["ATTACHED", "Message", "parts_of_message", "typed_text", "without_client_blocks"]
-
 ATTACHED = "attached"
 """Name of the tool turn that holds what was attached to a user's message."""
 

@@ -15,8 +15,6 @@ from typing import Literal
 from mcp_memory.language import blocks_of
 from mcp_memory.language.words import function_words
 
-__all__ = ["Forms", "StatedValue", "ValueKind", "any_of", "blocks", "comparable", "differ", "forms_of", "values_in"]
-
 
 @cache
 def blocks() -> dict[str, list[str]]:

@@ -29,8 +29,6 @@ from mcp_memory.longterm.change_values import (
     values_in,
 )
 
-__all__ = ["CONTRADICTS", "announces_change", "calls_former", "replaces", "same_slot", "slot_score", "statements"]
-
 CONTRADICTS = 0.6
 """Slot scores from here on: another value in the same words. Below, the words differ too."""
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Embedded", "replaced_by", "replaced_in_store"]
 
 _NEAREST = 2
 _SEARCHED = 16  # statements, of which some are not sentences

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MODEL_FILE", "PairFeatures", "PairModel", "pair_features", "pair_model"]
 
 MODEL_FILE = Path(__file__).with_name("contradiction.json")
 _UNSPACED = "\u0e00"  # from here on, scripts have no spaces between words

@@ -10,8 +10,6 @@ from mcp_memory.longterm.names import USER, entities_in, stands_in
 from mcp_memory.longterm.search.pages import names_of
 from mcp_memory.store.protocol import Store
 
-__all__ = ["entities_of_correction", "fact_still_stated"]
-
 
 def fact_still_stated(store: Store, space: str, text: str, older: Iterable[Atom]) -> Fact | None:
     """Return the first fact of the replaced statements whose entity and value stand in the new text.

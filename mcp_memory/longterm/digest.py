@@ -20,8 +20,6 @@ from mcp_memory.longterm.verification.trust import doubt_mark
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
 
-__all__ = ["HEADINGS", "MAX_CHARS", "clause", "line", "page", "shown_text", "statement_text"]
-
 MAX_CHARS = 2_000
 """Of a page about the user, whoever wrote it."""
 

@@ -15,8 +15,6 @@ from mcp_memory.language.sentences import is_negative
 from mcp_memory.longterm.verification.values import DatedText, KnownValues
 from mcp_memory.store.values import Draft, NewAtom, quarantines
 
-__all__ = ["doubt_of", "is_doubted", "with_corrections"]
-
 _QUOTE = 300  # characters shown
 _LONGEST = 600
 

@@ -40,8 +40,6 @@ from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import UNJUDGED, Backlog, Extraction, Filters, Work
 
-__all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "SessionPart", "TurnBatch"]
-
 MAX_ATOMS = 60
 _REPLY_TOKENS = 6_000
 
@@ -64,40 +62,42 @@ class ExtractionBasis(BaseModel):
 # --- asking -----------------------------------------------------------------------------------------
 
 
-def plan(desk: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
+def plan(context: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
     """Return the batch that begins where the session was read to; None where nothing was said since."""
-    waiting = {one.session: one for one in desk.store.backlog(desk.space)}
+    waiting = {one.session: one for one in context.store.backlog(context.space)}
     first = waiting.pop(session or "", None)
     if first is None:
         return None
-    most = max(1, desk.settings.batch_turns >> smaller)
-    batches = [_next_batch(desk, first, most)]
+    most = max(1, context.settings.batch_turns >> smaller)
+    batches = [_next_batch(context, first, most)]
     if not smaller:  # else a session that no model can read would keep others from being read
-        batches += _short_sessions(desk, first, waiting.values(), most - len(batches[0].turns), batches[0].characters)
-    batches.sort(key=lambda batch: (batch.turns[0].said_at if batch.turns else desk.now, batch.parts[0].session))
+        batches += _short_sessions(
+            context, first, waiting.values(), most - len(batches[0].turns), batches[0].characters
+        )
+    batches.sort(key=lambda batch: (batch.turns[0].said_at if batch.turns else context.now, batch.parts[0].session))
     parts = [part for batch in batches for part in batch.parts if part.stop > part.start]
-    return ExtractionBasis(parts=parts, held=_near_statements(desk, parts)) if parts else None
+    return ExtractionBasis(parts=parts, held=_near_statements(context, parts)) if parts else None
 
 
-def _next_batch(desk: SearchContext, waits: Backlog, most: int) -> TurnBatch:
+def _next_batch(context: SearchContext, waits: Backlog, most: int) -> TurnBatch:
     part = SessionPart(session=waits.session, start=waits.start, stop=waits.start + _MOST_READ)
-    return read_batch(desk.store, desk.space, [part], most=most)
+    return read_batch(context.store, context.space, [part], most=most)
 
 
 def _short_sessions(
-    desk: SearchContext, first: Backlog, others: Iterable[Backlog], room: int, characters: int
+    context: SearchContext, first: Backlog, others: Iterable[Backlog], room: int, characters: int
 ) -> Iterator[TurnBatch]:
     """Yield whole sessions that have ended and fit into the question too, those that were said nearest first.
 
     A session has ended some time after its last turn was said: those of an import have when they come.
     """
-    ended = desk.now - timedelta(seconds=desk.settings.idle_seconds)
+    ended = context.now - timedelta(seconds=context.settings.idle_seconds)
     short = sorted((one for one in others if one.turns <= room), key=lambda one: abs(one.last - first.last))
-    start = _begins(desk, first)
-    for waits in sorted(short[:_SHORT_SESSIONS], key=lambda one: (abs(_begins(desk, one) - start), one.session)):
+    start = _begins(context, first)
+    for waits in sorted(short[:_SHORT_SESSIONS], key=lambda one: (abs(_begins(context, one) - start), one.session)):
         if waits.turns > room:
             continue
-        batch = _next_batch(desk, waits, room)
+        batch = _next_batch(context, waits, room)
         last = max((turn.said_at for turn in batch.turns), default=waits.last)
         if characters + batch.characters <= MAX_CHARS and (last <= ended or waits.flush > waits.start):
             room, characters = room - len(batch.turns), characters + batch.characters
@@ -107,9 +107,9 @@ def _short_sessions(
 _SHORT_SESSIONS = 40  # looked at for one question
 
 
-def _begins(desk: SearchContext, waits: Backlog) -> datetime:
+def _begins(context: SearchContext, waits: Backlog) -> datetime:
     """Return when the first unread turn of a session was said."""
-    turns = desk.store.session_turns(desk.space, waits.session, start=waits.start, limit=1)
+    turns = context.store.session_turns(context.space, waits.session, start=waits.start, limit=1)
     return turns[0].said_at if turns else waits.last
 
 
@@ -118,7 +118,7 @@ _HELD_FOR_ONE = 3  # of their sentences
 _HELD_CHARS = 200
 
 
-def _near_statements(desk: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
+def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
     """Return the ids of the current atoms that turns may repeat or end.
 
     These are all of a small memory, else the most probable ones for each of the sentences, alone and after the one
@@ -126,21 +126,25 @@ def _near_statements(desk: SearchContext, parts: Sequence[SessionPart]) -> list[
     the entities that the sessions have named.
     """
     current = Filters(unheld=True)
-    few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)
+    few = context.store.list_atoms(context.space, filters=current, limit=_HELD + 1)
     if len(few) <= _HELD:
         return sorted((atom.id for atom in few), key=_number)
     chances: dict[str, float] = {}
-    desk = desk.of_one_question()
-    batches = [read_batch(desk.store, desk.space, [part], background=desk.settings.background_turns) for part in parts]
+    context = context.of_one_question()
+    batches = [
+        read_batch(context.store, context.space, [part], background=context.settings.background_turns) for part in parts
+    ]
     for text in dict.fromkeys(text for batch in batches for text in _sentences_with_context(batch)):
-        hits = desk.hits("atom", text, filters=current, limit=_HELD_FOR_ONE)
-        judged = judge(desk.store, desk.space, text, (), hits, embed=desk.of_query, at=desk.now)
+        hits = context.hits("atom", text, filters=current, limit=_HELD_FOR_ONE)
+        judged = judge(context.store, context.space, text, (), hits, embed=context.of_query, at=context.now)
         for id, chance in judged.rows.items():
             chances[id] = max(chances.get(id, 0.0), chance)
     named = "\n".join(turn.content for batch in batches for turn in (*batch.background, *batch.turns))
-    for entity in entities_in(desk.store, desk.space, named)[:_HELD]:
+    for entity in entities_in(context.store, context.space, named)[:_HELD]:
         if fold(entity) != USER:
-            about = desk.store.list_atoms(desk.space, filters=Filters(entity=entity, unheld=True), limit=_HELD_FOR_ONE)
+            about = context.store.list_atoms(
+                context.space, filters=Filters(entity=entity, unheld=True), limit=_HELD_FOR_ONE
+            )
             chances = {atom.id: 0.0 for atom in about} | chances
     return sorted(nlargest(_HELD, chances, key=lambda id: (chances[id], _number(id))), key=_number)
 
@@ -164,13 +168,13 @@ def _number(id: str) -> int:
     return int(id[1:])
 
 
-def question(desk: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
+def question(context: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
     """Return the model's question about the batch; None if all of it is noise."""
-    batch = _read_basis(desk, basis)
+    batch = _read_basis(context, basis)
     if not batch.turns:
         return None
-    names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
-    held = [atom for atom in desk.store.atoms(desk.space, basis.held) if atom.valid_to is None]
+    names = names_in(context.store, context.space, [*batch.background, *batch.turns])
+    held = [atom for atom in context.store.atoms(context.space, basis.held) if atom.valid_to is None]
     return ModelQuestion(
         purpose="extract",
         messages=prompt(
@@ -192,8 +196,8 @@ def _held_line(atom: Atom) -> str:
     return f"{atom.id} {date_of(atom.valid_from, atom.text)}: {text}"
 
 
-def _read_basis(desk: SearchContext, basis: ExtractionBasis) -> TurnBatch:
-    return read_batch(desk.store, desk.space, basis.parts, background=desk.settings.background_turns)
+def _read_basis(context: SearchContext, basis: ExtractionBasis) -> TurnBatch:
+    return read_batch(context.store, context.space, basis.parts, background=context.settings.background_turns)
 
 
 def _people(names: Names) -> str:
@@ -215,28 +219,28 @@ def _people(names: Names) -> str:
 # --- answering --------------------------------------------------------------------------------------
 
 
-def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extracted | None) -> Applied:
+def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Extracted | None) -> Applied:
     """Store the valid part of the reply, and mark these turns as read.
 
     Raises InvalidInput if nothing is valid because quotes are missing, or all is in a language that no speaker used. A
     job that failed before is accepted with whatever it gives, so that a weak model does not block a session forever.
     """
-    batch = _read_basis(desk, basis)
-    names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
+    batch = _read_basis(context, basis)
+    names = names_in(context.store, context.space, [*batch.background, *batch.turns])
     statements = reply.notes if reply else []
-    names = with_told(names, desk.store, desk.space, [one.text for one in statements])
+    names = with_told(names, context.store, context.space, [one.text for one in statements])
     aliases = _aliases(statements, names)
     if own := aliases.get(USER):  # a name that is told here counts for all statements of the reply
         names = replace(names, user=names.user or own[0], introduced=(*names.introduced, *own))
-    shown = {atom.id: atom.text for atom in desk.store.atoms(desk.space, basis.held)}
+    shown = {atom.id: atom.text for atom in context.store.atoms(context.space, basis.held)}
     judged = [(one, grounded(one, batch, names, shown=shown)) for one in statements]
     if work.attempts == 0:
         _demand(judged, batch)
     kept, refused = _sorted_out(judged)
     outcome = {"turns": batch.read, "skipped": batch.skipped, "held": batch.quarantined}
     outcome |= {"atoms": len(kept), "refused": len(refused)}
-    desk.store.commit(
-        desk.space,
+    context.store.commit(
+        context.space,
         work.id,
         Extraction(
             upto={part.session: part.stop for part in basis.parts},
@@ -244,7 +248,7 @@ def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extrac
             aliases=aliases,
         ),
         outcome=outcome,
-        now=desk.now,
+        now=context.now,
     )
     return Applied(
         outcome=outcome,

@@ -17,8 +17,6 @@ from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.protocol import Store
 
-__all__ = ["chosen_ids", "forgetting_method", "forgotten_along", "pages_without", "previews"]
-
 MAX_IDS = 200
 _SHOWN = 12
 

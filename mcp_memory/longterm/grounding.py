@@ -58,7 +58,6 @@ from mcp_memory.suspicion.injected_instructions import drops
 if TYPE_CHECKING:
     from mcp_memory.longterm.extraction import TurnBatch
 
-__all__ = ["STATED", "GroundedAtom", "Refusal", "grounded"]
 
 NOTHING_SHOWN: Mapping[str, str] = MappingProxyType({})
 LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}

@@ -16,8 +16,6 @@ from mcp_memory.language.sentences import is_person
 from mcp_memory.language.words import function_words, languages_of
 from mcp_memory.longterm.turns import phrases_of
 
-__all__ = ["Introduced", "full_names", "inner_names", "introduced"]
-
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
 _NATIONAL = re.compile(r"(?:ish|an|ian|ese|ic)$")  # "I'm Irish"
 _UNCASED = "\u2e80"  # from here on, scripts have no capitals

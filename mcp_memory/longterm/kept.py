@@ -13,8 +13,6 @@ from weakref import WeakKeyDictionary
 from mcp_memory.core.lru import LRU
 from mcp_memory.store.protocol import Store
 
-__all__ = ["ALWAYS", "KeptValues"]
-
 T = TypeVar("T")
 
 ALWAYS = datetime.max.replace(tzinfo=UTC)

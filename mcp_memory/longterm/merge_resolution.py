@@ -41,12 +41,6 @@ from mcp_memory.models.metered import Applied
 from mcp_memory.store.values import Draft, Merging, NewAtom, quarantines
 from mcp_memory.suspicion.flags import flags
 
-__all__ = [
-    "Decision", "MergeContext", "MergeReply", "MergeTarget", "Resolution", "resolve_merge", "resolved_atom",
-    "same_statement",
-]  # fmt: skip
-
-
 Action = Literal["add", "update", "merge", "skip"]
 _ACTIONS: dict[str, Action] = {
     "add": "add", "store": "add", "new": "add", "create": "add", "keep": "add",

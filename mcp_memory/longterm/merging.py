@@ -118,12 +118,12 @@ class _Neighbourhood(NamedTuple):
         return float(self.vector @ other.vector)
 
 
-def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, list[str]]:
+def near_statements(context: SearchContext, drafts: Sequence[Draft]) -> dict[str, list[str]]:
     """Return for each draft the ids of current atoms and of other drafts to compare it with, the nearest first."""
-    background = _Background(desk, drafts)
+    background = _Background(context, drafts)
     new = {draft.id: _of_draft(draft.atom) for draft in drafts}
-    around = {draft.id: _neighbourhood(desk, draft.atom) for draft in drafts}
-    extractions = _extractions(desk, drafts)
+    around = {draft.id: _neighbourhood(context, draft.atom) for draft in drafts}
+    extractions = _extractions(context, drafts)
     compared: dict[str, list[str]] = {}
     for draft in drafts:
         near = around[draft.id]
@@ -163,8 +163,8 @@ def _are_apart(new: NewAtom, held: Atom) -> bool:
 class _Background:
     """Statistics of all current atoms: how common each word and each name is."""
 
-    def __init__(self, desk: SearchContext, drafts: Sequence[Draft]) -> None:
-        held = desk.store.list_atoms(desk.space, filters=Filters(), limit=_BACKGROUND)
+    def __init__(self, context: SearchContext, drafts: Sequence[Draft]) -> None:
+        held = context.store.list_atoms(context.space, filters=Filters(), limit=_BACKGROUND)
         texts = [*(atom.text for atom in held), *(draft.atom.text for draft in drafts)]
         self._total = len(texts) + _WEIGHT
         self._with = Counter(term for text in texts for term in _terms(text))
@@ -185,12 +185,12 @@ class _Background:
         return meaning + (2 * shared / both if both else 0.0) + (_HINT if hinted else 0.0)
 
 
-def _neighbourhood(desk: SearchContext, atom: NewAtom) -> _Neighbourhood:
-    store, space = desk.store, desk.space
-    vectors = desk.of_query(atom.text)
+def _neighbourhood(context: SearchContext, atom: NewAtom) -> _Neighbourhood:
+    store, space = context.store, context.space
+    vectors = context.of_query(atom.text)
     near = store.nearest(space, "atom", vectors[0], filters=Filters(), limit=_BACKGROUND) if vectors else []
     sound = Filters(unheld=True)
-    hits = desk.search(space, "atom", atom.text, embed=lambda _: vectors, filters=sound, limit=_LOOKED_AT)
+    hits = context.search(space, "atom", atom.text, embed=lambda _: vectors, filters=sound, limit=_LOOKED_AT)
     ids = [hit.id for hit in hits] + _of_relation(store, space, atom.entity, atom.relation, limit=_LOOKED_AT)
     usual = sorted(hit.score for hit in near)[len(near) // 2] if near else 0.0
     return _Neighbourhood(
@@ -378,13 +378,13 @@ class MergeBasis(BaseModel):
     near: dict[str, list[str]] = {}
 
 
-def plan(desk: SearchContext, *, session: str | None, smaller: int) -> MergeBasis | None:
+def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeBasis | None:
     """Return the oldest drafts: those without similar statements, if any, else those that need a question."""
-    drafts = desk.store.drafts(desk.space, limit=_TOGETHER)
+    drafts = context.store.drafts(context.space, limit=_TOGETHER)
     if not drafts:
         return None
-    basis = MergeBasis(drafts=[draft.id for draft in drafts], near=near_statements(desk, drafts))
-    shown = _shown(desk, basis)
+    basis = MergeBasis(drafts=[draft.id for draft in drafts], near=near_statements(context, drafts))
+    shown = _shown(context, basis)
     there = [id for id in basis.drafts if id in shown.drafts]  # others may merge meanwhile
     if not there:
         return None
@@ -413,8 +413,8 @@ def _to_compare(shown: MergeContext, draft: str) -> list[str]:
     return [other for other in unsure if other in shown.held or same_statement(shown, other) is None]
 
 
-def question(desk: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeReply] | None:
-    shown = _shown(desk, basis)
+def question(context: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeReply] | None:
+    shown = _shown(context, basis)
     if all(_is_clear(shown, id) for id in shown.drafts):
         return None
     return ModelQuestion(
@@ -429,22 +429,24 @@ def question(desk: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeReply
     )
 
 
-def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
+def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
     """Commit the resolutions of the drafts. Raises InvalidInput if a reply mentions none of them."""
-    shown = _shown(desk, basis)
+    shown = _shown(context, basis)
     decisions = list(reply.decisions) if reply is not None else []
     if decisions and not any(decision.draft in shown.drafts for decision in decisions):
         known = ", ".join(shown.drafts)
         raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
     by_draft = {decision.draft: decision for decision in reversed(decisions)}  # of several the first counts
     ending = [
-        _with_ends(by_draft.get(id), draft, shown.said_at.get(draft.atom.evidence[0].turn, desk.now))
+        _with_ends(by_draft.get(id), draft, shown.said_at.get(draft.atom.evidence[0].turn, context.now))
         for id, draft in shown.drafts.items()
         if draft.atom.supersedes
     ]
     merged, done = resolve_merge(shown, [*ending, *decisions])
-    vectors = desk.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
-    desk.store.commit(desk.space, work.id, Merge(merged=merged, vectors=vectors), outcome=done.outcome, now=desk.now)
+    vectors = context.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
+    context.store.commit(
+        context.space, work.id, Merge(merged=merged, vectors=vectors), outcome=done.outcome, now=context.now
+    )
     return done
 
 
@@ -466,8 +468,8 @@ def _with_ends(own: Decision | None, draft: Draft, said_at: datetime) -> Decisio
 # --- the question -----------------------------------------------------------------------------------
 
 
-def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
-    store, space = desk.store, desk.space
+def _shown(context: SearchContext, basis: MergeBasis) -> MergeContext:
+    store, space = context.store, context.space
     drafts = {draft.id: draft for draft in store.drafts(space, limit=_WAITING) if draft.id in basis.drafts}
     wanted = dict.fromkeys(id for near_statements in basis.near.values() for id in near_statements if id[0] == "a")
     atoms = [atom for atom in store.atoms(space, wanted) if atom.valid_to is None]
@@ -477,7 +479,7 @@ def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
     notes = {id for id, turn in turns.items() if turn.role == "note"}
     held = {atom.id: MergeTarget(atom=atom, told=atom.evidence in notes, evidence=words[atom.id]) for atom in atoms}
     there = held.keys() | drafts.keys()
-    extractions = _extractions(desk, drafts.values())
+    extractions = _extractions(context, drafts.values())
     return MergeContext(
         said_at={id: turn.said_at for id, turn in turns.items()},
         drafts=drafts,
@@ -522,10 +524,10 @@ def _said(text: str, fact: str) -> str:
     return fenced(told, "held", "new")
 
 
-def _extractions(desk: SearchContext, drafts: Iterable[Draft]) -> dict[str, ExtractionBasis]:
+def _extractions(context: SearchContext, drafts: Iterable[Draft]) -> dict[str, ExtractionBasis]:
     """Return what the extractions of drafts read and showed, by job."""
     jobs = {draft.job for draft in drafts}
-    return {id: ExtractionBasis.model_validate_json(desk.store.job(desk.space, id).basis) for id in jobs}
+    return {id: ExtractionBasis.model_validate_json(context.store.job(context.space, id).basis) for id in jobs}
 
 
 MERGE = StageDefinition(name="merge", basis=MergeBasis, reply=MergeReply, plan=plan, question=question, apply=apply)

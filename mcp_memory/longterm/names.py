@@ -18,11 +18,6 @@ from mcp_memory.language.words import base_terms, fold
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
-__all__ = [
-    "MAX_NAME", "USER", "Names", "entities_in", "introduces", "is_person", "known_entities", "name_words",
-    "named_in", "names_in", "names_table", "stands_in", "with_told",
-]  # fmt: skip
-
 USER = "user"
 MAX_NAME = 80
 _KNOWN = 500  # entities searched for those that a batch mentions

@@ -11,8 +11,6 @@ from mcp_memory.longterm.search.search import atom_turns
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.protocol import Store
 
-__all__ = ["ROW", "opened_text", "statements_of"]
-
 ROW = re.compile(r"[at]\d{1,12}")
 """The id of a statement or a turn."""
 

@@ -20,8 +20,6 @@ from mcp_memory.core.types import ATTRIBUTION, Atom
 from mcp_memory.longterm.times import date_of
 from mcp_memory.store.citations import cited, tidy, without
 
-__all__ = ["SAID", "STATEMENT", "LineChanges", "dated_statements", "numbered", "patched"]
-
 SAID = 0.8
 """The least confidence of what was literally said; what is implied has less."""
 STATEMENT = 2_000

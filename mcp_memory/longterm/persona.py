@@ -48,12 +48,6 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, PersonaPage, Work
 from mcp_memory.suspicion.flags import flags
 
-__all__ = [
-    "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaBasis", "PersonaReply", "body", "diff", "due", "ended_since",
-    "explicit_page", "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded",
-    "versions", "whole",
-]  # fmt: skip
-
 _SINCE_CHARS = 500
 _LINE = 220
 _READ = 200
@@ -456,10 +450,10 @@ def _held(store: Store, space: str) -> PersonaVersion | None:
 # --- the question -----------------------------------------------------------------------------------
 
 
-def plan(desk: SearchContext, *, session: str | None, smaller: int) -> PersonaBasis | None:
+def plan(context: SearchContext, *, session: str | None, smaller: int) -> PersonaBasis | None:
     """Return what the page is to be written from, where it is due and there is anything."""
-    store, space = desk.store, desk.space
-    reason = trigger(store, space, desk.settings)
+    store, space = context.store, context.space
+    reason = trigger(store, space, context.settings)
     if reason is None:
         return None
     upto = store.totals(space, "atom").newest
@@ -532,17 +526,17 @@ def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
     return [atom for atom in atoms if atom.kind == "instruction" or atom.id not in told]
 
 
-def question(desk: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply] | None:
+def question(context: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply] | None:
     """Format the basis from the current rows: content forgotten meanwhile is not shown.
 
     None where a page stands and nothing that is new could change it.
     """
-    store, space = desk.store, desk.space
+    store, space = context.store, context.space
     scenes = sound_scenes(store, space)
     shown = [scene for scene in scenes if scene.slug in basis.scenes]
     held = _held(store, space) if basis.mode == "incremental" else None
     closed = list(_closed(store, space, held, basis.atoms) if held else ())
-    ageing = list(_ageing(store, space, held, desk.now) if held else ())
+    ageing = list(_ageing(store, space, held, context.now) if held else ())
     new = store.atoms(space, basis.atoms)
     if held and not (new or closed or ageing):
         return None
@@ -552,7 +546,7 @@ def question(desk: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaR
         messages=prompt(
             "persona",
             most=f"{_ASKED_CHARS:,}",
-            today=f"{desk.now:%Y-%m-%d}",
+            today=f"{context.now:%Y-%m-%d}",
             page=_fenced(f"{len(held.text):,} characters\n{_listed(numbered(_stored(store, space), held.text))}")
             if held
             else _NONE,
@@ -611,9 +605,9 @@ def _one_line(text: str) -> str:
 # --- the reply --------------------------------------------------------------------------------------
 
 
-def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:
+def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:
     """Check the page and store it as a new version. InvalidInput says how to mend it."""
-    store, space = desk.store, desk.space
+    store, space = context.store, context.space
     held = _held(store, space)
     if basis.version != (held.version if held else 0):
         raise Conflict("The page was written anew meanwhile.")
@@ -628,7 +622,7 @@ def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaRe
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
     reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed.strip() else basis.reason, 300)
     version = store.commit(
-        space, work.id, PersonaPage(text=text, reason=reason, upto=basis.upto), outcome=outcome, now=desk.now
+        space, work.id, PersonaPage(text=text, reason=reason, upto=basis.upto), outcome=outcome, now=context.now
     ).version
     return Applied(
         outcome=outcome,

@@ -18,8 +18,6 @@ from mcp_memory.longterm.verification.trust import Embed, checked_claim
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewAtom
 
-__all__ = ["closed_by", "closing", "is_note", "kind_of_successor"]
-
 _UNSAID = {"unstated", "unsaid"}
 
 

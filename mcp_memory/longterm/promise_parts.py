@@ -18,8 +18,6 @@ from functools import lru_cache, partial
 from mcp_memory.language import pattern_of
 from mcp_memory.language.when.ahead import DayAhead, days_ahead
 
-__all__ = ["ParsedPromise", "asks_for_later", "parse_promise"]
-
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/promises.txt")
 _WORD = re.compile(r"[\w'’]+")
 _CLAUSE_END = re.compile(r"[:;：；。！？!?]|(?<=\w\w\w\w)\.(?=\s|$)| [–—-] ")

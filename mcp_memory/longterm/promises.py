@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = [
-    "MODEL_FILE", "Promise", "PromiseFeatures", "PromiseModel", "bundled_vector", "called_for", "open_promises",
-    "promise_features", "promise_model", "with_words_before",
-]  # fmt: skip
 
 MODEL_FILE = Path(__file__).with_name("promises.json")
 _READ = 10_000  # open promises
@@ -133,22 +129,26 @@ def promise_model() -> PromiseModel:
 # --- open promises ----------------------------------------------------------------------------------
 
 
-def open_promises(desk: SearchContext) -> list[Promise]:
+def open_promises(context: SearchContext) -> list[Promise]:
     """Return the open promises that the user made, newest first, without those that hold from a later day on.
 
     What an assistant, a tool, a web page or an import asks for is no order of the user; nor is what a check doubts.
     """
-    listed = current_atoms(desk.store, desk.space, Filters(label="promise", unheld=True), desk.now, limit=_READ)
-    atoms = [one for one in listed if one.source == "user" and not one.doubts and validity(one, desk.now) == "current"]
-    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [atom.evidence for atom in atoms])}
+    listed = current_atoms(
+        context.store, context.space, Filters(label="promise", unheld=True), context.now, limit=_READ
+    )
+    atoms = [
+        one for one in listed if one.source == "user" and not one.doubts and validity(one, context.now) == "current"
+    ]
+    turns = {turn.id: turn for turn in context.store.turns(context.space, [atom.evidence for atom in atoms])}
     found: list[Promise] = []
     for atom in atoms:
         turn = turns.get(atom.evidence)
         # An agent may store a promise later than it was made (valid_from is earlier), or let it hold from a later day.
         said_at = min(atom.valid_from, atom.learned_at) if turn is None or turn.role == "note" else turn.said_at
         words = ADDITION.sub("", atom.text)
-        context = with_words_before(turn.content, words) if turn else words
-        found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(words, said_at), context=context))
+        with_context = with_words_before(turn.content, words) if turn else words
+        found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(words, said_at), context=with_context))
     return sorted(found, key=lambda promise: promise.said_at, reverse=True)
 
 

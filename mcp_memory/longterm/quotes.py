@@ -9,8 +9,6 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["locate"]
-
 _READ = 200_000  # characters at either end of a content in which words that changed are looked for
 _ELIDED = 1_000  # characters at most from the first to the last word of a quote with an omission
 

@@ -28,8 +28,6 @@ from mcp_memory.models.embed.sentence_labels import classified
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
 
-__all__ = ["read"]
-
 logger = logging.getLogger(__name__)
 
 _BATCH = 20  # turns

@@ -26,8 +26,6 @@ from mcp_memory.store.forgetting import Reach
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting
 
-__all__ = ["repeating", "restatements"]
-
 _TEXTS = 30
 """Number of forgotten texts that are compared with the other rows."""
 _TERMS, _CANDIDATES = 60, 200

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "Candidate", "Section", "candidates", "is_of_the_user", "number_of", "ranked", "salience",
-]  # fmt: skip
 
 Section = Literal["rules", "user", "people", "dates", "promises", "changed", "events"]
 _SECTION_OF_KIND: dict[Kind, Section] = {"instruction": "rules", "persona": "user", "episodic": "events"}

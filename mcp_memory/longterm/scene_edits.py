@@ -41,9 +41,6 @@ from mcp_memory.store.citations import (
 from mcp_memory.store.values import SceneEdit
 from mcp_memory.suspicion.flags import flags
 
-__all__ = ["MAX_CHARS", "SceneReply", "SceneRound", "check_edits", "unnamed"]
-
-
 _ACTIONS = {
     "add": "create", "new": "create", "insert": "create", "edit": "update", "rewrite": "update", "modify": "update",
     "combine": "merge", "remove": "delete",

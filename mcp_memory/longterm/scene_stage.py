@@ -23,7 +23,6 @@ from mcp_memory.longterm.scenes import (
     ended_since,
     entity_called,
     is_joined,
-    is_stale,
     read_to,
     slug_of,
     stale,
@@ -36,8 +35,6 @@ from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, SceneChanges, Work
-
-__all__ = ["SCENES", "SceneBasis", "is_stale"]
 
 _ATOMS = 60
 _LISTED, _KNOWN = 160, 80  # characters of summaries, and of statements whose words a page has
@@ -61,9 +58,9 @@ class SceneBasis(BaseModel):
 # --- when it is due ---------------------------------------------------------------------------------
 
 
-def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
+def plan(context: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
     """Return the next round: the oldest atoms that no round has seen, or else the pages that are due for rewriting."""
-    store, space = desk.store, desk.space
+    store, space = context.store, context.space
     after = read_to(store, space, "scenes")
     new = store.atoms_since(space, after, limit=max(1, _ATOMS >> smaller), sentences=False)
     scenes = _standing(store, space)
@@ -71,7 +68,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasi
     if not new and not due:
         return None
     sound = [atom for atom in new if fit_for_pages(atom)]
-    shown = to_show(desk, scenes, due, sound, smaller=smaller)
+    shown = to_show(context, scenes, due, sound, smaller=smaller)
     return SceneBasis(
         after=after,
         upto=int(new[-1].id[1:]) if new else after,
@@ -88,9 +85,9 @@ def _standing(store: Store, space: str) -> dict[str, Scene]:
 # --- the question -----------------------------------------------------------------------------------
 
 
-def question(desk: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply] | None:
+def question(context: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply] | None:
     """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
-    store, space = desk.store, desk.space
+    store, space = context.store, context.space
     stored = _stored(store, space)
     scenes = _standing(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes and slug in stored]
@@ -109,7 +106,7 @@ def question(desk: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply
             others="\n".join(_listed(scene) for scene in scenes.values() if scene not in shown) or "None.",
             ended="\n".join(_ended(store, space, shown, named)) or "Nothing.",
             statements="\n".join(dated_statements(new, _one_line, ends=ends)) or "None this time.",
-            now=" ".join((*_last_said(store, space, new, shown), _room(len(scenes), desk.settings.max_scenes))),
+            now=" ".join((*_last_said(store, space, new, shown), _room(len(scenes), context.settings.max_scenes))),
         ),
         reply=SceneReply,
         max_tokens=_ANSWER_TOKENS,
@@ -216,19 +213,19 @@ def _one_line(text: str) -> str:
 # --- the reply --------------------------------------------------------------------------------------
 
 
-def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
+def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
-    edits, done = check_edits(reply, _round(desk, basis)) if reply else ([], Applied(outcome={}))
-    desk.store.commit(
-        desk.space,
+    edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
+    context.store.commit(
+        context.space,
         work.id,
         SceneChanges(
             edits=edits,
             upto=basis.upto,
-            wanted=one_line(reply.persona, _REASON) or None if reply and _worth_a_page(desk) else None,
+            wanted=one_line(reply.persona, _REASON) or None if reply and _worth_a_page(context) else None,
         ),
         outcome=done.outcome,
-        now=desk.now,
+        now=context.now,
     )
     return done
 
@@ -236,20 +233,22 @@ def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply 
 _WEIGHTY = 90  # the priority of name, family, health, and what a life turns on
 
 
-def _worth_a_page(desk: SearchContext) -> bool:
+def _worth_a_page(context: SearchContext) -> bool:
     """Tell whether enough is new for the persona to be written out of turn: a third of the known atoms, many, or one
     that a life turns on.
 
     Models ask for it nearly every time.
     """
-    many = max(1, desk.settings.persona_every // 2)
-    new = desk.store.atoms_since(desk.space, read_to(desk.store, desk.space, "persona"), limit=many, sentences=False)
+    many = max(1, context.settings.persona_every // 2)
+    new = context.store.atoms_since(
+        context.space, read_to(context.store, context.space, "persona"), limit=many, sentences=False
+    )
     weighty = any(atom.priority >= _WEIGHTY and fit_for_pages(atom) for atom in new)
-    return weighty or len(new) >= min(many, desk.store.counts(desk.space).current / 3)
+    return weighty or len(new) >= min(many, context.store.counts(context.space).current / 3)
 
 
-def _round(desk: SearchContext, basis: SceneBasis) -> SceneRound:
-    store, space = desk.store, desk.space
+def _round(context: SearchContext, basis: SceneBasis) -> SceneRound:
+    store, space = context.store, context.space
     scenes = _standing(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes]
     if any(
@@ -269,7 +268,7 @@ def _round(desk: SearchContext, basis: SceneBasis) -> SceneRound:
         cited_elsewhere={atom.id: atom for atom in store.atoms(space, elsewhere)},
         stored=_stored(store, space),
         new=basis.atoms,
-        most=desk.settings.max_scenes,
+        most=context.settings.max_scenes,
         is_entity=lambda name: entity_called(store, space, name) is not None,
     )
 
@@ -288,18 +287,18 @@ _ALIKE = 12  # other new atoms are among them
 
 
 def to_show(
-    desk: SearchContext, scenes: Mapping[str, Scene], due: Sequence[str], new: Sequence[Atom], *, smaller: int
+    context: SearchContext, scenes: Mapping[str, Scene], due: Sequence[str], new: Sequence[Atom], *, smaller: int
 ) -> list[str]:
     """Return the slugs: due scenes first, then the nearest; if two must be merged, also the candidates for merging.
 
     `scenes` has all current ones, the hottest first.
     """
-    most = desk.settings.max_scenes
+    most = context.settings.max_scenes
     too_many, full = len(scenes) >= most, len(scenes) == most - 1
     room = (_CHARS_TO_MERGE if too_many else _CHARS) >> smaller
     if sum(map(_length, scenes.values())) <= min(room, _CHARS_AT_ONCE):
         return list(scenes)
-    near = _near(desk, scenes, new)
+    near = _near(context, scenes, new)
     to_merge = list(scenes) if too_many else list(scenes)[-_COLDEST:] if full else []
     wanted = [*due, *(slug for slug, _ in near.most_common()), *to_merge]
     return list(_within(scenes, dict.fromkeys(wanted), room))
@@ -317,7 +316,7 @@ def _length(scene: Scene) -> int:
     return len(scene.body) + len(scene.summary)
 
 
-def _near(desk: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> Counter[str]:
+def _near(context: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> Counter[str]:
     """Return the page that each new atom belongs to most likely, with all that speaks for each."""
     about = {slug: {fold(name) for name in scene.entities} for slug, scene in scenes.items()}
     spread = Counter(name for names in about.values() for name in names)
@@ -327,7 +326,7 @@ def _near(desk: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom])
             tellers.setdefault(id, []).append(slug)
     near: Counter[str] = Counter()
     for atom in new:
-        points = _alike(desk, tellers, atom)
+        points = _alike(context, tellers, atom)
         named = {fold(name) for name in atom.entities} - {USER}
         for slug, names in about.items():
             points[slug] += sum(10 // spread[name] for name in names & named)
@@ -335,10 +334,10 @@ def _near(desk: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom])
     return near
 
 
-def _alike(desk: SearchContext, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
+def _alike(context: SearchContext, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
     """Return the pages that tell atoms like this one; the most alike count for most."""
     filters = Filters(unheld=True)
-    alike = desk.search(desk.space, "atom", atom.text, embed=desk.of_query, filters=filters, limit=_ALIKE)
+    alike = context.search(context.space, "atom", atom.text, embed=context.of_query, filters=filters, limit=_ALIKE)
     points: Counter[str] = Counter()
     for rank, id in enumerate(id for hit in alike if (id := hit.id) in tellers):
         for slug in tellers[id]:

@@ -25,12 +25,6 @@ from mcp_memory.store.citations import cited, left_of, links
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import SceneEdit
 
-__all__ = [
-    "MERGED_INTO", "USER", "computed_scenes", "ended_atoms", "ended_since", "entity_called", "find_scene", "forgotten",
-    "free_slug", "is_joined", "is_stale", "listed_scenes", "read_to", "readable_scenes", "related", "rendered_page",
-    "resolve", "restored", "slug_of", "stale", "stored_scenes", "versions", "without_ended", "without_forgotten",
-]  # fmt: skip
-
 USER = "user"
 """The entity that every scene is about."""
 MERGED_INTO = "merged into "

@@ -35,8 +35,6 @@ from mcp_memory.models.embed.sentence_labels import Classified, SentenceInTurn
 from mcp_memory.store.values import NewAtom
 from mcp_memory.suspicion.flags import flags, flags_of
 
-__all__ = ["READER", "TurnSentence", "sentences_of", "statements_of"]
-
 READER = 1
 """The version of the reader that statements are stored with."""
 

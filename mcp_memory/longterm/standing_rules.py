@@ -17,8 +17,6 @@ from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.sentences import RuleCandidate, is_question, is_reported, rule_candidates
 from mcp_memory.models.embed.classifiers import probability, rule_probability, rule_scores
 
-__all__ = ["STATES", "SUPPORTS", "Rule", "judged", "may_be_order", "possible_rules", "standing_rules"]
-
 STATES = 0.75
 """Probability from which a sentence is called a standing rule: a precision of 92 % among near misses, of 95 % in a
 natural mixture (`fixtures/rules/left_out.json`: all authors, and `labelled`)."""

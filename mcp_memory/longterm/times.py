@@ -19,8 +19,6 @@ from mcp_memory.core.text import zoned
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import back, spans_in
 
-__all__ = ["date_of", "holds", "is_only_a_time", "span_of", "with_its_date", "without_dates"]
-
 _A_DAY = timedelta(days=1)
 _YEARS = 1000, 2200  # a year outside is a misreading
 

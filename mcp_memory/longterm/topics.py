@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Topic", "topics"]
 
 _READ = 4_000  # the newest statements
 _FEWEST = 3  # statements of a topic

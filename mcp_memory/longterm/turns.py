@@ -28,11 +28,6 @@ from mcp_memory.language.words import fold
 from mcp_memory.longterm.attachments import ATTACHED, parts_of_message, without_client_blocks
 from mcp_memory.suspicion.flags import TAG, defused
 
-__all__ = [
-    "MAX_TURN_BYTES", "SUMMARY", "admit", "attached_id", "bare", "is_sentinel", "own_words", "phrases_of",
-    "recall_block", "small_talk_kind", "without_lead_in",
-]  # fmt: skip
-
 MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
 

@@ -22,11 +22,6 @@ from mcp_memory.language.when.intervals import Span, spans_in
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
-__all__ = [
-    "current_atoms", "current_facts", "end_of", "is_past", "planned_day", "stated_end", "states_end", "time_note",
-    "validity", "with_end", "without_past",
-]  # fmt: skip
-
 Validity = Literal["past", "current", "ahead"]
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/validity.txt")

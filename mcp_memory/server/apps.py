@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.ui.app_view import AppView
 
-__all__ = [
-    "APP", "APP_TOOLS", "EXTENSION", "PATH", "UNSEEN", "URI", "AppTool", "offered_to", "read_app", "tools_of_the_app",
-]  # fmt: skip
 
 URI = "ui://mcp-memory/app.html"
 PATH = "mcp-memory/path"

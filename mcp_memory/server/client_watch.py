@@ -16,8 +16,6 @@ from contextlib import suppress
 import anyio
 import anyio.to_thread
 
-__all__ = ["wait_for_clients_end"]
-
 _INTERVAL_SECONDS = 2.0
 
 

@@ -18,8 +18,6 @@ from mcp_memory.core.errors import Refused
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular
 
-__all__ = ["make_token", "read_token", "token_file"]
-
 logger = logging.getLogger(__name__)
 
 _FILE = "http-token"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.service.memory import Memory
 
-__all__ = ["Probes"]
 
 logger = logging.getLogger(__name__)
 

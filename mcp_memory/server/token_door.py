@@ -11,8 +11,6 @@ from mcp_memory.server.authentication import Credentials, InsufficientScope, Rej
 from mcp_memory.ui.sessions import Reader, TooManyKeys
 from mcp_memory.ui.words import t
 
-__all__ = ["TokenDoor"]
-
 logger = logging.getLogger(__name__)
 
 

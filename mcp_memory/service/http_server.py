@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["HEAD_SECONDS", "address_of", "listen", "on_signal", "patient", "run_http"]
 
 _GRACE_SECONDS = 2
 _IDLE_SECONDS = 75

@@ -13,8 +13,6 @@ from typing import IO
 
 from mcp_memory.core.regular_files import open_regular
 
-__all__ = ["TORN", "Member", "is_archive", "measured"]
-
 _PIECE = 2**20
 TORN = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),

@@ -14,8 +14,6 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import RecallEntry
 
-__all__ = ["RecallLog"]
-
 logger = logging.getLogger(__name__)
 
 _MOST_WAITING = 100

@@ -8,8 +8,6 @@ from __future__ import annotations
 from mcp_memory.shortterm.canvas.flowchart import padded
 from mcp_memory.store.protocol import Store
 
-__all__ = ["canvas_address", "canvas_uri", "mmd_path", "ref_address"]
-
 
 def ref_address(store: Store, id: str, path: str) -> str:
     return path if store.has_files else f"memory://ref/{id}"

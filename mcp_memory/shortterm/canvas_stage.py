@@ -237,19 +237,19 @@ def grown(store: Store, space: str, now: datetime, *, eager: bool = False) -> li
     return [each for each in found if each.steps >= (GROWN if each.status == "doing" and not eager else FEW)]
 
 
-def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> CanvasBasis | None:
+def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> CanvasBasis | None:
     """Return the canvas that grew most, of those with enough on them to be put in order."""
-    store, space, now = desk.store, desk.space, desk.now
+    store, space, now = context.store, context.space, context.now
     for each in grown(store, space, now) or grown(store, space, now, eager=True):
-        state = _drawing(desk, each.canvas)
+        state = _drawing(context, each.canvas)
         if state is not None and len(fold_groups(state.canvas, state.groups).nodes) >= NODES:
             return CanvasBasis(canvas=each.canvas, upto=each.upto, shown=max(NODES, _SHOWN >> smaller))
     return None
 
 
-def _drawing(desk: StageContext[Store], number: int) -> CanvasState | None:
+def _drawing(context: StageContext[Store], number: int) -> CanvasState | None:
     try:
-        return state_of(desk.store.canvas(desk.space, number))
+        return state_of(context.store.canvas(context.space, number))
     except (Damaged, NotFound):
         return None  # `doctor` tells of it
 
@@ -257,35 +257,35 @@ def _drawing(desk: StageContext[Store], number: int) -> CanvasState | None:
 # --- the question ----------------------------------------------------------------------------------
 
 
-def question(desk: StageContext[Store], basis: CanvasBasis) -> ModelQuestion[CanvasReply] | None:
+def question(context: StageContext[Store], basis: CanvasBasis) -> ModelQuestion[CanvasReply] | None:
     """Put the canvas as it stands into words; None where it is gone or torn."""
-    state = _drawing(desk, basis.canvas)
+    state = _drawing(context, basis.canvas)
     if state is None:
         return None
     return ModelQuestion(
-        purpose="canvas", messages=_messages(desk, state, basis), reply=CanvasReply, max_tokens=_ANSWER_TOKENS
+        purpose="canvas", messages=_messages(context, state, basis), reply=CanvasReply, max_tokens=_ANSWER_TOKENS
     )
 
 
-def _messages(desk: StageContext[Store], state: CanvasState, basis: CanvasBasis) -> Sequence[ChatMessage]:
+def _messages(context: StageContext[Store], state: CanvasState, basis: CanvasBasis) -> Sequence[ChatMessage]:
     drawn = fold_groups(state.canvas, state.groups)
     shown = drawn.nodes[-basis.shown :]
-    named = _named(desk, state.canvas)
+    named = _named(context, state.canvas)
     return prompt(
         "canvas",
         task=_words(state.canvas.task_goal),
         status=state.canvas.status,
-        said="\n".join(_said(desk, basis.canvas)) or "Nothing that is known.",
+        said="\n".join(_said(context, basis.canvas)) or "Nothing that is known.",
         left_out=f"{len(drawn.nodes) - len(shown)} older ones are left out." if len(shown) < len(drawn.nodes) else "",
         steps="\n".join(_step(node, state, named) for node in shown),
         edges="\n".join(_edges(drawn, shown)),
     )
 
 
-def _named(desk: StageContext[Store], canvas: Canvas) -> set[str]:
+def _named(context: StageContext[Store], canvas: Canvas) -> set[str]:
     """Return the nodes whose titles somebody gave, by what their first step did, or may have given."""
     first = dict[str, str | None]()
-    for each in desk.store.canvas_steps(desk.space, canvas.number):
+    for each in context.store.canvas_steps(context.space, canvas.number):
         first.setdefault(each.record.node_id, each.step)
     return {node.id for node in canvas.nodes if not StepNote.read(first.get(node.id)).routine}
 
@@ -309,13 +309,13 @@ def _edges(drawn: Canvas, shown: Sequence[Node]) -> Iterator[str]:
         above = node.id
 
 
-def _said(desk: StageContext[Store], number: int) -> Iterator[str]:
+def _said(context: StageContext[Store], number: int) -> Iterator[str]:
     """Yield the last words of the session, where it is still at this task."""
-    row = desk.store.canvas(desk.space, number)
-    active = desk.store.active_canvas(desk.space, row.session)
+    row = context.store.canvas(context.space, number)
+    active = context.store.active_canvas(context.space, row.session)
     if active is None or active.number != number:
         return
-    for turn in desk.store.last_turns(desk.space, row.session, limit=4, roles=("user", "assistant")):
+    for turn in context.store.last_turns(context.space, row.session, limit=4, roles=("user", "assistant")):
         yield f"{turn.role}: {_words(mask(one_line(turn.content, 300)))}"
 
 
@@ -326,46 +326,48 @@ def _words(text: str) -> str:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-def apply(desk: StageContext[Store], work: Work, basis: CanvasBasis, reply: CanvasReply | None) -> Applied:
+def apply(context: StageContext[Store], work: Work, basis: CanvasBasis, reply: CanvasReply | None) -> Applied:
     """Store the valid parts as one patch. Raises InvalidInput if there are proposals and none is valid."""
     found = CheckedReply(patch=Patch(), kept=[], refused=[])
 
     def store() -> None:
         nonlocal found
-        row = desk.store.canvas(desk.space, basis.canvas)
-        state = _drawing(desk, basis.canvas) if reply else None
+        row = context.store.canvas(context.space, basis.canvas)
+        state = _drawing(context, basis.canvas) if reply else None
         changes: list[CanvasChange] = []
         if reply and state:
-            found = _found(desk, basis, state, reply)
-            over = _is_over(desk, state, reply)
+            found = _found(context, basis, state, reply)
+            over = _is_over(context, state, reply)
             if found.patch != Patch():
                 state = apply_patch(state, found.patch)
                 changes.append(CanvasChange(row=row_of(state, row), kind="patched"))
             if over:
-                state = complete(state, desk.now)
+                state = complete(state, context.now)
                 changes.append(CanvasChange(row=row_of(state, row), kind="completed"))
                 found.kept.append(f"the task is over: {one_line(reply.finished, 120)}")
             if found.refused and not found.kept:
                 raise InvalidInput(f"Nothing of it can be done. {' '.join(found.refused)}")
-        desk.store.commit(desk.space, work.id, CanvasPatch(changes=changes), outcome=_outcome(found), now=desk.now)
+        context.store.commit(
+            context.space, work.id, CanvasPatch(changes=changes), outcome=_outcome(found), now=context.now
+        )
 
-    commit(desk, work, store)
+    commit(context, work, store)
     return Applied(outcome=_outcome(found), kept=found.kept, refused=found.refused)
 
 
-def _found(desk: StageContext[Store], basis: CanvasBasis, state: CanvasState, reply: CanvasReply) -> CheckedReply:
-    shown = _messages(desk, state, basis)[-1].text
+def _found(context: StageContext[Store], basis: CanvasBasis, state: CanvasState, reply: CanvasReply) -> CheckedReply:
+    shown = _messages(context, state, basis)[-1].text
     has_goal = not state.canvas.task_goal.startswith(_NO_GOAL)
-    named = _named(desk, state.canvas)
+    named = _named(context, state.canvas)
     last = latest(state.canvas)
     if last and last.status == "doing":
         named.add(last.id)  # the next call may go on with it, by its title
     return checked(reply, state, shown=shown, named=named, has_goal=has_goal)
 
 
-def _is_over(desk: StageContext[Store], state: CanvasState, reply: CanvasReply) -> bool:
+def _is_over(context: StageContext[Store], state: CanvasState, reply: CanvasReply) -> bool:
     """A step that is taken later opens the task again, so that a wrong word here does no harm."""
-    quiet = desk.now - state.canvas.updated >= QUIET
+    quiet = context.now - state.canvas.updated >= QUIET
     return bool(reply.finished.strip()) and quiet and state.canvas.status != "done"
 
 

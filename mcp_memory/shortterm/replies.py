@@ -48,19 +48,19 @@ def _plain(text: str) -> str:
 _ATTEMPTS = 20
 
 
-def commit(desk: StageContext[Store], work: Work, store: Callable[[], None]) -> None:
+def commit(context: StageContext[Store], work: Work, store: Callable[[], None]) -> None:
     """Call `store` until no writer of a canvas was first. Conflict where the work is done or another's by now."""
     for _ in range(_ATTEMPTS):
         try:
             return store()
         except Conflict:
-            if not _is_open(desk, work):
+            if not _is_open(context, work):
                 raise
     raise Conflict("The canvas is being written to by many others at once.")
 
 
-def _is_open(desk: StageContext[Store], work: Work) -> bool:
+def _is_open(context: StageContext[Store], work: Work) -> bool:
     try:
-        return desk.store.job(desk.space, work.id).state != "done"
+        return context.store.job(context.space, work.id).state != "done"
     except NotFound:  # another took it, under a new id
         return False

@@ -159,10 +159,12 @@ def _position(store: Store, space: str) -> int:
     return state.position if state else 0
 
 
-def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> SummaryBasis | None:
+def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> SummaryBasis | None:
     """Return the next few records with a poor line."""
-    after = _position(desk.store, desk.space)
-    numbers = [each.number for each in thin(desk.store, desk.space, desk.now, limit=max(1, AT_ONCE >> smaller))]
+    after = _position(context.store, context.space)
+    numbers = [
+        each.number for each in thin(context.store, context.space, context.now, limit=max(1, AT_ONCE >> smaller))
+    ]
     return SummaryBasis(after=after, upto=numbers[-1], records=numbers) if numbers else None
 
 
@@ -188,9 +190,9 @@ class _ShownRecord:
         return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.own])
 
 
-def question(desk: StageContext[Store], basis: SummaryBasis) -> ModelQuestion[SummaryReply] | None:
+def question(context: StageContext[Store], basis: SummaryBasis) -> ModelQuestion[SummaryReply] | None:
     """Put the records into words; None where all of them were forgotten or summarised since."""
-    shown = _shown(desk, basis)
+    shown = _shown(context, basis)
     if not shown:
         return None
     return ModelQuestion(
@@ -201,8 +203,8 @@ def question(desk: StageContext[Store], basis: SummaryBasis) -> ModelQuestion[Su
     )
 
 
-def _shown(desk: StageContext[Store], basis: SummaryBasis) -> list[_ShownRecord]:
-    store, space = desk.store, desk.space
+def _shown(context: StageContext[Store], basis: SummaryBasis) -> list[_ShownRecord]:
+    store, space = context.store, context.space
     shown = list[_ShownRecord]()
     for each in store.summarised_by_program(space, basis.records):
         try:
@@ -247,9 +249,9 @@ def _fenced(text: str) -> str:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-def apply(desk: StageContext[Store], work: Work, basis: SummaryBasis, reply: SummaryReply | None) -> Applied:
+def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: SummaryReply | None) -> Applied:
     """Keep the lines that hold. InvalidInput where none of them does."""
-    shown = {each.number: each for each in _shown(desk, basis)} if reply else {}
+    shown = {each.number: each for each in _shown(context, basis)} if reply else {}
     lines = {each.id: each for each in reversed(reply.summaries)} if reply else {}
     others = "\n".join(f"{each.sample.text}\n{each.way}" for each in shown.values())
     amended, kept, refused = list[Amended](), list[str](), list[str]()
@@ -266,15 +268,15 @@ def apply(desk: StageContext[Store], work: Work, basis: SummaryBasis, reply: Sum
     outcome = {"results": len(basis.records), "summarised": len(amended), "refused": len(refused)}
 
     def store() -> None:
-        desk.store.commit(
-            desk.space,
+        context.store.commit(
+            context.space,
             work.id,
-            Summaries(amended=amended, canvases=_following(desk, shown, amended), upto=basis.upto),
+            Summaries(amended=amended, canvases=_following(context, shown, amended), upto=basis.upto),
             outcome=outcome,
-            now=desk.now,
+            now=context.now,
         )
 
-    commit(desk, work, store)
+    commit(context, work, store)
     return Applied(outcome=outcome, kept=kept, refused=refused)
 
 
@@ -300,14 +302,14 @@ def _fault(line: SummaryLine | None, shown: _ShownRecord, others: str) -> str | 
 
 
 def _following(
-    desk: StageContext[Store], shown: dict[int, _ShownRecord], amended: Sequence[Amended]
+    context: StageContext[Store], shown: dict[int, _ShownRecord], amended: Sequence[Amended]
 ) -> list[CanvasRow]:
     """Return the canvases whose nodes show an old line, with the new one in its place."""
     told = [(shown[each.number].of, each) for each in amended]
     lines = {(one.record.node_id, one.record.summary): each for one, each in told if one.newest}
     changed = list[CanvasRow]()
     for number in sorted({number_of(node) for node, _ in lines}):
-        row = desk.store.canvas(desk.space, number)
+        row = context.store.canvas(context.space, number)
         try:
             canvas = read(row)
         except Damaged:

@@ -22,26 +22,6 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Scene
 from mcp_memory.language.words import base_terms, fold, query_terms
 
-__all__ = [
-    "NamedResult",
-    "address",
-    "cited",
-    "covered",
-    "gist",
-    "left_of",
-    "links",
-    "marked",
-    "named",
-    "plain",
-    "renamed",
-    "tails",
-    "tidy",
-    "uncovered",
-    "unlinked",
-    "unwrapped",
-    "without",
-]
-
 # Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
 _PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
 _BETWEEN = (

@@ -13,8 +13,6 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Any
 
-__all__ = ["as_json", "combine", "delta", "texts"]
-
 
 def delta(old: str | None, new: str) -> str:
     """Return the delta from a text to another; from None it is the whole new text."""

@@ -11,8 +11,6 @@ from datetime import UTC, datetime, timedelta
 
 from mcp_memory.core.types import NewTurn, Turn
 
-__all__ = ["evidence_hash", "is_intact"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

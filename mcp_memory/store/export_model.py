@@ -16,32 +16,6 @@ from typing import Any
 
 from mcp_memory.core.types import Kind, Label, Role, SceneAction, Source, Stage, StepStatus, SummaryBy
 
-__all__ = [
-    "NOTHING",
-    "UNDONE",
-    "ExportedAtom",
-    "ExportedCanvas",
-    "ExportedCitation",
-    "ExportedEntity",
-    "ExportedFact",
-    "ExportedPersona",
-    "ExportedProgress",
-    "ExportedQuote",
-    "ExportedRecord",
-    "ExportedRef",
-    "ExportedReview",
-    "ExportedRow",
-    "ExportedScene",
-    "ExportedSession",
-    "ExportedTombstone",
-    "ExportedTurn",
-    "ExportedVersion",
-    "ImportReport",
-    "Origin",
-    "gone_by",
-    "origin_of",
-]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -29,27 +29,6 @@ from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
 from mcp_memory.store.write_intents import note
 
-__all__ = [
-    "append",
-    "beyond",
-    "content_of",
-    "database_is_gone",
-    "is_scene_file",
-    "is_there",
-    "journal_line",
-    "json_line",
-    "opened",
-    "read_ref_file",
-    "record_line",
-    "ref_file",
-    "ref_name",
-    "remove",
-    "scene_file",
-    "sync_folder",
-    "with_session",
-    "write_whole",
-]
-
 _FENCE = b"---\n"
 
 

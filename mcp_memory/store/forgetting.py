@@ -9,8 +9,6 @@ from typing import Literal
 
 from mcp_memory.store.values import CanvasChange
 
-__all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Which"]
-
 How = Literal["ids", "query", "session", "time", "retention", "import", "correction"]
 """How the rows to forget were selected; `correction`: a correction was undone, and what it replaced holds again."""
 

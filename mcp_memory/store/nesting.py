@@ -10,8 +10,6 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["NestedCall", "NestingGuard"]
-
 
 class NestedCall(RuntimeError):
     """A bug of the caller: a function passed to the store called the store again."""

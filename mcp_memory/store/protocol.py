@@ -98,18 +98,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "AdminStore",
-    "EmbeddedStore",
-    "JobStore",
-    "KnowledgeStore",
-    "RetentionStore",
-    "SearchStore",
-    "Store",
-    "TaskStore",
-    "TurnStore",
-]
-
 
 class TurnStore(Protocol):
     """Turns (L0), and the imports and logs of clients that they come from."""

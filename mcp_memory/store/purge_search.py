@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "PIECE", "STEP", "Matches", "Proof", "Traces", "copies_in", "forms", "own_words", "prove"]
 
 PIECE, STEP, LEAST = 24, 12, 8
 """Bytes."""

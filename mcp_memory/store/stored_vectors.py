@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "EMBEDDED_LAYERS",
-    "by_layer",
-    "cosines",
-    "normalised",
-    "other_dimensions",
-    "quantised",
-    "stored_length",
-    "unit",
-]
 
 EMBEDDED_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 

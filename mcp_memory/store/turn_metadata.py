@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.types import Role
 
-__all__ = ["TurnMetadata"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TurnMetadata:

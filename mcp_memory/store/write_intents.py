@@ -25,8 +25,6 @@ from pathlib import Path, PurePosixPath
 from mcp_memory.core.private_files import make_folder, opener
 from mcp_memory.core.regular_files import is_own, read_own, remove_own
 
-__all__ = ["Written", "left", "note", "noting", "paths_of", "take_away"]
-
 _FOLDER = "unsettled"
 _WHOLE, _MORE = b"=", b"+"
 _MARK = re.compile(r"\d+-\d+-[0-9a-f]{8}")

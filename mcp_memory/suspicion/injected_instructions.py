@@ -27,8 +27,6 @@ from mcp_memory.language import blocks_of
 from mcp_memory.models.embed.classifiers import injected
 from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concepts_of, folded, matches, spoken_together
 
-__all__ = ["drops", "mean_orders", "orders_in", "traits", "uncited", "without_self_reference"]
-
 
 @dataclass(frozen=True)
 class Sign:

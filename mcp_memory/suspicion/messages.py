@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["messages_of"]
-
 _CELL = re.compile(
     r"""[\t|] | \\n
     | (?<=[A-Za-z0-9"'}\])]),(?=["']?[^\s,"']{1,40}\ [^\s,])   # a cell of CSV that has several words

@@ -27,7 +27,6 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["PURGE_WORD", "Call", "Forbidden", "names", "own_path", "run"]
 
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")

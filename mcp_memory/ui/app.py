@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.service.memory import Memory
 
-__all__ = ["COOKIE", "Interface", "ui_app"]
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,6 @@ from importlib import resources
 from mcp_memory.ui.elements import Element, el, html, svg
 from mcp_memory.ui.words import t
 
-__all__ = ["MOST_BYTES", "app_file"]
-
 MOST_BYTES = 60_000
 """Of the file."""
 

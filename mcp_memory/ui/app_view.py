@@ -26,7 +26,6 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["MOST_BYTES", "AppView", "app_view", "fitted", "path_of"]
 
 MOST_BYTES = 100_000
 """Of an answer; hosts withhold results from some 150,000 characters on."""

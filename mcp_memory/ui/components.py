@@ -17,13 +17,6 @@ from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
-__all__ = [
-    "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field",
-    "forgotten_line", "form", "gap", "hidden", "kind_badge", "link", "marked", "moment", "name_of_source", "note",
-    "pager", "part", "quoted", "rows", "section", "span", "statement_row", "table", "tick", "turn_row", "words_of",
-]  # fmt: skip
-
-
 # --- addresses and times ----------------------------------------------------------------------------
 
 

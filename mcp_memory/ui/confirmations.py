@@ -14,8 +14,6 @@ from mcp_memory.ui.elements import Element
 from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
-__all__ = ["PARAMETER", "said", "told"]
-
 PARAMETER = "done"
 _VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
 _MOST = 12

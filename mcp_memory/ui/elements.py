@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Element", "Node", "el", "html", "svg", "text_of", "tree"]
-
 _HTML = """
     a abbr article aside b blockquote br button caption code dd del details dialog div dl dt em fieldset figcaption
     figure footer form h1 h2 h3 h4 header hr i input ins label legend li main mark meter nav ol optgroup option

@@ -18,7 +18,6 @@ from mcp_memory.core.errors import McpMemoryError
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["Streams"]
 
 _POLL_SECONDS = 0.5
 _QUIET_SECONDS = 15.0

@@ -13,8 +13,6 @@ from mcp_memory.ui.elements import Element, Node, el, html
 from mcp_memory.ui.views import Page
 from mcp_memory.ui.words import t
 
-__all__ = ["document", "entry", "framed", "plain"]
-
 _PLACES = (
     ("memory", "/"),
     ("conversations", "/conversations"),

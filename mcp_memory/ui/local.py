@@ -23,7 +23,6 @@ from mcp_memory.ui.sessions import OneTimeKeys, Reader
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["HOST", "serve_ui"]
 
 HOST = "127.0.0.1"
 _BYTES = 16

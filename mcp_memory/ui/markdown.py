@@ -17,8 +17,6 @@ from mcp_memory.ui.components import link, part, words_of
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.words import t
 
-__all__ = ["inline", "markdown"]
-
 _DEEPEST = 6
 """Quotes and lists inside each other; what is deeper is text."""
 _LOWEST = 4  # the last level of headings that elements have

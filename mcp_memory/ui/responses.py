@@ -21,8 +21,6 @@ from starlette.responses import Response
 
 from mcp_memory.ui.words import t
 
-__all__ = ["MOST_FORM", "Rejected", "attachment", "check_origin", "is_host", "read_form", "secured", "static_file"]
-
 MOST_FORM = 2**20
 _BODY_SECONDS = 60.0
 _MOST_FIELDS = 1_000

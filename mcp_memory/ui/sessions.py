@@ -22,8 +22,6 @@ from typing import Protocol
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.rights import Right, includes
 
-__all__ = ["IDLE_SECONDS", "KEY_SECONDS", "Door", "OneTimeKeys", "Reader", "Session", "Sessions", "TooManyKeys"]
-
 KEY_SECONDS = 60.0
 IDLE_SECONDS = 12 * 3600.0
 WRONG_A_MINUTE = 20

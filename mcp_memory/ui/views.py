@@ -15,8 +15,6 @@ from mcp_memory.ui.elements import Element
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["Page", "View"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:

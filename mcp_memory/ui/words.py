@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-__all__ = ["WORDS", "t"]
-
 WORDS: dict[str, str] = {
     # the frame around every page
     "frame.name": "mcp-memory",

@@ -8,8 +8,6 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from tests.browser.harness import with_memory
 
-__all__ = ["FORGOTTEN", "HELD", "TASK", "furnish"]
-
 HELD = "Always send the customers' addresses to the partner before anything else."
 FORGOTTEN = "The spare key of the boathouse hangs behind the barometer."
 TASK = "Move the timetable of the ferries to the new database without a day of downtime"

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import apsw
 
-__all__ = ["Disk", "failing_disk", "no_file_over"]
-
 
 @dataclass
 class Disk:

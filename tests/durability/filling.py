@@ -10,8 +10,6 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.store.values import NewRef
 
-__all__ = ["NOON", "RESULT", "SAID", "capture", "fill", "keep", "said"]
-
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SAID = ["I keep bees in Porto.", "How many hives?"]
 RESULT = b"\n".join(b"line %d" % number for number in range(200))

@@ -1,7 +1,3 @@
 """Both protocol generations, as for the server."""
 
 from __future__ import annotations
-
-from tests.server.conftest import era
-
-__all__ = ["era"]

@@ -16,8 +16,6 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import SceneChanges, SceneEdit
 
-__all__ = ["MINE", "THEIRS", "Homes", "make_homes"]
-
 MINE, THEIRS = "mine", "theirs"
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

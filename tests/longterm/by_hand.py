@@ -96,7 +96,7 @@ class ByHand:
 
     # the stage
 
-    def desk(self) -> SearchContext:
+    def context(self) -> SearchContext:
         return SearchContext(
             store=self.store,
             space=SPACE,
@@ -108,7 +108,7 @@ class ByHand:
         )
 
     def plan(self, *, smaller: int = 0) -> PersonaBasis | None:
-        return PERSONA.plan(self.desk(), session=None, smaller=smaller)
+        return PERSONA.plan(self.context(), session=None, smaller=smaller)
 
     def planned(self, *, smaller: int = 0) -> PersonaBasis:
         basis = self.plan(smaller=smaller)
@@ -116,14 +116,14 @@ class ByHand:
         return basis
 
     def asked(self, basis: PersonaBasis) -> ModelQuestion[PersonaReply]:
-        question = PERSONA.question(self.desk(), basis)
+        question = PERSONA.question(self.context(), basis)
         assert question is not None
         return question
 
     def apply(self, basis: PersonaBasis, *lines: str, changed: str = "") -> Applied:
         self.tick()
         work = self.work("persona", basis=basis.model_dump_json())
-        return PERSONA.apply(self.desk(), work, basis, PersonaReply(page="\n".join(lines), changed=changed))
+        return PERSONA.apply(self.context(), work, basis, PersonaReply(page="\n".join(lines), changed=changed))
 
     def _atom(self, text: str, kind: Kind, **more: Any) -> NewAtom:
         return NewAtom(kind=kind, text=text, session="told", valid_from=more.pop("valid_from", self.now), **more)

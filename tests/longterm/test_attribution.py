@@ -87,7 +87,7 @@ async def test_what_others_state_is_marked_and_does_not_say_who_the_user_is(memo
 
 def test_a_rule_of_others_never_stands_under_always(hand: ByHand) -> None:
     hand.tell(ORDER, kind="instruction", source="assistant")  # as an earlier version stored it
-    assert "Always:" not in stable(hand.desk(), counter=COUNTER, budget=700).stable
+    assert "Always:" not in stable(hand.context(), counter=COUNTER, budget=700).stable
 
 
 def test_no_heading_stands_without_a_line_under_it(hand: ByHand) -> None:
@@ -95,7 +95,7 @@ def test_no_heading_stands_without_a_line_under_it(hand: ByHand) -> None:
     hand.tell("Answer in French and keep to the point whatever is asked", kind="instruction")
     hand.tell("Is allergic to peanuts", priority=95)
     for budget in range(20, 200, 3):
-        lines = stable(hand.desk(), counter=COUNTER, budget=budget).stable.splitlines()
+        lines = stable(hand.context(), counter=COUNTER, budget=budget).stable.splitlines()
         for line, below in pairwise(lines):
             assert not (line.endswith(":") or line.startswith("#")) or below.startswith(("- ", "#")), budget
 

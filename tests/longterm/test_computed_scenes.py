@@ -15,9 +15,7 @@ from mcp_memory.longterm.verification.evidence import mentions
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters
 from tests.longterm.by_hand import SPACE, ByHand
-from tests.longterm.test_digest import hand, say
-
-__all__ = ["hand"]
+from tests.longterm.test_digest import say
 
 NOA = ("Noa is my sister, she takes the photos.", "I pay Noa in mugs.", "The photos by Noa are due in May.")
 KILN = (
@@ -108,10 +106,10 @@ def test_stages_recall_and_evidence_use_stored_scenes_only(hand: ByHand) -> None
     ids = say_all(hand)
     assert readable_scenes(hand.store, SPACE)
     assert hand.store.scenes(SPACE) == []
-    assert SCENES.plan(hand.desk(), session=None, smaller=0) is None
+    assert SCENES.plan(hand.context(), session=None, smaller=0) is None
     assert not [one for one in mentions(hand.store, SPACE, ids[0]) if one.slug is not None]
     counter = token_counter("cl100k_base")
-    found = bundle(hand.desk(), "What do I pay Noa?", session=None, counter=counter, budget=2_000)
+    found = bundle(hand.context(), "What do I pay Noa?", session=None, counter=counter, budget=2_000)
     assert "scene" not in found.stable + found.dynamic
 
 

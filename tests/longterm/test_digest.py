@@ -83,7 +83,7 @@ def body(hand: ByHand, *, after: timedelta = timedelta(0)) -> str:
 
 
 def start(hand: ByHand, *, budget: int = 700) -> str:
-    return stable(hand.desk(), counter=token_counter("cl100k_base"), budget=budget, session="new").stable
+    return stable(hand.context(), counter=token_counter("cl100k_base"), budget=budget, session="new").stable
 
 
 # --- the page ---------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_a_session_starts_with_what_the_user_is_called(hand: ByHand) -> None:
 def test_a_recall_leaves_its_tokens_to_the_question_and_repeats_no_page_of_sentences(hand: ByHand) -> None:
     say(hand, "I make ceramics in Pontevedra.", "trait")
     told = hand.tell("Plays the cello")
-    block = bundle(hand.desk(), "", session=None, counter=token_counter("cl100k_base"), budget=1_200).stable
+    block = bundle(hand.context(), "", session=None, counter=token_counter("cl100k_base"), budget=1_200).stable
     assert cited(block) == [told]
 
 

@@ -71,38 +71,38 @@ def read_from(start: int, stop: int) -> ExtractionBasis:
     return ExtractionBasis(parts=[SessionPart(session="s", start=start, stop=stop)])
 
 
-def planned(desk: SearchContext, session: str = "s", smaller: int = 0) -> ExtractionBasis:
-    basis = EXTRACT.plan(desk, session=session, smaller=smaller)
+def planned(context: SearchContext, session: str = "s", smaller: int = 0) -> ExtractionBasis:
+    basis = EXTRACT.plan(context, session=session, smaller=smaller)
     assert basis is not None
     return basis
 
 
-def take(desk: SearchContext, basis: ExtractionBasis, session: str = "s") -> Work:
-    work = desk.store.lease_job(
+def take(context: SearchContext, basis: ExtractionBasis, session: str = "s") -> Work:
+    work = context.store.lease_job(
         "me",
         "extract",
         session,
         basis.model_dump_json(),
         holder="one",
         lease=HOUR,
-        now=desk.now,
+        now=context.now,
         eager=True,
     )
     assert work is not None
     return work
 
 
-def asked(desk: SearchContext, session: str = "s") -> str:
-    question = EXTRACT.question(desk, planned(desk, session))
+def asked(context: SearchContext, session: str = "s") -> str:
+    question = EXTRACT.question(context, planned(context, session))
     assert question is not None
     return question.messages[1].text
 
 
-def answer(desk: SearchContext, reply: Any, session: str = "s") -> Applied:
+def answer(context: SearchContext, reply: Any, session: str = "s") -> Applied:
     """Give the next batch of a session this answer: text, or what is to be JSON."""
-    basis = planned(desk, session)
+    basis = planned(context, session)
     text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
-    return EXTRACT.apply(desk, take(desk, basis), basis, parse(text, EXTRACT.reply))
+    return EXTRACT.apply(context, take(context, basis), basis, parse(text, EXTRACT.reply))
 
 
 def note(turn: str, quote: str, text: str, **given: Any) -> dict[str, Any]:
@@ -139,12 +139,12 @@ def test_a_batch_is_the_next_turns_that_say_something(store: Store) -> None:
         "I bake.",
         "I row.",
     )
-    desk = at(store, batch_turns=3)
-    assert planned(desk) == read_from(0, 6)
-    assert planned(desk, smaller=1) == read_from(0, 2)
-    assert planned(desk, smaller=9) == read_from(0, 2)
-    assert answer(desk, notes()).outcome == {"turns": 5, "skipped": 2, "held": 0, "atoms": 0, "refused": 0}
-    assert planned(desk) == read_from(6, 7)
+    context = at(store, batch_turns=3)
+    assert planned(context) == read_from(0, 6)
+    assert planned(context, smaller=1) == read_from(0, 2)
+    assert planned(context, smaller=9) == read_from(0, 2)
+    assert answer(context, notes()).outcome == {"turns": 5, "skipped": 2, "held": 0, "atoms": 0, "refused": 0}
+    assert planned(context) == read_from(6, 7)
 
 
 def test_of_a_large_memory_each_sentence_brings_what_it_may_end(store: Store) -> None:
@@ -175,12 +175,12 @@ def test_a_turn_that_waits_for_review_is_not_counted_as_small_talk(store: Store)
 
 def test_where_all_is_noise_nobody_is_asked_and_the_cursor_moves(store: Store) -> None:
     say(store, "Hello!", ("assistant", "Hello! How can I help you today?"), ("system", "You help."), "thanks")
-    desk = at(store)
-    basis = planned(desk)
-    assert EXTRACT.question(desk, basis) is None
-    done = EXTRACT.apply(desk, take(desk, basis), basis, None)
+    context = at(store)
+    basis = planned(context)
+    assert EXTRACT.question(context, basis) is None
+    done = EXTRACT.apply(context, take(context, basis), basis, None)
     assert done == Applied(outcome={"turns": 3, "skipped": 3, "held": 0, "atoms": 0, "refused": 0})
-    assert EXTRACT.plan(desk, session="s", smaller=0) is None
+    assert EXTRACT.plan(context, session="s", smaller=0) is None
 
 
 def test_a_batch_ends_before_a_turn_that_is_not_judged_yet_and_goes_on_when_it_is(store: Store) -> None:
@@ -193,9 +193,9 @@ def test_a_batch_ends_before_a_turn_that_is_not_judged_yet_and_goes_on_when_it_i
 
 
 def test_nothing_is_planned_without_a_session_or_without_turns(store: Store) -> None:
-    desk = at(store)
-    assert EXTRACT.plan(desk, session=None, smaller=0) is None
-    assert EXTRACT.plan(desk, session="nowhere", smaller=0) is None
+    context = at(store)
+    assert EXTRACT.plan(context, session=None, smaller=0) is None
+    assert EXTRACT.plan(context, session="nowhere", smaller=0) is None
 
 
 def test_what_was_told_with_remember_is_not_read_again(store: Store) -> None:
@@ -228,9 +228,9 @@ def test_very_long_turns_are_shown_without_their_middle_and_read_whole(store: St
 
 def test_a_batch_is_never_longer_than_a_model_can_read(store: Store) -> None:
     say(store, *(f"{number} " + "word " * 1_100 for number in range(10)))
-    desk = at(store, batch_turns=100)
-    assert planned(desk).parts[0].stop == 4
-    assert len(asked(desk)) < 26_000
+    context = at(store, batch_turns=100)
+    assert planned(context).parts[0].stop == 4
+    assert len(asked(context)) < 26_000
 
 
 def test_what_was_recalled_or_said_by_the_host_is_not_shown(store: Store) -> None:
@@ -255,15 +255,15 @@ def test_forgotten_turns_are_not_shown(store: Store) -> None:
 def test_short_sessions_that_have_ended_are_read_in_the_same_question(store: Store) -> None:
     say(store, "I live in Porto.", session="first")
     say(store, "I bake.", "I row.", session="second", said=NOON + HOUR)
-    desk = replace(at(store, batch_turns=3), now=NOON + 2 * HOUR)
-    basis = planned(desk, "second")
+    context = replace(at(store, batch_turns=3), now=NOON + 2 * HOUR)
+    basis = planned(context, "second")
     assert [part.session for part in basis.parts] == ["first", "second"]
-    text = asked(desk, "second")
+    text = asked(context, "second")
     assert re.findall(r"<(t\d+) ", text) == ["t1", "t2", "t3"]
     assert text.count("another conversation") == 1
-    work = take(desk, basis, "second")
+    work = take(context, basis, "second")
     reply = notes(note("t1", "I live in Porto", "Lives in Porto."), note("t3", "I row", "Rows."))
-    EXTRACT.apply(desk, work, basis, parse(json.dumps(reply), EXTRACT.reply))
+    EXTRACT.apply(context, work, basis, parse(json.dumps(reply), EXTRACT.reply))
     assert [draft.session for draft in drafts(store)] == ["first", "second"]
     assert store.backlog("me") == []
 
@@ -1017,14 +1017,14 @@ def test_a_reply_that_is_none_or_torn_stores_nothing(store: Store, reply: str) -
 
 def test_where_no_quote_holds_the_reply_goes_back_once_and_is_taken_after_that(store: Store) -> None:
     say(store, "I like tea.")
-    desk, reply = at(store), notes(note("t1", "He likes tea", "Likes tea."), note("t1", "", "Drinks."))
+    context, reply = at(store), notes(note("t1", "He likes tea", "Likes tea."), note("t1", "", "Drinks."))
     with pytest.raises(
         InvalidInput, match=r"None of the 2 notes can be kept: its quote does not stand in t1 \('He likes tea'\)"
     ):
-        answer(desk, reply)
-    assert planned(desk) == read_from(0, 1)
+        answer(context, reply)
+    assert planned(context) == read_from(0, 1)
     store.park_job("me", store.jobs("me")[0].id, error="no quotes", wait=HOUR)
-    assert answer(desk, reply).outcome == {"turns": 1, "skipped": 0, "held": 0, "atoms": 0, "refused": 2}
+    assert answer(context, reply).outcome == {"turns": 1, "skipped": 0, "held": 0, "atoms": 0, "refused": 2}
 
 
 @pytest.mark.parametrize(
@@ -1040,11 +1040,11 @@ def test_a_reply_in_a_strange_language_goes_back_once_and_is_taken_after_that(
     store: Store, said: str, quote: str, text: str
 ) -> None:
     say(store, said)
-    desk = at(store)
+    context = at(store)
     with pytest.raises(InvalidInput, match="in another language than the conversation"):
-        answer(desk, notes(note("t1", quote, text)))
+        answer(context, notes(note("t1", quote, text)))
     store.park_job("me", store.jobs("me")[0].id, error="strange", wait=HOUR)
-    answer(desk, notes(note("t1", quote, text)))
+    answer(context, notes(note("t1", quote, text)))
     assert texts(store) == [text]
 
 
@@ -1065,28 +1065,28 @@ def test_languages_that_were_spoken_are_not_strange(store: Store, said: str, tex
 
 def test_a_model_that_errs_is_told_why_and_asked_again(store: Store) -> None:
     say(store, "I like tea.")
-    desk = at(store)
-    basis = planned(desk)
-    work, question = take(desk, basis), EXTRACT.question(desk, basis)
+    context = at(store)
+    basis = planned(context)
+    work, question = take(context, basis), EXTRACT.question(context, basis)
     assert question is not None
     good, bad = notes(note("t1", "I like tea", "Likes tea.")), notes(note("t1", "likes coffee", "Likes coffee."))
     llm = ScriptedLLM(json.dumps(bad), json.dumps(good))
     model = MeteredModel(llm, store, Settings(), now=FixedClock())
-    done = model.complete(question, use=lambda reply: EXTRACT.apply(desk, work, basis, reply))
+    done = model.complete(question, use=lambda reply: EXTRACT.apply(context, work, basis, reply))
     assert done.kept == ["t1: Likes tea."]
     assert "its quote does not stand in t1 ('likes coffee')" in llm.asked[1].messages[-1].text
 
 
 def test_a_model_that_is_cut_off_twice_leaves_the_turns_unread(store: Store) -> None:
     say(store, "I like tea.")
-    desk = at(store)
-    basis = planned(desk)
-    work, question = take(desk, basis), EXTRACT.question(desk, basis)
+    context = at(store)
+    basis = planned(context)
+    work, question = take(context, basis), EXTRACT.question(context, basis)
     assert question is not None
     model = MeteredModel(ScriptedLLM('{"scenes": [{"na', '{"scenes": [{"na'), store, Settings(), now=FixedClock())
     with pytest.raises(ModelFailed):
-        model.complete(question, use=lambda reply: EXTRACT.apply(desk, work, basis, reply))
-    assert (texts(store), planned(desk)) == ([], basis)
+        model.complete(question, use=lambda reply: EXTRACT.apply(context, work, basis, reply))
+    assert (texts(store), planned(context)) == ([], basis)
 
 
 # --- laws -------------------------------------------------------------------------------------------
@@ -1104,14 +1104,14 @@ def test_batches_read_every_turn_once_in_order(
     store = open_store(tmp_path_factory.mktemp("home"))
     try:
         say(store, *said)
-        desk = at(store, batch_turns=most)
+        context = at(store, batch_turns=most)
         stop, read = 0, 0
-        while (basis := EXTRACT.plan(desk, session="s", smaller=smaller)) is not None:
+        while (basis := EXTRACT.plan(context, session="s", smaller=smaller)) is not None:
             (part,) = basis.parts
             assert part.start == stop
-            question = EXTRACT.question(desk, basis)
+            question = EXTRACT.question(context, basis)
             reply = None if question is None else EXTRACT.reply(notes=[])
-            read += EXTRACT.apply(desk, take(desk, basis), basis, reply).outcome["turns"]
+            read += EXTRACT.apply(context, take(context, basis), basis, reply).outcome["turns"]
             stop = part.stop
         assert read == sum(role in ("user", "assistant") for role, _ in said)
     finally:

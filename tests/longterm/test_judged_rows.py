@@ -39,7 +39,7 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByHand]:
 
 
 def judged(hand: ByHand, question: str) -> Judgement:
-    judgement = judge_question(hand.desk(), question)
+    judgement = judge_question(hand.context(), question)
     assert judgement is not None
     return judgement
 
@@ -78,7 +78,7 @@ def test_no_row_is_close_where_the_memory_is_unlikely_to_know(hand: ByHand, ques
 
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_nothing_asked_is_nothing_to_judge(hand: ByHand, question: str) -> None:
-    assert judge_question(hand.desk(), question) is None
+    assert judge_question(hand.context(), question) is None
 
 
 @given(st.text(min_size=1, max_size=200).filter(str.strip))

@@ -44,7 +44,7 @@ class Table:
         self.store.close()
 
     @property
-    def desk(self) -> SearchContext:
+    def context(self) -> SearchContext:
         return SearchContext(
             store=self.store,
             space=SPACE,
@@ -104,12 +104,12 @@ class Table:
         return self.store.add_atom(SPACE, replace(new, **more), now=self._day, vectors=self.vectors([text])).atom
 
     def plan(self, smaller: int = 0) -> MergeBasis | None:
-        return MERGE.plan(self.desk, session=None, smaller=smaller)
+        return MERGE.plan(self.context, session=None, smaller=smaller)
 
     def question(self) -> ModelQuestion[MergeReply] | None:
         """Do what needs no question, and return the one that is left."""
         while (basis := self.plan()) is not None:
-            question = MERGE.question(self.desk, basis)
+            question = MERGE.question(self.context, basis)
             if question is not None:
                 return question
             self.apply(basis, None)
@@ -127,7 +127,7 @@ class Table:
             SPACE, "merge", None, basis.model_dump_json(), holder="test", lease=timedelta(hours=1), now=NOW
         )
         assert work is not None
-        return MERGE.apply(self.desk, work, basis, reply)
+        return MERGE.apply(self.context, work, basis, reply)
 
     def current(self) -> list[Atom]:
         found = self.store.list_atoms(SPACE, filters=Filters(), limit=1_000)
@@ -858,7 +858,7 @@ def _answer_all(table: Table, replies: Iterator[list[dict[str, Any]]]) -> None:
     """Answer until no draft is left; something becomes of at least one each time."""
     while (basis := table.plan()) is not None:
         before = len(table.store.drafts(SPACE, limit=1_000))
-        asked = MERGE.question(table.desk, basis) is not None
+        asked = MERGE.question(table.context, basis) is not None
         reply = MergeReply.model_validate({"decisions": next(replies, NOTHING)}) if asked else None
         try:
             table.apply(basis, reply)
@@ -883,10 +883,10 @@ class Overtaken:
 
 def test_drafts_that_another_process_merges_meanwhile_are_passed_over(table: Table) -> None:
     ids = [table.draft("The user keeps bees."), table.draft("The user plays the cello.")]
-    one = MERGE.plan(replace(table.desk, store=Overtaken(table.store, 1)), session=None, smaller=0)  # pyright: ignore
+    one = MERGE.plan(replace(table.context, store=Overtaken(table.store, 1)), session=None, smaller=0)  # pyright: ignore
     assert one is not None
     assert one.drafts == ids[1:]
-    assert MERGE.plan(replace(table.desk, store=Overtaken(table.store, 2)), session=None, smaller=0) is None  # pyright: ignore
+    assert MERGE.plan(replace(table.context, store=Overtaken(table.store, 2)), session=None, smaller=0) is None  # pyright: ignore
 
 
 # --- what the extraction decided --------------------------------------------------------------------

@@ -46,7 +46,7 @@ def trips(hand: ByHand, count: int) -> list[str]:
 
 
 def recall(hand: ByHand, question: str, budget: int = 1_200) -> str:
-    return bundle(hand.desk(), question, session=None, counter=COUNTER, budget=budget).dynamic
+    return bundle(hand.context(), question, session=None, counter=COUNTER, budget=budget).dynamic
 
 
 def shown(text: str) -> list[str]:
@@ -168,7 +168,7 @@ def test_a_question_for_one_fact_has_no_overview(hand: ByHand) -> None:
 
 def test_automatic_recall_has_no_overview(hand: ByHand) -> None:
     trips(hand, 5)
-    assert all(line.group != "overview" for line in automatic_lines(hand.desk(), TRIPS, known="", there=()))
+    assert all(line.group != "overview" for line in automatic_lines(hand.context(), TRIPS, known="", there=()))
 
 
 def candidate(turn: int, statement: int | None, relevance: float) -> Candidate:

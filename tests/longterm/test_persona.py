@@ -173,8 +173,8 @@ def test_a_page_that_nothing_new_could_change_is_no_question_and_stays(hand: ByH
     hand.draw("Ines had a cold", kind="episodic", entities=["Ines"], priority=70)
     wanted(hand)
     basis = hand.planned()
-    assert PERSONA.question(hand.desk(), basis) is None
-    PERSONA.apply(hand.desk(), hand.work("persona", basis=basis.model_dump_json()), basis, None)
+    assert PERSONA.question(hand.context(), basis) is None
+    PERSONA.apply(hand.context(), hand.work("persona", basis=basis.model_dump_json()), basis, None)
     assert (body(hand), hand.store.stage_states(SPACE)["persona"].position) == (page, 2)
 
 
@@ -353,7 +353,7 @@ def test_a_page_for_one_that_was_written_meanwhile_comes_too_late(hand: ByHand) 
     hand.now += timedelta(hours=2)  # who has the work is taken for dead
     hand.write(f"Plays it daily ({atom})")
     with pytest.raises(Conflict):
-        PERSONA.apply(hand.desk(), work, basis, PersonaReply(page=f"Plays the cello ({atom})", changed=""))
+        PERSONA.apply(hand.context(), work, basis, PersonaReply(page=f"Plays the cello ({atom})", changed=""))
 
 
 # --- lines that change ------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def changed(hand: ByHand, *lines: str) -> str:
     """Have lines of the page changed, and return the page."""
     basis = hand.planned()
     work = hand.work("persona", basis=basis.model_dump_json())
-    PERSONA.apply(hand.desk(), work, basis, PersonaReply(lines=list(lines)))
+    PERSONA.apply(hand.context(), work, basis, PersonaReply(lines=list(lines)))
     held = hand.store.persona(SPACE)
     assert held is not None
     return held.text

@@ -49,7 +49,7 @@ def hand(home: Path) -> Iterator[ByHand]:
 
 
 def recall(hand: ByHand, question: str = "", *, session: str | None = None, budget: int = 1_200) -> Bundle:
-    return bundle(hand.desk(), question, session=session, counter=COUNTER, budget=budget)
+    return bundle(hand.context(), question, session=session, counter=COUNTER, budget=budget)
 
 
 def is_told(id: str, text: str) -> bool:
@@ -189,7 +189,7 @@ def test_what_needs_no_memory_has_nothing_that_is_about_it(hand: ByHand, questio
     talk(hand, "It will rain in Porto on the 17th", "Thanks, I have put it down: rain", "ok great", "hi again")
     hand.draw("Does not mind rain")
     assert "About this" not in recall(hand, question).dynamic
-    assert not list(automatic_lines(hand.desk(), question, known="", there=()))
+    assert not list(automatic_lines(hand.context(), question, known="", there=()))
 
 
 @pytest.mark.parametrize("question", ["hi", "thanks, that's great", "ok", "???"])
@@ -272,7 +272,7 @@ def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: 
         "Write prices excluding VAT", said="Prices are always without VAT", kind="instruction", priority=80
     )
     talk(hand, "Never write prices in bold.")
-    lines = list(dynamic_lines(hand.desk(), "Write the training prices for the flyer", [], known="", judgement=None))
+    lines = list(dynamic_lines(hand.context(), "Write the training prices for the flyer", [], known="", judgement=None))
     assert [line.id for line in lines if line.group == "rule"] == [rule]
 
 
@@ -287,8 +287,8 @@ def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: By
     kids = hand.tell("Melanie has kids", **told)
     broke = hand.tell("The boiler broke on 3 May 2026", valid_from=datetime(2026, 5, 3, tzinfo=UTC), **told)
     question = "When did the boiler break? Has Melanie kids?"
-    judgement = judge_question(hand.desk(), question)
-    found = dynamic_lines(hand.desk(), question, [], known="", judgement=judgement)
+    judgement = judge_question(hand.context(), question)
+    found = dynamic_lines(hand.context(), question, [], known="", judgement=judgement)
     lines = {line.id: line.text for line in found}
     assert lines[kids] == f"[{kids} told 2026-11-20] Melanie has kids"
     assert lines[broke] == f"[{broke} said by Melanie] The boiler broke on 3 May 2026"
@@ -373,7 +373,7 @@ def test_however_often_it_was_asked_before_what_answers_a_question_is_brought(ha
     told, *_ = talk(hand, "I take the night boat to Porto on 12 May.", "Noted.")
     question = "When does my boat to Porto leave, and how far is it?"
     for day in range(20):
-        lines = [line.text for line in automatic_lines(hand.desk(), question, known="", there=())]
+        lines = [line.text for line in automatic_lines(hand.context(), question, known="", there=())]
         assert any(is_told(told, line) for line in lines)
         assert sum("I do not know." in line for line in lines) <= 1
         talk(hand, question, "I do not know.", session=f"day {day}")
@@ -449,8 +449,8 @@ def test_the_context_is_three_questions_and_the_last_word_after_each(hand: ByHan
     ]
     turns = [NewTurn(role=role, content=said) for role, said in roles]  # pyright: ignore[reportArgumentType]
     hand.store.append_turns(SPACE, "s", turns, now=hand.tick())
-    assert [turn.content for turn in context_of(hand.desk(), "s")] == ["u2", "a2", "u3", "a3", "u4"]
-    assert context_of(hand.desk(), None) == context_of(hand.desk(), "unknown") == []
+    assert [turn.content for turn in context_of(hand.context(), "s")] == ["u2", "a2", "u3", "a3", "u4"]
+    assert context_of(hand.context(), None) == context_of(hand.context(), "unknown") == []
 
 
 # --- the order of atoms -----------------------------------------------------------------------------

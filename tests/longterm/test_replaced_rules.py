@@ -63,8 +63,8 @@ def say(hand: ByHand, text: str, *, replacing: str = "", name: str | None = None
 
 
 def rules(hand: ByHand) -> RulesForPrompt:
-    desk = replace(hand.desk(), of_query=of_query)
-    return rules_for(desk, PROMPT, [], RecallLimits(), "")
+    context = replace(hand.context(), of_query=of_query)
+    return rules_for(context, PROMPT, [], RecallLimits(), "")
 
 
 def turns_shown(hand: ByHand) -> list[str]:

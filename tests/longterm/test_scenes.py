@@ -59,7 +59,7 @@ class Life:
     def forget(self, *ids: str) -> str:
         return self.store.forget("s", ids, reason="private", now=self.tick()).id
 
-    def desk(self) -> SearchContext:
+    def context(self) -> SearchContext:
         return SearchContext(
             store=self.store,
             space="s",
@@ -71,7 +71,7 @@ class Life:
         )
 
     def plan(self, smaller: int = 0) -> SceneBasis | None:
-        return SCENES.plan(self.desk(), session=None, smaller=smaller)
+        return SCENES.plan(self.context(), session=None, smaller=smaller)
 
     def planned(self) -> SceneBasis:
         basis = self.plan()
@@ -80,7 +80,7 @@ class Life:
 
     def asked(self) -> str:
         """Return what is asked, without the rules that stand before it."""
-        question = SCENES.question(self.desk(), self.planned())
+        question = SCENES.question(self.context(), self.planned())
         assert question is not None
         return question.messages[1].text
 
@@ -99,7 +99,7 @@ class Life:
             "persona_update": persona,
         }
         return SCENES.apply(
-            self.desk(), self.work(basis), basis, SceneReply.model_validate(reply | {"edits": list(edits)})
+            self.context(), self.work(basis), basis, SceneReply.model_validate(reply | {"edits": list(edits)})
         )
 
     def refusal(self, *edits: dict[str, Any], dropped: dict[str, str] | None = None) -> str:
@@ -311,8 +311,8 @@ def test_what_was_all_forgotten_before_it_was_asked_is_no_question(life: Life) -
     (secret,) = life.learn("Maya has a secret.")
     basis = life.planned()
     life.forget(secret)
-    assert SCENES.question(life.desk(), basis) is None
-    assert SCENES.apply(life.desk(), life.work(basis), basis, None) == Applied(outcome={})
+    assert SCENES.question(life.context(), basis) is None
+    assert SCENES.apply(life.context(), life.work(basis), basis, None) == Applied(outcome={})
     assert life.plan() is None
 
 
@@ -474,7 +474,7 @@ def test_a_page_that_was_not_shown_or_is_in_two_edits_stays_as_it_is(life: Life)
     basis = life.planned().model_copy(update={"shown": ["one"]})
     reply = SceneReply.model_validate({"edits": [update("two", "B, C (a2, a3).")]})
     with pytest.raises(InvalidInput, match="The page two was not shown in full"):
-        SCENES.apply(life.desk(), life.work(basis), basis, reply)
+        SCENES.apply(life.context(), life.work(basis), basis, reply)
 
 
 def test_all_that_is_wrong_is_said_at_once(life: Life) -> None:
@@ -515,7 +515,7 @@ def test_an_atom_that_was_not_shown_cannot_be_cited_though_it_is_there(life: Lif
     hidden, a = life.learn("Maya has a secret.", "Maya lives in Porto.")
     basis = life.planned().model_copy(update={"atoms": [a]})
     reply = SceneReply.model_validate({"edits": [create("porto", f"She lives in Porto ({a}). A secret ({hidden}).")]})
-    SCENES.apply(life.desk(), life.work(basis), basis, reply)
+    SCENES.apply(life.context(), life.work(basis), basis, reply)
     assert life.scene("porto").body == f"She lives in Porto ({a})."
 
 
@@ -524,7 +524,7 @@ def test_what_was_forgotten_while_the_answer_was_written_is_not_stored(life: Lif
     basis = life.planned()
     life.forget(secret)
     reply = SceneReply.model_validate({"edits": [create("porto", f"She lives in Porto ({a}). A secret ({secret}).")]})
-    SCENES.apply(life.desk(), life.work(basis), basis, reply)
+    SCENES.apply(life.context(), life.work(basis), basis, reply)
     assert life.scene("porto").body == f"She lives in Porto ({a})."
 
 
@@ -533,9 +533,9 @@ def test_an_answer_that_comes_too_late_stores_nothing(life: Life) -> None:
     basis = life.planned()
     work = life.work(basis)
     reply = SceneReply.model_validate({"edits": [create("one", f"A ({a}).")]})
-    SCENES.apply(life.desk(), work, basis, reply)
+    SCENES.apply(life.context(), work, basis, reply)
     with pytest.raises(Conflict):
-        SCENES.apply(life.desk(), work, basis, SceneReply.model_validate({"edits": []}))
+        SCENES.apply(life.context(), work, basis, SceneReply.model_validate({"edits": []}))
     assert [one.version for one in life.store.scene_versions("s", "one")] == [1]
 
 
@@ -545,7 +545,7 @@ def test_sentences_are_added_to_a_page_that_was_not_shown_where_it_says_what_hol
     (tea,) = life.learn("Maya drinks tea.", about="user, Tea")
     basis = life.planned().model_copy(update={"shown": []})
     edit = {"action": "append", "slug": "porto", "body": f"She drinks tea ({tea}). And coffee.", "title": "Tea"}
-    SCENES.apply(life.desk(), life.work(basis), basis, SceneReply.model_validate({"edits": [edit]}))
+    SCENES.apply(life.context(), life.work(basis), basis, SceneReply.model_validate({"edits": [edit]}))
     porto = life.scene("porto")
     assert porto.body == (
         f"Maya lives in Porto ({flat}).\n\nShe drinks tea ({tea}).\n\n## The move\n\nIt was in 2020 ({work})."
@@ -559,7 +559,7 @@ def test_what_is_added_may_name_what_the_page_names_already(life: Life) -> None:
     (tea,) = life.learn("Maya drinks tea in Porto.")
     basis = life.planned().model_copy(update={"shown": []})
     edit = {"slug": "porto", "body": f"Maya drinks tea there ({flat}, {tea}). A secret ({secret})."}
-    SCENES.apply(life.desk(), life.work(basis), basis, SceneReply.model_validate({"edits": [edit]}))
+    SCENES.apply(life.context(), life.work(basis), basis, SceneReply.model_validate({"edits": [edit]}))
     assert life.scene("porto").body == f"Maya lives in Porto ({flat}).\n\nMaya drinks tea there ({flat}, {tea})."
 
 
@@ -641,11 +641,11 @@ def test_lines_keep_their_numbers_when_others_are_forgotten_before_the_answer(li
     life.learn("D is so.")
     basis = life.planned()
     life.forget(secret)
-    question = SCENES.question(life.desk(), basis)
+    question = SCENES.question(life.context(), basis)
     assert question is not None
     assert "1| A (a1).\n4| ## More\n5| C (a3).\n" in question.messages[1].text
     reply = SceneReply.model_validate({"edits": [{"slug": "one", "lines": ["5| C and D (a3, a4)."]}]})
-    SCENES.apply(life.desk(), life.work(basis), basis, reply)
+    SCENES.apply(life.context(), life.work(basis), basis, reply)
     assert life.scene("one").body == "A (a1).\n\n## More\n\nC and D (a3, a4)."
 
 
@@ -660,7 +660,7 @@ def test_lines_of_a_page_that_was_restored_before_the_answer_are_not_changed(lif
     restore(life, "one", 1)
     reply = SceneReply.model_validate({"edits": [{"slug": "one", "lines": ["1| C (a1, a3)."]}], "dropped": ["a2: r"]})
     with pytest.raises(Conflict):
-        SCENES.apply(life.desk(), work, basis, reply)
+        SCENES.apply(life.context(), work, basis, reply)
     assert life.planned() != basis  # so it is another job
 
 
@@ -673,7 +673,7 @@ def test_a_page_that_is_deleted_while_the_question_is_written_is_not_in_it(
     basis, before = life.planned(), life.store.scenes("s")
     assert basis.shown == ["one"]
     monkeypatch.setattr(life.store, "scenes", Mock(side_effect=chain([before], repeat([]))))
-    question = SCENES.question(life.desk(), basis)
+    question = SCENES.question(life.context(), basis)
     assert question is not None
     assert "A is so" not in question.messages[1].text
     assert "B is so" in question.messages[1].text
@@ -693,7 +693,7 @@ def test_nothing_is_added_unseen_to_a_page_that_is_due_or_full(life: Life) -> No
     basis = life.planned().model_copy(update={"shown": []})
     added = [{"action": "append", "slug": slug, "body": "She lives in Faro (a3)."} for slug in ("porto", "essay")]
     with pytest.raises(InvalidInput, match=r"porto is to be rewritten, in another round.*essay has 1,511 characters"):
-        SCENES.apply(life.desk(), life.work(basis), basis, SceneReply.model_validate({"edits": added}))
+        SCENES.apply(life.context(), life.work(basis), basis, SceneReply.model_validate({"edits": added}))
 
 
 def test_news_about_others_alone_make_a_page_no_hotter(life: Life) -> None:

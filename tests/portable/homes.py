@@ -20,19 +20,6 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 
-__all__ = [
-    "CLOCK",
-    "export",
-    "extract",
-    "fill",
-    "lived_in",
-    "loosely",
-    "memory",
-    "rows",
-    "store_of",
-    "take_in",
-]
-
 CLOCK = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 BIG = "\n".join(f"line {number}: port {number * 7} is open" for number in range(400))
 

@@ -12,8 +12,6 @@ from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.store import PostgresStore
 from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["as_administrator", "as_owner", "make_table", "note", "noted", "opened", "sql"]
-
 
 @contextmanager
 def opened(url: str, **options: Any):

@@ -11,9 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Proxy", "proxied"]
-
-
 _PROCESS = re.compile(rb"(K\0\0\0\x0c).{4}", re.DOTALL)  # of the message BackendKeyData
 _SYNC = b"S\0\0\0\x04"  # the message for which the server sends its answers
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CASES", "Case", "Way"]
-
 Way = Literal[
     "tool", "web", "assistant", "user", "pasted", "remember", "remember_page", "remember_web", "halves", "session", "speaker", "tool_name",
     "arguments", "task", "step", "summary", "atom", "scene", "persona",

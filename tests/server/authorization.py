@@ -17,8 +17,6 @@ from urllib.parse import parse_qs
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-__all__ = ["AuthorizationServer", "authorizing"]
-
 SECRET = "a client's secret"
 
 

@@ -12,8 +12,6 @@ from itertools import cycle
 import anyio
 from anyio.abc import SocketStream
 
-__all__ = ["Balancer", "balanced"]
-
 _SESSION = re.compile(rb"\r\nmcp-session-id: *(\S+)", re.IGNORECASE)
 _OVER = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 

@@ -16,8 +16,6 @@ from mcp_memory.server.transports import http_app
 from mcp_memory.service.http_server import HEAD_SECONDS, patient
 from tests.server.answers import WAIT
 
-__all__ = ["bearer", "served"]
-
 
 @asynccontextmanager
 async def served(

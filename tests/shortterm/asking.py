@@ -14,8 +14,6 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Work
 from tests.shortterm.agent import START
 
-__all__ = ["Asking", "desk_at"]
-
 
 def desk_at(store: Store, now: datetime | None = None) -> StageContext[Store]:
     return StageContext(store=store, space="default", now=now or START + timedelta(hours=2), settings=Settings())
@@ -25,25 +23,25 @@ def desk_at(store: Store, now: datetime | None = None) -> StageContext[Store]:
 class Asking:
     """A work of the stage, taken. `text` is the question as a model sees it."""
 
-    desk: StageContext[Store]
+    context: StageContext[Store]
     stage: AnyStage
     work: Work
     basis: Any
     text: str
 
     @classmethod
-    def of(cls, stage: AnyStage, desk: StageContext[Store]) -> Asking | None:
+    def of(cls, stage: AnyStage, context: StageContext[Store]) -> Asking | None:
         """Plan the stage and take its work; None where nothing is due or nobody has to be asked."""
-        basis = stage.plan(desk, session=None, smaller=0)
-        question = None if basis is None else stage.question(desk, basis)
+        basis = stage.plan(context, session=None, smaller=0)
+        question = None if basis is None else stage.question(context, basis)
         if basis is None or question is None:
             return None
-        work = desk.store.lease_job(
-            desk.space, stage.name, None, basis.model_dump_json(), holder="h", lease=timedelta(hours=1),
-            now=desk.now,
+        work = context.store.lease_job(
+            context.space, stage.name, None, basis.model_dump_json(), holder="h", lease=timedelta(hours=1),
+            now=context.now,
         )  # fmt: skip
         assert work is not None
-        return cls(desk, stage, work, basis, question.messages[-1].text)
+        return cls(context, stage, work, basis, question.messages[-1].text)
 
     def answer(self, reply: Any) -> Applied:
-        return self.stage.apply(self.desk, self.work, self.basis, parse(json.dumps(reply), self.stage.reply))
+        return self.stage.apply(self.context, self.work, self.basis, parse(json.dumps(reply), self.stage.reply))

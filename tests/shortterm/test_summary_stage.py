@@ -79,7 +79,7 @@ def test_a_forgotten_result_and_a_task_of_last_week_are_left_alone(agent: Agent)
     asked = asking(agent.store)
     agent.store.forget("default", [newest(agent.store).ref], reason="wrong file", now=LATER)
     assert thin(agent.store, "default", LATER) == []
-    assert SUMMARIES.question(asked.desk, asked.basis) is None
+    assert SUMMARIES.question(asked.context, asked.basis) is None
 
 
 # --- the question -----------------------------------------------------------------------------------

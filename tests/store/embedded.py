@@ -5,8 +5,6 @@ from __future__ import annotations
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import SQLiteStore
 
-__all__ = ["problems"]
-
 
 def problems(store: Store) -> list[str]:
     """Return everything that `doctor` reports of a store with files; nothing for one without."""

@@ -13,8 +13,6 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.ui.app import Interface, ui_app
 from mcp_memory.ui.sessions import Door, OneTimeKeys, Reader
 
-__all__ = ["BASE", "HOST", "OWN", "Browser", "browsing", "form_of"]
-
 HOST = "127.0.0.1:4321"
 BASE = "/a-path-that-nobody-guesses"
 OWN = {"Origin": f"http://{HOST}", "Sec-Fetch-Site": "same-origin"}

@@ -20,8 +20,6 @@ from mcp_memory.ui.views import Page, View
 from tests.longterm.by_hand import SPACE, ByHand
 from tests.ui.shown import elements
 
-__all__ = ["at", "holding", "marked", "reading"]
-
 
 @asynccontextmanager
 async def holding(home: Path) -> AsyncGenerator[Memory]:

@@ -25,8 +25,6 @@ from mcp_memory.store.values import (
     SceneEdit,
 )
 
-__all__ = ["PAYLOADS", "SESSIONS", "fill"]
-
 PAYLOADS = {
     "script": "<script>alert(1)</script>",
     "onerror": "<img src=x onerror=alert(1)>",

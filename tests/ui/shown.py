@@ -11,8 +11,6 @@ from mcp_memory.ui.elements import Element, text_of
 from mcp_memory.ui.sessions import Reader
 from mcp_memory.ui.views import Page
 
-__all__ = ["Form", "elements", "forms", "links", "send", "text"]
-
 
 @dataclass(frozen=True)
 class Form:

@@ -21,8 +21,6 @@ from mcp.types import Implementation, RequestParamsMeta, TextResourceContents
 from mcp_memory.cli.demo.inputs import DemoStep, DemoTask, Replies
 from mcp_memory.server.tools import REPLACED
 
-__all__ = ["DemoAgent", "DemoResult", "HookedClient", "connected", "hooked"]
-
 _PAGE = "memory://persona"
 _PAGE_S = 60.0
 _HOOK_RUNS = 3

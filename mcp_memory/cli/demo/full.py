@@ -22,8 +22,6 @@ from mcp_memory.cli.terminal import WIDTH, columns, one_line, plural, steps, wra
 from mcp_memory.core.text import size
 from mcp_memory.shortterm.canvas.flowchart import parse
 
-__all__ = ["play"]
-
 
 def act(title: str, about: str) -> None:
     click.echo(f"\n{click.style(title, bold=True)}\n{click.style(about, dim=True)}\n")

@@ -24,8 +24,6 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.citations import cited
 
-__all__ = ["monday_before", "play"]
-
 MONDAY, LATER = "Claude Desktop", "Claude Code"
 QUESTION = "What is worth seeing in Portugal's capital?"
 DONE = "Tamsin was told that Bruno owes her 40 euros."

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Sequence
 
 from mcp_memory.longterm.attachments import Message, parts_of_message
 
-__all__ = ["message_of"]
-
 
 def message_of(parts: Iterable[str], prompts: Sequence[str] = ()) -> Message:
     """Return the parts of a user's message; `prompts` are what the user typed in the conversation."""

@@ -20,8 +20,6 @@ from mcp_memory.language.when.phrases import Sentence, phrases_in
 from mcp_memory.language.when.relative import meant
 from mcp_memory.language.when.vocabulary import languages_of, without_overlaps
 
-__all__ = ["DayAhead", "days_ahead"]
-
 _words = partial(pattern_of, "mcp_memory.language", "data/time_words.txt")
 _WEEK = timedelta(weeks=1)
 _MORNING = 5  # the hour until which "in the morning" is that of today

@@ -65,7 +65,7 @@ _IN_CONTEXT = 1_000  # turns of a session that its context may hold
 
 
 def bundle(
-    desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
+    context: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
     has_stable: Callable[[str], bool] = lambda block: False, shown_promises: Collection[str] = (),
 ) -> Bundle:  # fmt: skip
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
@@ -74,18 +74,18 @@ def bundle(
     is about the question comes again there. Promises that the session was shown come again only if the question calls
     for them.
     """
-    stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
+    stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
     left = budget - counter.count(shown) if shown else budget
-    desk = desk.of_one_question()
-    context = context_of(desk, session)
-    judgement = judge_question(desk, question)
-    promises = promises_for(desk, question, session=session, shown_due=shown_promises)
-    if question.strip() or context:
-        lines = dynamic_lines(desk, question, context, known=shown, judgement=judgement)
+    context = context.of_one_question()
+    recent_turns = context_of(context, session)
+    judgement = judge_question(context, question)
+    promises = promises_for(context, question, session=session, shown_due=shown_promises)
+    if question.strip() or recent_turns:
+        lines = dynamic_lines(context, question, recent_turns, known=shown, judgement=judgement)
         dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
     else:
-        dynamic, _ = fit(_promises_first(promises.lines, top_by_confidence(desk, known=stable)), counter, left)
+        dynamic, _ = fit(_promises_first(promises.lines, top_by_confidence(context, known=stable)), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
     left_out += promises.left_out
     tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
@@ -94,19 +94,19 @@ def bundle(
     return Bundle(stable=shown, dynamic=dynamic, tokens=tokens, left_out=left_out, known=known)
 
 
-def stable(desk: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
+def stable(context: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
     """Return the stable block for the start of a session, and in the dynamic one the promises that are due.
 
     Where no model has written a page, the stable block is that of `opening`, and both fit into its budget. Promises
     come first, and take at most half of that.
     """
     missing: list[str] = []
-    promises = due_promises(desk, session=session)
+    promises = due_promises(context, session=session)
     due, late = fit(promises.lines, counter, min(budget, START_TOKENS) // 2)
     of_due = counter.count(due) if due else 0
-    text = opening(desk, session=session, counter=counter, budget=min(budget, START_TOKENS) - of_due)
+    text = opening(context, session=session, counter=counter, budget=min(budget, START_TOKENS) - of_due)
     if not text:
-        text, missing = _stable(desk, counter, budget - of_due)
+        text, missing = _stable(context, counter, budget - of_due)
     return Bundle(
         stable=text,
         dynamic=due,
@@ -116,7 +116,7 @@ def stable(desk: SearchContext, *, counter: TokenCounter, budget: int, session: 
 
 
 def automatic(
-    desk: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, known: str
+    context: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, known: str
 ) -> Bundle:
     """Return context for a prompt without what its session shows already, for a program that keeps track.
 
@@ -124,9 +124,9 @@ def automatic(
     """
     promises = PromiseLines([], [])
     if small_talk_kind(question) is None:
-        promises = promises_for(desk, question, session=session, shown=promises_in(known))
+        promises = promises_for(context, question, session=session, shown=promises_in(known))
     lines = _promises_first(
-        promises.lines, automatic_lines(desk, question, known=known, there=_in_context(desk, session))
+        promises.lines, automatic_lines(context, question, known=known, there=_in_context(context, session))
     )
     told_before = set(known.splitlines())
     dynamic, left_out = fit((line for line in lines if line.text not in told_before), counter, budget)
@@ -145,18 +145,18 @@ def _promises_first(promises: Sequence[RecallLine], lines: Iterable[RecallLine])
     yield from (line for line in lines if line.id not in shown)
 
 
-def _in_context(desk: SearchContext, session: str) -> set[str]:
+def _in_context(context: SearchContext, session: str) -> set[str]:
     """Return the ids of the turns since the last summary of a session, which a compaction puts in place of the rest."""
-    turns = desk.store.last_turns(desk.space, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system"))
+    turns = context.store.last_turns(context.space, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system"))
     begin = max((place for place, turn in enumerate(turns) if (turn.role, turn.name) == SUMMARY), default=0)
     return {turn.id for turn in turns[begin:]}
 
 
-def context_of(desk: SearchContext, session: str | None) -> list[Turn]:
+def context_of(context: SearchContext, session: str | None) -> list[Turn]:
     """Return the last three turns of the user in a session, and the assistant's last word after each of them."""
     if session is None:
         return []
-    talk = desk.store.last_turns(desk.space, session, limit=_LAST_TURNS, roles=("user", "assistant"))
+    talk = context.store.last_turns(context.space, session, limit=_LAST_TURNS, roles=("user", "assistant"))
     final = [
         turn
         for turn, after in zip_longest(talk, talk[1:])
@@ -169,21 +169,21 @@ def context_of(desk: SearchContext, session: str | None) -> list[Turn]:
 # --- the stable block -------------------------------------------------------------------------------
 
 
-def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+def _stable(context: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
-    store, space = desk.store, desk.space
-    who = _head("User: ", l3_page.identity(store, space, desk.now), "; ", counter, IDENTITY_TOKENS)
-    standing = [atom for atom in _users(desk, "instruction") if atom.priority < 0]
+    store, space = context.store, context.space
+    who = _head("User: ", l3_page.identity(store, space, context.now), "; ", counter, IDENTITY_TOKENS)
+    standing = [atom for atom in _users(context, "instruction") if atom.priority < 0]
     rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
-    traits = [one for one in _users(desk, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
+    traits = [one for one in _users(context, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
     always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
     critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
     rules += traits
     shown = {atom.id for atom in rules if is_shown_in(atom, f"{always}\n{critical}\n")}
-    lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(desk, shown)]
+    lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(context, shown)]
     scenes = [one for one in current(store, space) if not flags(f"{one.title}\n{one.summary}", "assistant")]
-    scenes = [one for one in scenes if not one.atoms or _stated_by_the_user(desk, one.atoms)]
+    scenes = [one for one in scenes if not one.atoms or _stated_by_the_user(context, one.atoms)]
 
     def block(many: int, of_scenes: int) -> str:
         navigation = l3_page.navigation(scenes[:of_scenes]).splitlines()
@@ -204,13 +204,13 @@ def _is_heading(line: str) -> bool:
     return line.startswith("#") or f"{line}\n" in (ALWAYS, CRITICAL)
 
 
-def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
+def _users(context: SearchContext, kind: Kind) -> list[Atom]:
     """Return statements of the user of a kind that hold now; those that begin later are on the page.
 
     Statements with doubts are left out, since these lines have no mark for them; the dynamic block has one.
     """
-    listed = current_atoms(desk.store, desk.space, Filters(kind=kind, unheld=True), desk.now, limit=50)
-    current = [atom for atom in listed if validity(atom, desk.now) == "current" and atom.label != "promise"]
+    listed = current_atoms(context.store, context.space, Filters(kind=kind, unheld=True), context.now, limit=50)
+    current = [atom for atom in listed if validity(atom, context.now) == "current" and atom.label != "promise"]
     return [atom for atom in current if atom.source == "user" and not atom.doubts]
 
 
@@ -219,28 +219,28 @@ def _only_names(atom: Atom, who: str) -> bool:
     return atom.fact is not None and atom.fact.relation == "name" and atom.fact.value in who
 
 
-def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
+def _persona(context: SearchContext, shown: set[str]) -> list[str]:
     """Return the lines of the page without those whose evidence is shown already.
 
     Without a model's page, these are the explicit statements: sentences of the user are found by the question, and the
     page of them would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
     """
-    held = desk.store.persona(desk.space)
+    held = context.store.persona(context.space)
     by_model = held is not None and held.by_model
     read = l3_page.body if by_model else l3_page.explicit_page
-    page = read(desk.store, desk.space, at=desk.now)
+    page = read(context.store, context.space, at=context.now)
     if page == l3_page.EMPTY:
         return []
-    page = without(page, set(cited(page)) - _stated_by_the_user(desk, cited(page)))
+    page = without(page, set(cited(page)) - _stated_by_the_user(context, cited(page)))
     lines = [line for line in page.splitlines() if line and not line.startswith("# ")]
     lines = [line for line in lines if not cited(line) or not shown.issuperset(cited(line))]
     sound = [line for line in lines if not flags(line, "assistant" if by_model else "user")]
     return [line for line in tidy(sound).splitlines() if line]
 
 
-def _stated_by_the_user(desk: SearchContext, ids: Iterable[str]) -> set[str]:
+def _stated_by_the_user(context: SearchContext, ids: Iterable[str]) -> set[str]:
     """Return the ids of atoms that the user stated or imported; what agents state belongs in the dynamic block."""
-    return {atom.id for atom in desk.store.atoms(desk.space, list(ids)) if atom.source in ("user", "import")}
+    return {atom.id for atom in context.store.atoms(context.space, list(ids)) if atom.source in ("user", "import")}
 
 
 def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
@@ -293,17 +293,17 @@ class Recalled:
     verdicts: tuple[RowVerdict, ...]
 
 
-def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
+def recalled(context: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
     """Recall for a question without a session, and explain the decision on each row."""
-    desk = desk.of_one_question()
-    made = bundle(desk, query, session=None, counter=counter, budget=budget)
-    judgement = judge_question(desk, query)
-    rows = [hit for layer in _LAYERS for hit in searched(desk, layer, query, _LOOKED_AT)] if judgement else []
+    context = context.of_one_question()
+    made = bundle(context, query, session=None, counter=counter, budget=budget)
+    judgement = judge_question(context, query)
+    rows = [hit for layer in _LAYERS for hit in searched(context, layer, query, _LOOKED_AT)] if judgement else []
     brought = set(named(made.dynamic))
     stable = set(named(made.stable))
     ids = [row.id for row in rows]
-    held = quarantined_ids(desk.store, desk.space, ids)
-    texts = row_texts(desk.store, desk.space, ids)
+    held = quarantined_ids(context.store, context.space, ids)
+    texts = row_texts(context.store, context.space, ids)
     echoes = {id for id in ids if id[0] == "t" and is_echo(texts.get(id, ""), query)}
     chances = judgement.rows if judgement else dict[str, float]()
     sure = judgement.close if judgement else frozenset[str]()
@@ -375,18 +375,18 @@ _REACH = RecallLimits(
 )
 
 
-def automatic_lines(desk: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
+def automatic_lines(context: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
     """Return lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
 
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
     """
-    if wants_last_conversation(desk, prompt):
-        return iter([] if there else last_conversation(desk, there))
+    if wants_last_conversation(context, prompt):
+        return iter([] if there else last_conversation(context, there))
     if small_talk_kind(prompt) is not None:
         return iter(())
-    desk = desk.of_one_question()
-    judgement = judge_question(desk, prompt)
+    context = context.of_one_question()
+    judgement = judge_question(context, prompt)
     if judgement is None or judgement.known == "unlikely":
         return iter(())
-    return dynamic_lines(desk, prompt, [], known=known, there=there, reach=_REACH, judgement=judgement)
+    return dynamic_lines(context, prompt, [], known=known, there=there, reach=_REACH, judgement=judgement)

@@ -14,8 +14,6 @@ from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
 
-__all__ = ["distinct_turns", "unheld"]
-
 _SAME = 0.85  # share of a turn's words that another one has too
 _WORD = re.compile(r"\w+")
 _COMPARED = 1_500  # characters
@@ -24,24 +22,24 @@ _SENTENCE = 10  # characters; a shorter turn such as "Tuesday." may answer diffe
 _Row = TypeVar("_Row", Turn, Ranked)
 
 
-def unheld(desk: SearchContext, rows: Sequence[_Row]) -> list[_Row]:
+def unheld(context: SearchContext, rows: Sequence[_Row]) -> list[_Row]:
     """Return the rows that are not quarantined."""
-    aside = quarantined_ids(desk.store, desk.space, [row.id for row in rows])
+    aside = quarantined_ids(context.store, context.space, [row.id for row in rows])
     return [row for row in rows if row.id not in aside]
 
 
-def distinct_turns(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[list[Turn]], dict[str, set[date]]]:
+def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list[list[Turn]], dict[str, set[date]]]:
     """Return the turns of the groups without small talk and near-duplicates of earlier ones.
 
     Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first. The second value
     maps the id of a user's turn to the other days on which they said the same words.
     """
     ids = [id for group in groups for id in group]
-    turns = {turn.id: turn for turn in desk.store.turns(desk.space, ids)}
+    turns = {turn.id: turn for turn in context.store.turns(context.space, ids)}
     words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
     place = {(turn.session, turn.position): turn.id for turn in turns.values()}
     kept: dict[str, None] = {}
-    noise = _small_talk(desk, list(turns.values()))
+    noise = _small_talk(context, list(turns.values()))
     for id in ids:
         turn = turns.get(id) if id not in noise else None
         if turn is None or any(_repeats(turn, words[id], words[other]) for other in kept):
@@ -67,10 +65,10 @@ def _other_days(turns: Collection[Turn]) -> dict[str, set[date]]:
     return {turn.id: days.get(words.get(turn.id, ""), set()) - {turn.said_at.date()} for turn in turns}
 
 
-def _small_talk(desk: SearchContext, turns: Sequence[Turn]) -> set[str]:
+def _small_talk(context: SearchContext, turns: Sequence[Turn]) -> set[str]:
     """Return the ids of turns that say nothing, such as "lol"; a "yes" to a question says something."""
     short = [turn for turn in turns if turn.role in ("user", "assistant") and small_talk_kind(turn.content)]
-    near = desk.store.context_windows(desk.space, [turn.id for turn in short], around=1) if short else []
+    near = context.store.context_windows(context.space, [turn.id for turn in short], around=1) if short else []
     before = {(turn.session, turn.position + 1): turn for turn in near}
     return {turn.id for turn in short if small_talk_kind(turn.content, before.get((turn.session, turn.position)))}
 

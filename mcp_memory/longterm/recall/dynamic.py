@@ -44,11 +44,6 @@ from mcp_memory.store.citations import cited
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags, without_orders
 
-__all__ = [
-    "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation",
-    "top_by_confidence", "wants_last_conversation",
-]  # fmt: skip
-
 _SCENES, _FACTS, _OUTPUTS = 3, 5, 2
 _SUCCESSORS = 5  # one after the other
 _FIRST = 6  # turns of a search that are about a question where the memory likely knows: most answers are among them
@@ -97,17 +92,17 @@ TRUST: dict[Source, float] = {
 """Factor of an atom's rank by its source: of two equal answers the user's comes first."""
 
 
-def top_by_confidence(desk: SearchContext, *, known: str) -> Iterator[RecallLine]:
+def top_by_confidence(context: SearchContext, *, known: str) -> Iterator[RecallLine]:
     """Yield the atoms by confidence alone, without those in `known`."""
-    atoms = current_atoms(desk.store, desk.space, Filters(unheld=True), desk.now, limit=_SUREST)
+    atoms = current_atoms(context.store, context.space, Filters(unheld=True), context.now, limit=_SUREST)
     ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
-    return sound(desk, (of_atom(atom, desk.now) for atom in ordered if not is_shown_in(atom, known)))
+    return sound(context, (of_atom(atom, context.now) for atom in ordered if not is_shown_in(atom, known)))
 
 
 def dynamic_lines(
-    desk: SearchContext,
+    context: SearchContext,
     question: str,
-    context: Sequence[Turn],
+    recent_turns: Sequence[Turn],
     *,
     known: str,
     there: Collection[str] = (),
@@ -119,24 +114,24 @@ def dynamic_lines(
     The turns `there`, and atoms extracted from them, are left out too. `judgement` is that of the question, None where
     nothing is asked. Lines are made lazily: those beyond the budget cost nothing.
     """
-    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if small_talk_kind(turn.content) is None]
-    apart = {*there, *(turn.id for turn in context)}
+    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in recent_turns if small_talk_kind(turn.content) is None]
+    apart = {*there, *(turn.id for turn in recent_turns)}
     asked = "" if small_talk_kind(question) else question.strip()
-    found = _found(desk, asked, judgement, "\n".join(talk), apart, reach)
+    found = _found(context, asked, judgement, "\n".join(talk), apart, reach)
     words = frozenset(query_terms("\n".join([question, *talk])))
-    rules = rules_for(desk, asked, apart, reach, known) if asked else RulesForPrompt()
-    outputs = _outputs(desk, asked, words) if asked and reach.outputs else []
-    pages = _scenes(desk, found, words)
-    ending = last_conversation(desk, apart) if wants_last_conversation(desk, question) else []
+    rules = rules_for(context, asked, apart, reach, known) if asked else RulesForPrompt()
+    outputs = _outputs(context, asked, words) if asked and reach.outputs else []
+    pages = _scenes(context, found, words)
+    ending = last_conversation(context, apart) if wants_last_conversation(context, question) else []
     shown = {line.id for line in ending}
-    made = _lines(desk, question, found, words, rules, pages, outputs, known=known, there=there, reach=reach)
+    made = _lines(context, question, found, words, rules, pages, outputs, known=known, there=there, reach=reach)
     if asked and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
-        lines = overview_lines(desk, asked, apart, words, known, rules.replaced)
+        lines = overview_lines(context, asked, apart, words, known, rules.replaced)
         first, further = lines[: reach.before_rules], lines[reach.before_rules :]
         made = _each_once(chain(first, rules.lines, pages, further, outputs, made), apart=rules.in_part)
         ended = rules.covered.difference(line.id for line in rules.lines)
         made = (line for line in made if line.id not in ended)
-    return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
+    return sound(context, chain(ending, (line for line in made if line.id not in shown)))
 
 
 # --- search -----------------------------------------------------------------------------------------
@@ -161,21 +156,23 @@ class _RecallRows:
 
 
 def _found(
-    desk: SearchContext, question: str, judgement: Judgement | None, talk: str, there: set[str], reach: RecallLimits
+    context: SearchContext, question: str, judgement: Judgement | None, talk: str, there: set[str], reach: RecallLimits
 ) -> _RecallRows:
     """Return rows for the question, then for the conversation, without the turns already `there`."""
     found = _RecallRows()
-    aside = [one.id for one in desk.store.quarantined(desk.space, limit=_MOST_THERE) if one.id.startswith("t")]
+    aside = [one.id for one in context.store.quarantined(context.space, limit=_MOST_THERE) if one.id.startswith("t")]
     many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
-    for text, judged in ((question, judgement), (talk, judge_question(desk, talk))):
+    for text, judged in ((question, judgement), (talk, judge_question(context, talk))):
         if not text or judged is None:
             continue
-        hits, _ = without_echoes(desk.store, desk.space, text, searched(desk, "turn", text, 2 * many), limit=many)
-        said = [hit.id for hit in unheld(desk, [hit for hit in hits if hit.id not in there])]
+        hits, _ = without_echoes(
+            context.store, context.space, text, searched(context, "turn", text, 2 * many), limit=many
+        )
+        said = [hit.id for hit in unheld(context, [hit for hit in hits if hit.id not in there])]
         if judged.known != "unlikely":
             found.turns.update(dict.fromkeys(id for id in said if id in judged.rows))
             found.sure.update(judged.close)
-        stated = list(_current(desk, searched(desk, "atom", text, JUDGED)))
+        stated = list(_current(context, searched(context, "atom", text, JUDGED)))
         found.sure.update(id for id, hit in stated if hit.id in judged.close)
         if text is question:
             found.unsure.update(dict.fromkeys(id for id in said if id not in found.turns))
@@ -190,16 +187,16 @@ def _found(
     return found
 
 
-def _current(desk: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:
+def _current(context: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:
     """Yield the ids of current statements with their hits; an ended one is replaced by its successor."""
-    atoms = {atom.id: atom for atom in desk.store.atoms(desk.space, [hit.id for hit in hits])}
+    atoms = {atom.id: atom for atom in context.store.atoms(context.space, [hit.id for hit in hits])}
     for hit in hits:
         atom = atoms.get(hit.id)
         for _ in range(_SUCCESSORS):
-            if atom is None or not is_past(atom, desk.now):
+            if atom is None or not is_past(atom, context.now):
                 break
-            atom = next(iter(desk.store.atoms(desk.space, filter(None, [atom.superseded_by]))), None)
-        if atom is not None and not is_past(atom, desk.now):
+            atom = next(iter(context.store.atoms(context.space, filter(None, [atom.superseded_by]))), None)
+        if atom is not None and not is_past(atom, context.now):
             yield atom.id, hit
 
 
@@ -207,24 +204,24 @@ def _current(desk: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str,
 
 
 def _lines(
-    desk: SearchContext, question: str, found: _RecallRows, words: AbstractSet[str], rules: RulesForPrompt,
+    context: SearchContext, question: str, found: _RecallRows, words: AbstractSet[str], rules: RulesForPrompt,
     pages: Sequence[RecallLine], outputs: Sequence[RecallLine], *, known: str, there: Collection[str],
     reach: RecallLimits,
 ) -> Iterator[RecallLine]:  # fmt: skip
-    held = without_past(desk.store.atoms(desk.space, found.atoms), desk.now)
+    held = without_past(context.store.atoms(context.space, found.atoms), context.now)
     holding = [atom for atom in held if atom.evidence not in there and not atom.held]
-    ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found))
+    ranked = sorted(holding, key=lambda atom: -_rank(context, atom, found))
     ranked = [atom for atom in ranked if not is_shown_in(atom, known)]
-    speakers = speakers_of(desk.store, desk.space, ranked)
-    (about, unsure), repeated = distinct_turns(desk, list(found.turns), list(found.unsure))
-    pairs = pairs_of_one_topic(desk.store, desk.space, [*about, *unsure])
-    replaced = replaced_by(desk.store, desk.space, pairs)
+    speakers = speakers_of(context.store, context.space, ranked)
+    (about, unsure), repeated = distinct_turns(context, list(found.turns), list(found.unsure))
+    pairs = pairs_of_one_topic(context.store, context.space, [*about, *unsure])
+    replaced = replaced_by(context.store, context.space, pairs)
     possibly = possibly_changed(pairs, about)
     about = newer_first(about, {**possibly, **replaced})
     moved = {turn.id for turn in about}
     unsure = [turn for turn in unsure if turn.id not in moved]
     replaced = {**replaced, **rules.replaced}
-    ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
+    ended = context.store.superseded_by(context.space, [atom.id for atom in holding]) if holding else []
     notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
     verbatim = [
@@ -240,7 +237,7 @@ def _lines(
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
-    stated = {atom: of_atom(atom, desk.now, speakers.get(atom.id)) for atom in ranked}
+    stated = {atom: of_atom(atom, context.now, speakers.get(atom.id)) for atom in ranked}
     sure = [line for line in stated.values() if line.id in found.sure]
     # The likelier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
     by_chance = list(merge(sure, fresh, key=lambda line: -found.chance(line.id)))
@@ -252,7 +249,7 @@ def _lines(
     further = [line for line in further if line.id not in ruled]
     yield from (line for line in further if line.id in found.sure)
     yield from pages
-    yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
+    yield from _facts(context, question, {*cited(known), *(atom.id for atom in held)})
     yield from (line for line in verbatim if line.id in bearing_out and line.id not in ruled)
     yield from (line for line in further if line.id not in found.sure)
     yield from outputs
@@ -279,52 +276,52 @@ def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
     return (line for some in zip_longest(*several) for line in some if line is not None)
 
 
-def _rank(desk: SearchContext, atom: Atom, found: _RecallRows) -> float:
+def _rank(context: SearchContext, atom: Atom, found: _RecallRows) -> float:
     best = max(hit.score for hit in found.atoms.values())
     similarity = found.atoms[atom.id].score / best if best else 0.0
-    rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
+    rank = context.settings.recall_similarity * similarity + context.settings.recall_confidence * atom.confidence
     return rank * TRUST[atom.source]
 
 
 # --- facts, scenes, tool results -------------------------------------------------------------
 
 
-def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
+def _facts(context: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
     """Return facts of the entities that the question names in full, except the user, whose atoms are not shown."""
     words = set(index_terms(question))
     named = [
         one.name
-        for one in desk.store.entities(desk.space, limit=_ENTITIES)
+        for one in context.store.entities(context.space, limit=_ENTITIES)
         if fold(one.name) != "user"
         and any(terms and terms <= words for terms in map(set, terms_of_each((one.name, *one.aliases))))
     ]
     facts = {
         fact.atom: fact
         for name in named[:_FACTS]
-        for fact in desk.store.facts(desk.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
+        for fact in context.store.facts(context.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
         if fact.atom not in shown
     }
-    return [of_fact(fact) for fact in current_facts(desk.store, desk.space, facts.values(), desk.now)[:_FACTS]]
+    return [of_fact(fact) for fact in current_facts(context.store, context.space, facts.values(), context.now)[:_FACTS]]
 
 
-def _scenes(desk: SearchContext, found: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
+def _scenes(context: SearchContext, found: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
     """Return a line for each of the scenes whose surest statement is at least half as likely as that of the best."""
     chances = {
         scene: max((found.chance(id) for id in scene.atoms if id in found.sure), default=0.0)
-        for scene in current(desk.store, desk.space)
+        for scene in current(context.store, context.space)
     }
     least = max(chances.values(), default=0.0) / 2
     about = sorted((scene for scene in chances if chances[scene] > least), key=lambda scene: -chances[scene])
     return [of_scene(scene, words) for scene in about[:_SCENES]]
 
 
-def _outputs(desk: SearchContext, question: str, words: AbstractSet[str]) -> list[RecallLine]:
+def _outputs(context: SearchContext, question: str, words: AbstractSet[str]) -> list[RecallLine]:
     """Return lines of tool results that have most of the question's words.
 
     Lines that read like instructions are counted, not shown.
     """
     lines: list[RecallLine] = []
-    for hit in results(desk.store, desk.space, question, filters=Filters(), limit=_OUTPUTS, least=_OUTPUT_SHARE):
+    for hit in results(context.store, context.space, question, filters=Filters(), limit=_OUTPUTS, least=_OUTPUT_SHARE):
         text, left_out = without_orders(hit.text)
         if not flags(f"{hit.call}\n{text}", "tool"):
             line = of_output(replace(hit, text=text), words)
@@ -336,12 +333,12 @@ def _outputs(desk: SearchContext, question: str, words: AbstractSet[str]) -> lis
 # --- the end of the last conversation ---------------------------------------------------------------
 
 
-def last_conversation(desk: SearchContext, there: Collection[str]) -> list[RecallLine]:
+def last_conversation(context: SearchContext, there: Collection[str]) -> list[RecallLine]:
     """Return the last turns of the latest conversation, other than the one that is `there`."""
-    sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
+    sessions = sorted(context.store.sessions(context.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
     for one in sessions:
-        said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
-        said = unheld(desk, said)
+        said = context.store.last_turns(context.space, one.session, limit=_ENDING, roles=("user", "assistant"))
+        said = unheld(context, said)
         if said and not any(turn.id in there for turn in said):
             head = f"The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
             turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
@@ -349,9 +346,9 @@ def last_conversation(desk: SearchContext, there: Collection[str]) -> list[Recal
     return []
 
 
-def wants_last_conversation(desk: SearchContext, question: str) -> bool:
+def wants_last_conversation(context: SearchContext, question: str) -> bool:
     """Return whether a question asks to continue. One about a time alone does not: its search finds that time."""
-    return asks_to_continue(question) and not parse_query(question, desk.now).time_only
+    return asks_to_continue(question) and not parse_query(question, context.now).time_only
 
 
 _LONGEST = 400  # characters; a longer turn names its own subject

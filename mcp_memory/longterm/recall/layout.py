@@ -25,8 +25,6 @@ from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
-__all__ = ["FORMER", "PROMISES", "fit", "layout"]
-
 FORMER = "  before: "
 """What the line of the values that a turn replaced begins with."""
 

@@ -25,12 +25,6 @@ from mcp_memory.longterm.verification.trust import doubt_mark, source_of_tool, s
 from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
 
-__all__ = [
-    "BEFORE_THAT", "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_promise", "of_rule",
-    "of_scene", "of_turns", "sound", "statement_line",
-]  # fmt: skip
-
-
 Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
 """The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
 
@@ -71,7 +65,7 @@ BEFORE_THAT = " ← "
 _DAYS = 3  # on which a user said the same, that are named
 
 
-def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+def sound(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines, suspicious ones marked; rows that a person has released pass.
 
     Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
@@ -84,13 +78,13 @@ def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLi
         is_turn = line.id[:1] == "t" and line.group not in ("scene", "end")
         meaning = line.source != "assistant" or not is_turn
         signs = (flags(part, line.source, meaning=meaning, is_turn=is_turn) for part in parts)
-        suspect = any(signs) and not _is_released(desk, line.id)
+        suspect = any(signs) and not _is_released(context, line.id)
         yield replace(line, is_suspect=True) if suspect else line
 
 
-def _is_released(desk: SearchContext, id: str) -> bool:
+def _is_released(context: SearchContext, id: str) -> bool:
     is_row = id[:1] in "at" and id[1:].isdigit()
-    return is_row and any(one.verdict == "released" for one in desk.store.quarantined(desk.space, [id]))
+    return is_row and any(one.verdict == "released" for one in context.store.quarantined(context.space, [id]))
 
 
 # --- statements -------------------------------------------------------------------------------------

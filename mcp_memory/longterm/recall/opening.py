@@ -23,8 +23,6 @@ from mcp_memory.longterm.verification.trust import turns_of_others
 from mcp_memory.store.citations import cited
 from mcp_memory.suspicion.flags import flags
 
-__all__ = ["START_TOKENS", "opening"]
-
 START_TOKENS = 400
 _RULES, _PLANS = 0.65, 0.2  # of the budget
 _IDENTITY_TOKENS = 50
@@ -32,25 +30,25 @@ _WITHIN = timedelta(days=14)
 _SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
 
 
-def opening(desk: SearchContext, *, session: str | None, counter: TokenCounter, budget: int) -> str:
+def opening(context: SearchContext, *, session: str | None, counter: TokenCounter, budget: int) -> str:
     """Return the block; empty if a model wrote the page, or no sentence of the user was extracted."""
-    held = desk.store.persona(desk.space)
+    held = context.store.persona(context.space)
     if held is not None and held.by_model:
         return ""
-    found = [candidate for candidate in ranked(desk.store, desk.space, at=desk.now) if _is_shown(candidate)]
+    found = [candidate for candidate in ranked(context.store, context.space, at=context.now) if _is_shown(candidate)]
     if not any(candidate.atom.is_sentence for candidate in found):
         return ""
     budget = min(budget, START_TOKENS) - counter.count(recall_block("", part="stable"))
     rules = [candidate for candidate in found if candidate.section == "rules"]
-    plans = [candidate for candidate in found if _is_near(desk, candidate)]
-    on_page = set(cited(persona.body(desk.store, desk.space, at=desk.now)))
+    plans = [candidate for candidate in found if _is_near(context, candidate)]
+    on_page = set(cited(persona.body(context.store, context.space, at=context.now)))
     apart = {candidate.atom.id for candidate in (*rules, *plans)} | on_page
     others = [candidate for candidate in found if candidate.atom.id not in apart]
     sections = (
-        ("User: ", persona.identity(desk.store, desk.space, desk.now), "; ", _IDENTITY_TOKENS),
+        ("User: ", persona.identity(context.store, context.space, context.now), "; ", _IDENTITY_TOKENS),
         ("Always:\n", [line(rule) for rule in rules], "\n", int(_RULES * budget)),
         ("Next:\n", [line(plan) for plan in plans], "\n", int(_PLANS * budget)),
-        ("", _last_conversation(desk, session), "\n", budget),
+        ("", _last_conversation(context, session), "\n", budget),
         ("Also:\n", [line(other) for other in others], "\n", budget),
     )
     parts: list[str] = []
@@ -80,22 +78,22 @@ def _is_shown(candidate: Candidate) -> bool:
     return atom.source in ("user", "import") and not atom.doubts and candidate.section != "promises"
 
 
-def _is_near(desk: SearchContext, candidate: Candidate) -> bool:
+def _is_near(context: SearchContext, candidate: Candidate) -> bool:
     """Tell whether a statement is about a day within two weeks."""
     if candidate.day is None:
         return False
-    today = desk.now.astimezone().date()
+    today = context.now.astimezone().date()
     return today <= candidate.day.astimezone().date() <= today + _WITHIN
 
 
-def _last_conversation(desk: SearchContext, session: str | None) -> list[str]:
+def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
     """Return how the last conversation other than this one ended: the last two things that the user said, in order."""
-    latest = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
+    latest = sorted(context.store.sessions(context.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
     for info in latest:
         if info.session == session:
             continue
-        said = desk.store.last_turns(desk.space, info.session, limit=_TURNS, roles=("user",))
-        turns = list(_telling(desk, said))[-_ENDING:]
+        said = context.store.last_turns(context.space, info.session, limit=_TURNS, roles=("user",))
+        turns = list(_telling(context, said))[-_ENDING:]
         if turns:
             day = day_in_words(info.last.astimezone().date())
             return [
@@ -105,9 +103,9 @@ def _last_conversation(desk: SearchContext, session: str | None) -> list[str]:
     return []
 
 
-def _telling(desk: SearchContext, said: Sequence[Turn]) -> Iterator[Turn]:
+def _telling(context: SearchContext, said: Sequence[Turn]) -> Iterator[Turn]:
     """Yield the turns that the user said, without those that are quarantined, suspicious or say nothing new."""
-    others = turns_of_others(desk.store, desk.space, said)
-    ((*distinct,), _) = distinct_turns(desk, [turn.id for turn in said if turn.id not in others])
-    allowed = {turn.id for turns in distinct for turn in unheld(desk, turns)}
+    others = turns_of_others(context.store, context.space, said)
+    ((*distinct,), _) = distinct_turns(context, [turn.id for turn in said if turn.id not in others])
+    allowed = {turn.id for turns in distinct for turn in unheld(context, turns)}
     yield from (turn for turn in said if turn.id in allowed and not flags(turn.content, "user"))

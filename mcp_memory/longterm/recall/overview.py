@@ -35,8 +35,6 @@ from mcp_memory.longterm.validity import end_of, is_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.models.embed.classifiers import asks_for_many_things
 
-__all__ = ["CANDIDATES", "Candidate", "asks_for_overview", "choose", "overview_lines"]
-
 CANDIDATES = 100
 """Hits of each layer to choose from."""
 
@@ -67,7 +65,7 @@ def asks_for_overview(question: str) -> bool:
 
 
 def overview_lines(
-    desk: SearchContext, question: str, there: Collection[str], words: AbstractSet[str], known: str,
+    context: SearchContext, question: str, there: Collection[str], words: AbstractSet[str], known: str,
     replaced: Mapping[str, Turn],
 ) -> list[RecallLine]:  # fmt: skip
     """Return lines for a question about many things, from turns and statements, the first to be shown first.
@@ -75,26 +73,26 @@ def overview_lines(
     `replaced` maps rules that have ended to what ended them; other turns are compared here.
     """
     asks_assistant = speaker_intent(question) == "assistant"
-    found = unheld(desk, searched(desk, "turn", question, CANDIDATES))
+    found = unheld(context, searched(context, "turn", question, CANDIDATES))
     said = relevance([hit for hit in found if hit.id not in there])
-    (distinct,), _ = distinct_turns(desk, list(said))
+    (distinct,), _ = distinct_turns(context, list(said))
     fresh = [turn for turn in distinct if not is_echo(turn.content, question)]
     turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
-    has_atoms = desk.store.totals(desk.space, "atom").rows > 0
-    stated = relevance(unheld(desk, searched(desk, "atom", question, CANDIDATES))) if has_atoms else {}
+    has_atoms = context.store.totals(context.space, "atom").rows > 0
+    stated = relevance(unheld(context, searched(context, "atom", question, CANDIDATES))) if has_atoms else {}
     atoms = {
         atom.id: atom
-        for atom in desk.store.atoms(desk.space, stated)
+        for atom in context.store.atoms(context.space, stated)
         if atom.evidence not in there and not atom.held and not is_shown_in(atom, known)
     }
     rows = [
         *(Candidate(id=id, turn=id, relevance=said.get(id, 0.0)) for id in turns),
         *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
     ]
-    speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
-    pairs = pairs_of_one_topic(desk.store, desk.space, list(turns.values())[:_COMPARED_TURNS])
-    newer = {**replaced_by(desk.store, desk.space, pairs), **replaced}
-    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer, at=desk.now))
+    speakers = speakers_of(context.store, context.space, list(atoms.values()))
+    pairs = pairs_of_one_topic(context.store, context.space, list(turns.values())[:_COMPARED_TURNS])
+    newer = {**replaced_by(context.store, context.space, pairs), **replaced}
+    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer, at=context.now))
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:

@@ -18,8 +18,6 @@ from mcp_memory.longterm.promises import Promise, called_for, open_promises
 from mcp_memory.longterm.recall.lines import RecallLine, of_promise, sound
 from mcp_memory.longterm.search.search import SearchContext
 
-__all__ = ["PromiseLines", "due_promises", "promises_for", "promises_in"]
-
 _SHOWN = 5
 _DUE_FOR = timedelta(days=31)
 _TURNS = 200  # of a session, for those that make promises
@@ -38,13 +36,13 @@ def promises_in(block: str) -> frozenset[str]:
     return frozenset(match[1] for match in _LINE.finditer(block))
 
 
-def due_promises(desk: SearchContext, *, session: str | None = None, shown: Collection[str] = ()) -> PromiseLines:
+def due_promises(context: SearchContext, *, session: str | None = None, shown: Collection[str] = ()) -> PromiseLines:
     """Return lines for the open promises for a day that has come, oldest first, without those that are `shown`."""
-    return _lines(desk, _due(desk, open_promises(desk), session), shown)
+    return _lines(context, _due(context, open_promises(context), session), shown)
 
 
 def promises_for(
-    desk: SearchContext,
+    context: SearchContext,
     prompt: str,
     *,
     session: str | None = None,
@@ -55,37 +53,37 @@ def promises_for(
 
     Promises that are `shown` are left out. Those in `shown_due` are not repeated because of their day.
     """
-    promises = open_promises(desk)
+    promises = open_promises(context)
     if not promises:
         return PromiseLines([], [])
     due = (
-        one for one in _due(desk, promises, session) if one.atom.id not in shown_due and not one.is_stated_in(prompt)
+        one for one in _due(context, promises, session) if one.atom.id not in shown_due and not one.is_stated_in(prompt)
     )
-    return _lines(desk, [*called_for(promises, prompt, desk.now), *due], shown)
+    return _lines(context, [*called_for(promises, prompt, context.now), *due], shown)
 
 
-def _due(desk: SearchContext, promises: list[Promise], session: str | None) -> list[Promise]:
-    today = local(desk.now).date()
+def _due(context: SearchContext, promises: list[Promise], session: str | None) -> list[Promise]:
+    today = local(context.now).date()
     due = [
         (one.parts.due, one)
         for one in promises
         if one.parts.is_date and one.parts.due and today - _DUE_FOR <= one.parts.due <= today
     ]
-    made_here = {one.atom.id for one in _made_in(desk, session, [one for _, one in due])}
+    made_here = {one.atom.id for one in _made_in(context, session, [one for _, one in due])}
     return [one for _, one in sorted(due, key=lambda pair: pair[0]) if one.atom.id not in made_here]
 
 
-def _made_in(desk: SearchContext, session: str | None, due: list[Promise]) -> Iterator[Promise]:
+def _made_in(context: SearchContext, session: str | None, due: list[Promise]) -> Iterator[Promise]:
     """Yield the promises for today that a session made today."""
-    today = local(desk.now).date()
+    today = local(context.now).date()
     possible = [one for one in due if one.parts.due == today == local(one.said_at).date()]
     if session is None or not possible:
         return
-    turns = desk.store.last_turns(desk.space, session, limit=_TURNS, roles=("user",))
+    turns = context.store.last_turns(context.space, session, limit=_TURNS, roles=("user",))
     yield from (one for one in possible if any(one.is_stated_in(turn.content) for turn in turns))
 
 
-def _lines(desk: SearchContext, promises: list[Promise], shown: Collection[str]) -> PromiseLines:
+def _lines(context: SearchContext, promises: list[Promise], shown: Collection[str]) -> PromiseLines:
     fresh = [one for one in promises if one.atom.id not in shown]
-    lines = (of_promise(one.atom, one.said_at, desk.now) for one in fresh[:_SHOWN])
-    return PromiseLines(list(sound(desk, lines)), [one.atom.id for one in fresh[_SHOWN:]])
+    lines = (of_promise(one.atom, one.said_at, context.now) for one in fresh[:_SHOWN])
+    return PromiseLines(list(sound(context, lines)), [one.atom.id for one in fresh[_SHOWN:]])

@@ -42,7 +42,6 @@ from mcp_memory.store.values import Filters, Vectors
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.dynamic import RecallLimits
 
-__all__ = ["RulesForPrompt", "rules_for", "takes_back", "tells_change"]
 
 GOVERNS = 0.15
 """Probability from which a rule about some work is shown: one that is missing costs more than one too many."""
@@ -98,7 +97,7 @@ class _Rule:
 
 
 def rules_for(
-    desk: SearchContext, prompt: str, there: Collection[str], limits: RecallLimits, known: str
+    context: SearchContext, prompt: str, there: Collection[str], limits: RecallLimits, known: str
 ) -> RulesForPrompt:
     """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
 
@@ -109,13 +108,13 @@ def rules_for(
     """
     try:
         stated: dict[str, list[_Rule]] = {}
-        for rule in _candidates(desk, prompt, there, known):
+        for rule in _candidates(context, prompt, there, known):
             stated.setdefault(rule.words, []).append(rule)
         latest = [max(rules, key=_said) for rules in stated.values()]
-        rules = _chosen(desk, prompt, latest, limits)
+        rules = _chosen(context, prompt, latest, limits)
         if not _ASKS.search(prompt) and len(rules) < limits.rules_for_question:
-            rules += _nearest_in_words(desk, prompt, latest, rules)[: limits.rules_for_question - len(rules)]
-        rows, replaced = _with_newer(desk, rules, there)
+            rules += _nearest_in_words(context, prompt, latest, rules)[: limits.rules_for_question - len(rules)]
+        rows, replaced = _with_newer(context, rules, there)
     except EmbeddingFailed:
         return RulesForPrompt()
     rows = dict(islice(rows.items(), limits.rules))
@@ -152,21 +151,23 @@ def tells_change(text: str) -> bool:
 # --- candidates -------------------------------------------------------------------------------------
 
 
-def _candidates(desk: SearchContext, prompt: str, there: Collection[str], known: str) -> list[_Rule]:
+def _candidates(context: SearchContext, prompt: str, there: Collection[str], known: str) -> list[_Rule]:
     """Return the rules that the user stated, nearest first, without those of the turns `there`."""
-    if not desk.store.totals(desk.space, "atom").rows:
+    if not context.store.totals(context.space, "atom").rows:
         return []
-    ids = _nearest(desk, prompt)
+    ids = _nearest(context, prompt)
     atoms = [
         atom
-        for atom in desk.store.atoms(desk.space, ids)
-        if (_was_replaced(atom) or not is_past(atom, desk.now))
+        for atom in context.store.atoms(context.space, ids)
+        if (_was_replaced(atom) or not is_past(atom, context.now))
         and atom.source == "user"
         and atom.label != "promise"
         and not any(id in there for id in atom_turns(atom))
         and not is_shown_in(atom, known)
     ]
-    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [id for atom in atoms for id in atom_turns(atom)])}
+    turns = {
+        turn.id: turn for turn in context.store.turns(context.space, [id for atom in atoms for id in atom_turns(atom)])
+    }
     stating = ([turns[id] for id in atom_turns(atom) if id in turns] for atom in atoms)
     return [
         _Rule(atom, max(said, key=lambda turn: (turn.said_at, turn.position), default=None))
@@ -179,57 +180,57 @@ def _was_replaced(atom: Atom) -> bool:
     return atom.is_sentence and atom.superseded_by is not None
 
 
-def _nearest(desk: SearchContext, prompt: str) -> list[str]:
+def _nearest(context: SearchContext, prompt: str) -> list[str]:
     """Return the ids of the rules that are likeliest about the prompt's work, and likeliest about every answer.
 
     Those that were replaced are searched apart: many of them would leave no room for rules that hold.
     """
-    current = Filters(kind="instruction", unheld=True, at=desk.now)
-    found = dict.fromkeys(_searched(desk, prompt, current))
-    ended = [id for id in _searched(desk, prompt, replace(current, ended=True)) if id not in found]
-    replaced = [atom for atom in desk.store.atoms(desk.space, ended) if _was_replaced(atom)]
-    last = _last_of(desk, replaced)
+    current = Filters(kind="instruction", unheld=True, at=context.now)
+    found = dict.fromkeys(_searched(context, prompt, current))
+    ended = [id for id in _searched(context, prompt, replace(current, ended=True)) if id not in found]
+    replaced = [atom for atom in context.store.atoms(context.space, ended) if _was_replaced(atom)]
+    last = _last_of(context, replaced)
     nearest: dict[str, str] = {}  # of several versions of a rule only one
     for atom in sorted(replaced, key=lambda atom: ended.index(atom.id)):
         nearest.setdefault(last[atom.id], atom.id)
     return [*found, *islice(nearest.values(), _REPLACED)]
 
 
-def _last_of(desk: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
+def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
     """Return by the ids of replaced statements the id of the last one that replaced each."""
     last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
     for _ in range(_MOST_REPLACED):
-        newer = {atom.id: atom.superseded_by for atom in desk.store.atoms(desk.space, set(last.values()))}
+        newer = {atom.id: atom.superseded_by for atom in context.store.atoms(context.space, set(last.values()))}
         if not any(newer.values()):
             break
         last = {id: newer.get(of) or of for id, of in last.items()}
     return last
 
 
-def _searched(desk: SearchContext, prompt: str, filters: Filters) -> Iterator[str]:
-    if not _is_bundled(desk, prompt):
-        yield from (hit.id for hit in desk.hits("atom", prompt, filters=filters, limit=_SCOPED))
+def _searched(context: SearchContext, prompt: str, filters: Filters) -> Iterator[str]:
+    if not _is_bundled(context, prompt):
+        yield from (hit.id for hit in context.hits("atom", prompt, filters=filters, limit=_SCOPED))
         return
     for data, limit in ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL)):
         query = Vectors(identity=IDENTITY, data=data)
-        hits = desk.store.nearest(desk.space, "atom", query, filters=filters, limit=limit)
+        hits = context.store.nearest(context.space, "atom", query, filters=filters, limit=limit)
         yield from (hit.id for hit in hits)
 
 
-def _is_bundled(desk: SearchContext, prompt: str) -> bool:
+def _is_bundled(context: SearchContext, prompt: str) -> bool:
     """Tell whether the memory's vectors are those of the bundled model."""
-    vectors = desk.of_query(without_names(prompt, desk.store.totals(desk.space, "turn").names))
+    vectors = context.of_query(without_names(prompt, context.store.totals(context.space, "turn").names))
     return bool(vectors) and vectors[0].identity == IDENTITY
 
 
 # --- relevance --------------------------------------------------------------------------------------
 
 
-def _chosen(desk: SearchContext, prompt: str, rules: Sequence[_Rule], limits: RecallLimits) -> list[_Rule]:
+def _chosen(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits: RecallLimits) -> list[_Rule]:
     """Return the likeliest of the rules."""
     general: list[tuple[float, _Rule]] = []
     scoped: list[tuple[float, _Rule]] = []
-    for rule, chance in zip(rules, _judged(desk, prompt, rules), strict=True):
+    for rule, chance in zip(rules, _judged(context, prompt, rules), strict=True):
         if chance.general >= GENERAL:
             general.append((chance.general, rule))
         elif chance.scoped >= GOVERNS:
@@ -241,11 +242,11 @@ def _chosen(desk: SearchContext, prompt: str, rules: Sequence[_Rule], limits: Re
     return chosen[: limits.rules]
 
 
-def _judged(desk: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Governing]:
+def _judged(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Governing]:
     """Return how likely each rule governs the prompt, by its stored vector; where it has none, the encoder makes it."""
     import numpy as np
 
-    stored = desk.store.vectors_of(desk.space, "atom", [rule.atom.id for rule in rules], IDENTITY)
+    stored = context.store.vectors_of(context.space, "atom", [rule.atom.id for rule in rules], IDENTITY)
     known = governing_by_vectors(prompt, np.stack(list(stored.values()))) if stored else []
     judged = dict(zip(stored, known, strict=True))
     others = [rule.atom for rule in rules if rule.atom.id not in judged]
@@ -253,11 +254,13 @@ def _judged(desk: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Go
     return [judged[rule.atom.id] for rule in rules]
 
 
-def _nearest_in_words(desk: SearchContext, prompt: str, rules: Sequence[_Rule], chosen: Sequence[_Rule]) -> list[_Rule]:
+def _nearest_in_words(
+    context: SearchContext, prompt: str, rules: Sequence[_Rule], chosen: Sequence[_Rule]
+) -> list[_Rule]:
     """Return the rules that an ordinary search finds for the prompt, nearest first, without the chosen ones."""
     candidates = {rule.atom.id: rule for rule in rules if rule not in chosen}
     filters = Filters(kind="instruction", unheld=True)
-    hits = desk.hits("atom", prompt, filters=filters, limit=_SEARCHED) if candidates else []
+    hits = context.hits("atom", prompt, filters=filters, limit=_SEARCHED) if candidates else []
     return [candidates[hit.id] for hit in hits if hit.id in candidates]
 
 
@@ -265,15 +268,15 @@ def _said(rule: _Rule) -> tuple[float, int]:
     return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
 
 
-def _by_user(desk: SearchContext, turn: Turn) -> bool:
-    return not turns_of_others(desk.store, desk.space, [turn])
+def _by_user(context: SearchContext, turn: Turn) -> bool:
+    return not turns_of_others(context.store, context.space, [turn])
 
 
 # --- rules that have ended --------------------------------------------------------------------------
 
 
 def _with_newer(
-    desk: SearchContext, rules: Sequence[_Rule], there: Collection[str]
+    context: SearchContext, rules: Sequence[_Rule], there: Collection[str]
 ) -> tuple[dict[str, _Rule | Turn], dict[str, Turn]]:
     """Return what to show by id, the rules and the messages that may have ended them, and the rules replaced.
 
@@ -281,10 +284,10 @@ def _with_newer(
     """
     rows: dict[str, _Rule | Turn] = {}
     replaced: dict[str, Turn] = {}
-    later = _near(desk, rules)
+    later = _near(context, rules)
     own = {rule.turn.id for rule in rules if rule.turn}
     for rule in rules:
-        ended, newer = _ended_by(desk, rule, later)
+        ended, newer = _ended_by(context, rule, later)
         if newer is not None and newer.id not in there and newer.id not in own:
             rows.setdefault(newer.id, newer)
         if ended and newer is not None and rule.turn is not None:
@@ -294,14 +297,14 @@ def _with_newer(
     return rows, replaced
 
 
-def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
+def _near(context: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
     """Return the user's turns that are near to some of the rules.
 
     One search for the sum of their vectors: a turn that is near to one rule is nearer to it than most others are.
     """
     import numpy as np
 
-    store, space = desk.store, desk.space
+    store, space = context.store, context.space
     turns = [rule.turn.id for rule in rules if rule.turn]
     if not turns:
         return []
@@ -313,27 +316,27 @@ def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
         ids = [hit.id for hit in store.nearest(space, "turn", near, filters=Filters(), limit=2 * _LATER)]
     else:
         words = "\n".join(rule.words for rule in rules)
-        ids = [hit.id for hit in desk.hits("turn", words, filters=Filters(role="user"), limit=_LATER)]
+        ids = [hit.id for hit in context.hits("turn", words, filters=Filters(role="user"), limit=_LATER)]
     aside = quarantined_ids(store, space, ids)
     return [turn for turn in store.turns(space, [id for id in ids if id not in aside]) if turn.role == "user"][:_LATER]
 
 
-def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
+def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
     """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
     if _was_replaced(rule.atom):
-        return True, _turn_that_replaced(desk, rule.atom)
+        return True, _turn_that_replaced(context, rule.atom)
     if rule.turn is None:
         return False, None
     after = (turn for turn in later if is_before(rule.turn, turn))
     chances = [(turn, _ends(turn.content, rule.atom.text)) for turn in after]
-    found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(desk, pair[0])]
+    found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(context, pair[0])]
     surely = [turn for turn, chance in found if chance.takes_back >= ENDS]
     if surely:
         return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
     return False, max(found, key=lambda pair: pair[1].changes, default=(None,))[0]
 
 
-def _turn_that_replaced(desk: SearchContext, atom: Atom) -> Turn | None:
+def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
     """Return the turn of the last statement that replaced this one, or that replaced what did.
 
     A turn that is quarantined or somebody else's replaces nothing, so the statements after it do not count. None if
@@ -341,12 +344,12 @@ def _turn_that_replaced(desk: SearchContext, atom: Atom) -> Turn | None:
     """
     found: Turn | None = None
     for _ in range(_MOST_REPLACED):
-        newer = desk.store.atoms(desk.space, filter(None, [atom.superseded_by]))
-        turns = desk.store.turns(desk.space, [id for one in newer for id in atom_turns(one)])
+        newer = context.store.atoms(context.space, filter(None, [atom.superseded_by]))
+        turns = context.store.turns(context.space, [id for one in newer for id in atom_turns(one)])
         if not turns:
             return found
         latest = max(turns, key=lambda turn: (turn.said_at, turn.position))
-        if quarantined_ids(desk.store, desk.space, [latest.id]) or not _by_user(desk, latest):
+        if quarantined_ids(context.store, context.space, [latest.id]) or not _by_user(context, latest):
             return found
         found, (atom,) = latest, newer
     return None

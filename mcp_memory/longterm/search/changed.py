@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "COMPARED",
-    "TurnPair",
-    "changed_turns",
-    "is_before",
-    "newer_first",
-    "pairs_of_one_topic",
-    "possibly_changed",
-    "replaced_by",
-]
 
 COMPARED = 45
 """Turns of a search, the best ones, that are compared with each other; a recall reads as many."""

@@ -15,16 +15,6 @@ from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer
 
-__all__ = [
-    "QuestionWords",
-    "TermPresence",
-    "content_words",
-    "is_echo",
-    "question_words",
-    "terms_of",
-    "terms_with_neighbours",
-]
-
 _REACH = 2  # turns
 _READ = 4_000  # characters of a row
 _ECHO_ROOM = 80  # characters by which the same question may be longer

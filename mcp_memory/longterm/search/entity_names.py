@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EntityMatch", "NameMatch", "find_entity", "match_name"]
 
 _SHOWN = 5
 _COMPARED = 24  # names whose letters are compared one by one, after a count of shared pairs of letters

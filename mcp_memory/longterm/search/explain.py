@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Explained", "ExplainedRow", "SearchLeg", "explain"]
 
 _MISSED = 5
 _TEXT = 160

@@ -54,10 +54,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "JUDGED", "MODEL_FILE", "Judgement", "Measured", "QuestionFeatures", "Regression", "RowFeatures", "judge",
-    "judge_question", "measure", "regression", "searched", "without_echoes",
-]  # fmt: skip
 
 MODEL_FILE = Path(__file__).with_name("known.json")
 

@@ -34,11 +34,6 @@ from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, 
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
-__all__ = [
-    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "matching", "names_of",
-    "of_turns", "page_of", "resolved", "rows_for", "search_memories", "search_turns", "text_of",
-]  # fmt: skip
-
 _FACTS = 20
 _AT_A_TIME = 5
 

@@ -41,11 +41,6 @@ if TYPE_CHECKING:
     from mcp_memory.language.when.intervals import Span
     from mcp_memory.longterm.search.query import ParsedQuery
 
-__all__ = [
-    "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "by_time", "of_atoms", "of_turns", "rarity",
-    "without_names",
-]  # fmt: skip
-
 
 class Weights(NamedTuple):
     """What each signal counts. `context_short` is counted in full for an empty turn, half at 300 bytes."""

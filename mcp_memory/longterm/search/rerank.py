@@ -31,8 +31,6 @@ from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
 
-__all__ = ["FIRST", "ModelRerank", "Order", "Rerank", "Reranked", "as_found", "make_rerank"]
-
 FIRST = 20
 _WIDTH = 700  # characters of a result; 20 of them and the rules are some 4,000 tokens
 _SHORT, _BEFORE = 200, 160  # a turn this short often makes sense only after the one before it

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ABOUT", "SHOWN", "allowed", "results"]
 
 SHOWN = 5
 """The number of results shown with turns, unless only results are requested."""

@@ -20,7 +20,6 @@ from mcp_memory.language.words import function_words
 if TYPE_CHECKING:
     from mcp_memory.language.when.intervals import Span
 
-__all__ = ["asked_period", "is_time_only"]
 
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "ru")
 _LONGEST = 200  # characters; a longer text has words to search by

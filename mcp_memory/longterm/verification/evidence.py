@@ -39,8 +39,6 @@ from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
-__all__ = ["call_of", "cites", "mentions", "verify", "why"]
-
 _AT_ONCE = 500
 _LINE = 160
 

@@ -13,8 +13,6 @@ from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import is_negative
 from mcp_memory.longterm.verification.comparison import capitals_of, known_terms, sentences_of, share_of, terms_of
 
-__all__ = ["changes_frame", "is_joke", "is_taken_back"]
-
 _frame = partial(pattern_of, "mcp_memory.longterm", "words/frames.txt")
 
 _NUMBER = re.compile(r"\d[\d.,:]*\d|\d")

@@ -40,8 +40,6 @@ from mcp_memory.longterm.verification.comparison import (
 from mcp_memory.longterm.verification.frame import is_joke, is_taken_back
 from mcp_memory.longterm.verification.support import accepted_offer, lacks_a_number
 
-__all__ = ["Said", "is_near", "is_personal", "own_words", "probable_words", "question_of"]
-
 _NEAR = ((0.99, 0.35), (0.5, 0.45), (0.0, 0.52))
 """Shares of a statement's terms in a sentence, and the cosine that suffices with each."""
 _NEAR_ABROAD = 0.47  # cosine of a statement to a sentence in another language

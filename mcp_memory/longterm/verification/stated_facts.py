@@ -26,8 +26,6 @@ from mcp_memory.longterm.verification.comparison import dense, word_list
 from mcp_memory.longterm.verification.own_words import Said
 from mcp_memory.longterm.verification.support import agrees
 
-__all__ = ["states_fact"]
-
 _FILE = "mcp_memory.longterm", "words/stated_facts.txt"
 _pattern = partial(pattern_of, *_FILE)
 _words = partial(words_of, *_FILE)

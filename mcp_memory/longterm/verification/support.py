@@ -26,8 +26,6 @@ from mcp_memory.longterm.verification.comparison import (
 )
 from mcp_memory.longterm.verification.values import numbers_in, spelled_numbers
 
-__all__ = ["accepted_offer", "agrees", "lacks_a_number", "repeats"]
-
 _SAME, _SAME_MEANING = 0.75, 0.6  # share of a statement's words in a text that repeats it, and its cosine
 _SMALL = 12  # numbers that people write as words too
 

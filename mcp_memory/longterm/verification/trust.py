@@ -41,29 +41,6 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom, Vectors
 from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, worded
 
-__all__ = [
-    "REASONS",
-    "attributed",
-    "checked_claim",
-    "doubt_mark",
-    "fact_states_rule",
-    "fit_for_pages",
-    "flag_turns",
-    "is_less_trusted",
-    "judge_waiting",
-    "least_trusted",
-    "most_trusted",
-    "quarantined",
-    "quarantined_ids",
-    "source_of_role",
-    "source_of_tool",
-    "source_of_turn",
-    "speakers_of",
-    "turns_of_others",
-    "with_allowed_kind",
-    "without_effects",
-]  # fmt: skip
-
 JUDGED_AT_ONCE = 100_000
 """Characters of turns that a call judges before it answers, about a second; with 0 all judging is left to the
 background."""

@@ -23,8 +23,6 @@ from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.change_values import values_in
 from mcp_memory.longterm.verification.comparison import differ, pattern, sentences_of, word_list
 
-__all__ = ["DatedText", "KnownValues", "numbers_in", "spelled_numbers"]
-
 _NUMBER = re.compile(r"\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?!\d)|\d{1,18}(?:[.,]\d{1,9})?(?!\d)")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+")
 _ISO_DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")

@@ -15,8 +15,6 @@ from mcp_memory.models.embed.bundled import BundledEmbedder, StaticEmbedder
 from mcp_memory.models.embed.external import Library, LocalEmbedder, RemoteEmbedder
 from mcp_memory.models.embed.protocol import Embedder, is_folder, prefixes_of
 
-__all__ = ["embedder_for", "make_embedder"]
-
 
 def make_embedder(settings: Settings) -> Embedder | None:
     """Return the embedder that the settings name; None where they say `none`. InvalidInput for half a name."""

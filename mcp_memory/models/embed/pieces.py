@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PieceNumbers"]
-
 
 class PieceNumbers:
     """The pieces of two files of a folder. Raises OSError, RuntimeError or ValueError if they cannot be read."""

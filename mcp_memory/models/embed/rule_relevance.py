@@ -34,16 +34,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = [
-    "RELEVANCE_FILE",
-    "Governing",
-    "RelevanceModel",
-    "ending",
-    "general_query",
-    "governing",
-    "governing_by_vectors",
-    "scoped_query",
-]
 
 RELEVANCE_FILE = "rule_relevance.safetensors"
 

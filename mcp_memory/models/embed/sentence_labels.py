@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LABELS", "LABELS_FILE", "Classified", "SentenceInTurn", "classified", "scaled", "sentence_features"]
 
 LABELS_FILE = "labels.safetensors"
 LABELS: tuple[Label, ...] = get_args(Label)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["mapped_tensors"]
 
 _TYPES = {"I8": "<i1", "U8": "<u1", "U16": "<u2", "F16": "<f2", "F32": "<f4"}
 

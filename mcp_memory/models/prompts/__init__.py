@@ -13,8 +13,6 @@ from importlib import resources
 from mcp_memory.core.text import revealed
 from mcp_memory.models.llm import ChatMessage
 
-__all__ = ["fenced", "prompt"]
-
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 

@@ -20,8 +20,6 @@ from mcp_memory.service.portable.reading import Parcel
 from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import Store
 
-__all__ = ["Brought", "bring"]
-
 Doubts = Callable[[model.ExportedTurn | model.ExportedAtom], Sequence[str]]
 
 BATCH = 500

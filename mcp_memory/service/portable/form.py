@@ -34,23 +34,6 @@ from mcp_memory.core.types import Scene
 from mcp_memory.store import export_model as model
 from mcp_memory.store import files
 
-__all__ = [
-    "FORMAT",
-    "KINDS",
-    "MANIFEST",
-    "README",
-    "README_NAME",
-    "VERSION",
-    "data_name",
-    "kind_of",
-    "line_of",
-    "persona_page",
-    "row_of",
-    "scene_page",
-    "session_head",
-    "turn_on_page",
-]
-
 FORMAT = "mcp-memory export"
 VERSION = 1
 MANIFEST = "manifest.json"

@@ -27,8 +27,6 @@ from mcp_memory.store import export_model as model
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.files import read_ref_file
 
-__all__ = ["Parcel", "is_parcel", "opened"]
-
 R = TypeVar("R", bound=model.ExportedRow)
 
 _LONGEST = 64 * 2**20

@@ -29,8 +29,6 @@ from mcp_memory.store import export_model as model
 from mcp_memory.store.files import ref_file
 from mcp_memory.store.protocol import Store
 
-__all__ = ["Exported", "export"]
-
 _BLOCK = 2**20
 _TIGHT = 100  # compression ratio that no text reaches
 

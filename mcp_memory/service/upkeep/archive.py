@@ -27,8 +27,6 @@ from mcp_memory.core.regular_files import open_regular
 from mcp_memory.core.text import zoned
 from mcp_memory.service.packed_files import TORN, Member, is_archive, measured
 
-__all__ = ["DATABASE", "FORMAT", "BackupManifest", "Writer", "is_backup", "opened", "unpack"]
-
 FORMAT = 1
 DATABASE = "memory.db"
 _MANIFEST = "manifest.json"

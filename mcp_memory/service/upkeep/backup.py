@@ -35,8 +35,6 @@ from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.upkeep import snapshots
 
-__all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
-
 KEPT = 7
 _NAME = re.compile(r"mcp-memory-([0-9a-f]{8})-(\d{8}T\d{9}Z)\.zip")
 _PIECE = 2**20

@@ -6,11 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-from mcp_memory.core.paths import foreign
-from mcp_memory.store.sqlite.home import exposed, identity_problem
-
-__all__ = ["exposed", "foreign", "identity_problem", "nearest_folder", "unwritable"]
-
 
 def nearest_folder(home: Path) -> Path:
     """Return the home, or the nearest existing folder above it."""

@@ -16,8 +16,6 @@ from mcp_memory.core.process_registry import other_processes, register
 from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite.store import open_store
 
-__all__ = ["Compacted", "compact", "store_for_upkeep"]
-
 _LARGE = 500_000_000  # bytes; a rewrite takes some 5 s, and writers that wait give up after 30
 _WORTH = 0.02
 

@@ -35,7 +35,6 @@ from mcp_memory.store.values import Filters, Layer, Vectors
 if TYPE_CHECKING:
     from mcp_memory.store.postgres.moving import MovablePostgres
 
-__all__ = ["Moved", "Proven", "move"]
 
 _FORM = "sqlite:FOLDER or postgresql://USER@HOST/DATABASE"
 _QUESTIONS = 100

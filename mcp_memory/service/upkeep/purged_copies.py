@@ -25,8 +25,6 @@ from mcp_memory.store.purge_search import copies_in
 from mcp_memory.store.sql.purged_rows import PurgedRows
 from mcp_memory.store.sqlite.upkeep import snapshots
 
-__all__ = ["remove", "with_purged_rows"]
-
 _LONGEST = 64 * 2**20
 
 

@@ -13,8 +13,6 @@ from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.regular_files import is_own, read_own, rename_own
 from mcp_memory.store import files
 
-__all__ = ["Aside"]
-
 
 class Aside:
     """The quarantine folder of one operation, made when it is first needed."""

@@ -36,8 +36,6 @@ from mcp_memory.store.sqlite.unreadable import Unreadable
 from mcp_memory.store.sqlite.upkeep import comparison, snapshots
 from mcp_memory.store.sqlite.upkeep import rebuild as database_rebuild
 
-__all__ = ["Agreement", "Rebuilt", "agreement", "personas", "rebuild", "remake"]
-
 _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 
 

@@ -32,8 +32,6 @@ from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
 from mcp_memory.store.values import TakenBack
 
-__all__ = ["Repaired", "repair"]
-
 _ALL = 1_000_000
 
 

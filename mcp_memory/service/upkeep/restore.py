@@ -34,8 +34,6 @@ from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
 
-__all__ = ["Again", "Restored", "restore"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:

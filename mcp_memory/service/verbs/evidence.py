@@ -10,8 +10,6 @@ from mcp_memory.core.types import Atom, Mention
 from mcp_memory.service.verbs.base import Verbs, in_thread, of_store
 from mcp_memory.store.protocol import Store
 
-__all__ = ["EvidenceVerbs", "ProvenLine"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenLine:

@@ -27,8 +27,6 @@ from mcp_memory.shortterm.canvas.tasks import goals_in, label_of
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import CanvasChange
 
-__all__ = ["agent_texts", "is_task_id", "without_goals"]
-
 _ALL = 1_000_000
 
 

@@ -23,8 +23,6 @@ from mcp_memory.shortterm.synopsis.page import clip
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis
 from mcp_memory.suspicion.flags import Flag, flags_of
 
-__all__ = ["quiet_synopsis"]
-
 _HEAD, _TAIL = 200_000, 50_000  # characters in which the shown passages are looked for
 _SHORTEST, _LONGEST = 6, 1_200  # letters of a passage; characters of it
 _RUN = 12  # letters in a row by which a passage is found in a stand-in

@@ -20,8 +20,6 @@ import psycopg
 
 from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 
-__all__ = ["Commits", "Unknown", "was_committed"]
-
 Connection = psycopg.Connection[Any]
 
 _AT_ONCE = 200  # marks deleted by one write

@@ -20,8 +20,6 @@ from psycopg.types.numeric import NumericBinaryLoader
 
 from mcp_memory.store.sql.transaction import Value
 
-__all__ = ["Binary", "Known", "PostgresConnection", "equip", "known_to"]
-
 _ESCAPE = "\U0010fffe"
 """A noncharacter, which no text should have; one that has it is escaped as well."""
 

@@ -32,8 +32,6 @@ from mcp_memory.store.postgres.failures import explained, has_failed, name_of, p
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
 
-__all__ = ["PostgresDatabase", "migrate"]
-
 logger = logging.getLogger(__name__)
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connections, which are handled here
 

@@ -16,8 +16,6 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUn
 from mcp_memory.store.postgres.commits import Unknown
 from mcp_memory.store.postgres.pool import PoolExhausted
 
-__all__ = ["explained", "has_failed", "name_of", "passes"]
-
 CREATE = "createdb -E UTF8 --locale=C.UTF-8 -T template0"
 
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)

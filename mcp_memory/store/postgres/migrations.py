@@ -25,8 +25,6 @@ from mcp_memory.store.postgres.schema import EVERY, create_tables, run_statement
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
-__all__ = ["STEPS", "Phase", "Step", "application_name", "expanded", "grant", "migrate", "set_settings"]
-
 Connection = psycopg.Connection[Any]
 Phase = Literal["expand", "backfill", "contract"]
 

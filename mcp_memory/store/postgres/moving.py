@@ -14,8 +14,6 @@ from mcp_memory.store.postgres.store import PostgresStore, open_objects
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.sql.transaction import HomeTransaction
 
-__all__ = ["MovablePostgres"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -18,8 +18,6 @@ from typing import Any
 
 import psycopg
 
-__all__ = ["Notifications"]
-
 logger = logging.getLogger(__name__)
 
 _CHANNEL = "mcp_memory"

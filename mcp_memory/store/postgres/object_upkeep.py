@@ -23,8 +23,6 @@ from mcp_memory.store.postgres.objects import Objects
 from mcp_memory.store.postgres.transaction import home_transaction
 from mcp_memory.store.sql.transaction import HomeTransaction
 
-__all__ = ["ObjectUpkeep", "find_folder"]
-
 logger = logging.getLogger(__name__)
 
 _DAY = timedelta(days=1)

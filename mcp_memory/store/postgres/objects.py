@@ -26,8 +26,6 @@ from typing import Any, Protocol
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 
-__all__ = ["Bucket", "NotUploaded", "Objects", "Part", "Rows", "Stored", "Uploads", "open_bucket"]
-
 _ADDRESS = re.compile(r"s3://([^/\s]+)/?(\S*?)/*")
 _CONNECT_S, _REQUEST_S, _RETRY_S = 3, 10, 5
 _RETRIES = 3

@@ -21,8 +21,6 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.nesting import NestingGuard
 
-__all__ = ["Pool", "PoolExhausted"]
-
 Connection = psycopg.Connection[Any]
 
 _UNUSED = 600.0  # seconds until an unused connection is closed

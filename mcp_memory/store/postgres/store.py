@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PostgresStore", "open_store"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

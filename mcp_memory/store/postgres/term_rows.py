@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["read"]
-
 
 def read(
     tx: PostgresTransaction,

@@ -21,17 +21,6 @@ from mcp_memory.store.values import Layer
 if TYPE_CHECKING:
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = [
-    "array_of",
-    "delete",
-    "keys_in_blocks",
-    "newest",
-    "outdated",
-    "put",
-    "renew",
-    "stale",
-    "with_all",
-]
 
 _BIGINT = 20  # the number of this type in every database
 BLOCK = 32_768

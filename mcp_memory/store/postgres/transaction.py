@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PostgresTransaction", "home_transaction"]
 
 logger = logging.getLogger(__name__)
 

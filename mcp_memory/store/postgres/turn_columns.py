@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mcp_memory.core.types import Role
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["Turns"]
 
 _MOST_SPACES = 1_000
 

@@ -29,21 +29,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = [
-    "OWN",
-    "delete",
-    "drop",
-    "embeddable",
-    "indexes",
-    "move",
-    "nearest",
-    "of_rows",
-    "put",
-    "put_new",
-    "put_stored",
-    "stored",
-    "unembedded",
-]
 
 OWN = 50_000
 """Vectors from which a space has a table of its own: until then all of them are scored in some 30 ms."""

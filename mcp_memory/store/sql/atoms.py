@@ -31,20 +31,6 @@ from mcp_memory.store.sql.transaction import (
 )
 from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
-__all__ = [
-    "add",
-    "based_on",
-    "by_ids",
-    "count",
-    "evidence",
-    "facts",
-    "listed",
-    "put",
-    "since",
-    "standing",
-    "superseded_by",
-]
-
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"

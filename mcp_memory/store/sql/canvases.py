@@ -26,36 +26,6 @@ from mcp_memory.store.sql import jobs
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
 from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasVersion, Conflict
 
-__all__ = [
-    "FILE",
-    "IMPORTED",
-    "activate",
-    "active",
-    "canvas",
-    "change",
-    "crc_of",
-    "differing",
-    "document",
-    "draw",
-    "due",
-    "erase_history",
-    "groups_of",
-    "groups_text",
-    "growth",
-    "lines",
-    "listed",
-    "log",
-    "must_be_at",
-    "next_number",
-    "parts_of",
-    "patch",
-    "path_of",
-    "redraw",
-    "save",
-    "take_over",
-    "versions",
-]
-
 FILE = "canvases.jsonl"
 IMPORTED = "imported"
 """The kind of a version that came without its history."""

@@ -20,34 +20,6 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, to_ms
 
-__all__ = [
-    "ANY",
-    "Key",
-    "add",
-    "covered",
-    "derived_id",
-    "folded",
-    "forgotten_ref",
-    "forgotten_statement",
-    "forgotten_turns",
-    "forgotten_words",
-    "husk_hash",
-    "is_distinct",
-    "is_keyed",
-    "key_of",
-    "keyed_id",
-    "of",
-    "of_result",
-    "of_words",
-    "purged_id",
-    "purged_ref",
-    "secret",
-    "stored_call",
-    "stored_ids",
-    "was_forgotten",
-    "words_id",
-]
-
 Key = bytes
 
 ANY = "EXISTS (SELECT 1 FROM forgotten WHERE space = :space)"

@@ -14,20 +14,6 @@ from mcp_memory.core.types import Entity
 from mcp_memory.store.sql import review
 from mcp_memory.store.sql.transaction import Transaction, marks
 
-__all__ = [
-    "KNOWN",
-    "all_names",
-    "chief",
-    "key",
-    "learn",
-    "listed",
-    "make",
-    "mention",
-    "names",
-    "names_of_atoms",
-    "related",
-]
-
 _USER = "user"
 
 _MENTIONED = (

@@ -19,20 +19,6 @@ from mcp_memory.core.types import Citation, Evidence
 from mcp_memory.store.citations import NamedResult, named
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
-__all__ = [
-    "Quote",
-    "add_quotes",
-    "all_there",
-    "checked",
-    "citations",
-    "cited_by",
-    "confirm",
-    "last_said",
-    "note_citations",
-    "note_given_citations",
-    "of_atoms",
-]
-
 Quote = tuple[int, int, int, str]
 """A row: the number of the turn, where the words begin and end, and they."""
 

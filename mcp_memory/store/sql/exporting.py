@@ -19,8 +19,6 @@ from mcp_memory.store.sql import canvases, entities, evidence_rows, pages
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
 
-__all__ = ["export", "home_id", "origin"]
-
 # The numbers are sorted alone, so that the words of a million rows are not held in memory for it.
 _IN_ORDER = "(SELECT id FROM {} WHERE space = :space AND tombstone IS NULL AND purged_at IS NULL)"
 _ELSEWHERE = re.compile(r".+:(?P<id>x\d{1,18})@(?P<at>\d{1,14})", re.ASCII | re.DOTALL)

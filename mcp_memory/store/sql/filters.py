@@ -12,8 +12,6 @@ from mcp_memory.store.sql.supersession import GAVE_WAY
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, numbers_of, to_ms
 from mcp_memory.store.values import Filters, Layer
 
-__all__ = ["is_plain", "where"]
-
 _MENTIONS = (
     "r.id IN (SELECT m.atom FROM entity_name n JOIN mention m ON m.space = n.space AND m.entity = n.entity"
     " WHERE n.space = :space AND n.key = ?)"

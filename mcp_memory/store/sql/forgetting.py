@@ -33,21 +33,6 @@ from mcp_memory.store.sql import canvases, digests, pages, supersession, word_in
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, named_rows, number_of, to_ms
 from mcp_memory.store.values import CanvasChange, Layer, Tombstone
 
-__all__ = [
-    "TOMBSTONES_FILE",
-    "count",
-    "forget",
-    "log_tombstones",
-    "matching",
-    "reach_of",
-    "still_said",
-    "tombstone_lines",
-    "tombstone_of",
-    "tombstones",
-    "undo",
-    "words_under",
-]
-
 _TABLES = ("turn", "atom", "fact", "ref")
 
 

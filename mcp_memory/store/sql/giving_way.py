@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from mcp_memory.store.sql import evidence_rows, review, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
-__all__ = ["GAVE_WAY", "STATED_AGAIN", "are_all", "copy_words", "give_way", "join", "retire"]
-
 GAVE_WAY = "A model has read these words."
 """The reason for which a sentence ended that gave way to a model."""
 

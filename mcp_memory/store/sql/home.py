@@ -19,28 +19,6 @@ from mcp_memory.store.sql.review import HELD
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, optional_ms, to_ms
 from mcp_memory.store.values import Change, Counts, Grown, Spend, Spent, Token
 
-__all__ = [
-    "add_spend",
-    "add_token",
-    "changes",
-    "counts",
-    "grown",
-    "last_change",
-    "last_changes",
-    "note_token_used",
-    "pause",
-    "paused",
-    "resume",
-    "revoke_token",
-    "spaces",
-    "spent",
-    "spent_between",
-    "take_requests",
-    "token",
-    "tokens",
-    "unread",
-]
-
 _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
 """Results in whose place a model was shown something shorter."""
 

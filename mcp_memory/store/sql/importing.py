@@ -39,8 +39,6 @@ from mcp_memory.store.sql.exporting import origin
 from mcp_memory.store.sql.transaction import Transaction, Value, number_of, optional_ms, to_ms
 from mcp_memory.store.values import NewRef
 
-__all__ = ["GONE", "forgotten_statements", "import_rows", "known_as", "note_origins"]
-
 GONE = ""
 """How a row is called here that was forgotten, and never was here."""
 

@@ -30,24 +30,6 @@ from mcp_memory.store.sql.transaction import (
 )
 from mcp_memory.store.values import Backlog, Conflict, Done, Outcome, StageState, Work
 
-__all__ = [
-    "backlog",
-    "by_id",
-    "done",
-    "extracted",
-    "finish",
-    "flush",
-    "lease",
-    "looked_over",
-    "move",
-    "next_retry",
-    "park",
-    "release",
-    "request",
-    "stage_states",
-    "waiting",
-]
-
 _COLUMNS = "w.id, w.stage, s.name, w.basis, w.state, w.holder, w.until, w.attempts, w.error, w.at, w.done_at, w.outcome"
 _FROM = "FROM work w LEFT JOIN session s ON s.space = w.space AND s.id = w.session"
 

@@ -12,8 +12,6 @@ from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.store.sql import digests, renaming
 from mcp_memory.store.sql.transaction import HomeTransaction, from_ms
 
-__all__ = ["key_identifiers"]
-
 _KEYED_FILES = (("imported", "imported files", ("sha256",), 64), ("followed", "followed logs", ("head", "tail"), 24))
 """Tables with hashes of files: the purpose of their secret, the columns, and the number of hex digits."""
 

@@ -10,8 +10,6 @@ from mcp_memory.core.errors import Damaged
 from mcp_memory.store.sql import canvases, forgetting, records, turns
 from mcp_memory.store.sql.transaction import Transaction, from_ms
 
-__all__ = ["due", "lines_of"]
-
 
 def due(tx: Transaction) -> list[str]:
     """Return the line files that the rows of a space require."""

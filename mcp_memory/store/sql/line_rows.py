@@ -20,20 +20,6 @@ from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import canvases, digests, entities, evidence_rows, review, supersession, word_index
 from mcp_memory.store.sql.transaction import Transaction, Value, catch_up_counters, from_ms, to_ms
 
-__all__ = [
-    "KINDS",
-    "LineImport",
-    "Row",
-    "Statement",
-    "is_idle",
-    "key_of",
-    "ref_row",
-    "row_of",
-    "statement_of",
-    "statements",
-    "undone_corrections",
-]
-
 KINDS = {
     "turn": "turns",
     "record": "records",

@@ -30,8 +30,6 @@ from mcp_memory.store.sql.word_index import forget_chunks, terms_of_row
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS
 from mcp_memory.store.values import Layer
 
-__all__ = ["Digest", "Digests", "Movable", "Move", "proof", "tables", "unfinished"]
-
 T = TypeVar("T")
 Key = Sequence[Any]
 

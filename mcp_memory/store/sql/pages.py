@@ -21,20 +21,6 @@ from mcp_memory.store.sql import jobs
 from mcp_memory.store.sql.transaction import Transaction, from_ms, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
 
-__all__ = [
-    "PERSONA_FILE",
-    "change_scenes",
-    "is_persona_written",
-    "persona",
-    "persona_versions",
-    "put_persona",
-    "scene_files",
-    "scene_versions",
-    "scenes",
-    "write_persona_file",
-    "write_scene_files",
-]
-
 _SCENE = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
 _NEWEST_SCENES = (
     f"SELECT {_SCENE} FROM scene s WHERE space = :space"

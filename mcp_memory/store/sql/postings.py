@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["COMMON", "CommonTerms", "TermRows", "read"]
 
 COMMON = 1_500
 """Rows at which a term counts as common; of a common term, only this number of newest rows is read."""

@@ -17,8 +17,6 @@ from mcp_memory.store.sql import renaming
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import Layer
 
-__all__ = ["ErasedNames", "erase_names", "says_erased_words"]
-
 _WORD = re.compile(r"[^\W_]+")
 _LEAST, _LEAST_DENSE = 4, 2
 """Minimum length of a word, in scripts with and without spaces."""

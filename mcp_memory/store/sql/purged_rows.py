@@ -10,8 +10,6 @@ from typing import Any
 from mcp_memory.store.sql import digests
 from mcp_memory.store.sql.transaction import HomeTransaction, to_ms
 
-__all__ = ["PurgedRows", "purged_rows"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedRows:

@@ -26,8 +26,6 @@ from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, forgetting, line_files, pages, purged_names, renaming
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
 
-__all__ = ["purge"]
-
 # What may quote anything, of any space, and can be done without: cleared where it has a trace.
 _SWEPT = (
     ("message_edit", "space, id", "texts, note", "DELETE FROM message_edit WHERE space = ? AND id = ?"),

@@ -17,8 +17,6 @@ from datetime import timedelta
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, milliseconds
 from mcp_memory.store.values import Claim
 
-__all__ = ["LONGEST_LEASE", "claim", "is_due", "look_again", "open_queue", "release", "waiting"]
-
 LONGEST_LEASE = timedelta(hours=7)
 """A lease that ends later was taken before the clock was set back, and counts as expired."""
 

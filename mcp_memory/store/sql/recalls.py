@@ -10,8 +10,6 @@ import json
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 from mcp_memory.store.values import RECALLS, RecallEntry
 
-__all__ = ["KEPT", "listed", "note"]
-
 KEPT = 500
 """Entries of a space; older ones are deleted."""
 

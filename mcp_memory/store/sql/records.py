@@ -16,20 +16,6 @@ from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
 from mcp_memory.store.values import CanvasChange, OffloadedResult, Saving, Summaries, TakenStep, ThinRecord
 
-__all__ = [
-    "amend",
-    "append",
-    "by_program",
-    "commit_step",
-    "count",
-    "last_step",
-    "lines",
-    "listed",
-    "note_replaced",
-    "steps",
-    "thin",
-]
-
 _COLUMNS = (
     "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
     " r.tokens_kept, r.ref, r.summary_by"

@@ -14,8 +14,6 @@ from mcp_memory.store.sql import digests, word_index
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import NewRef
 
-__all__ = ["find", "masked_text", "put", "read", "ref"]
-
 _REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
 _TO_DO = "`mcp-memory doctor` says what to do."
 _PURGED = ""

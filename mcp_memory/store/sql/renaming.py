@@ -14,8 +14,6 @@ from mcp_memory.store import files
 from mcp_memory.store.sql import digests
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, neutral_session
 
-__all__ = ["TABLES_WITH_SESSION", "is_generated", "rename_in_logs", "rename_purged_ref", "rename_session"]
-
 _GENERATED = re.compile(
     r"(?:\d{4}-\d{2}-\d{2}|claude-code|codex|gemini|chatgpt|claude-ai|session)-[0-9a-f]{4,10}|\W*\w{0,2}\W*"
 )

@@ -15,8 +15,6 @@ from mcp_memory.store.forgetting import Keeping, Policy
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 
-__all__ = ["count_overdue", "due", "listed", "note", "overdue", "put"]
-
 _EVERY = timedelta(hours=23)
 """A little less than a day: a server that is open at the same hours does it each day."""
 _COLUMNS = "what, days, at, ran_at, took"

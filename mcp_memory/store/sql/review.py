@@ -12,11 +12,6 @@ from mcp_memory.core.text import one_line
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import UNJUDGED, Held, Verdict, quarantines
 
-__all__ = [
-    "DOUBTS_OF_ATOM", "HELD", "OF_ATOM", "PASSES", "THERE", "judge", "listed", "may_have_attacks", "note", "quarantine",
-    "reasons", "review", "unjudged",
-]  # fmt: skip
-
 _OF_ATOM = "FROM held h WHERE h.space = r.space AND h.id = 'a' || r.id"
 _QUARANTINED = f"{_OF_ATOM} AND (h.verdict IS NULL OR h.verdict = 'kept')"
 OF_ATOM = f"(SELECT h.reasons {_QUARANTINED})"

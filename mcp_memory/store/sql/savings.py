@@ -13,8 +13,6 @@ from typing import Any
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
-__all__ = ["add_saving", "message_edits", "put_message_edits", "savings", "savings_between", "savings_of_sessions"]
-
 ONE_CALL_MS = 1_000
 """What happens within so short a time belongs to one call of the model: parallel tool calls, one after the other."""
 

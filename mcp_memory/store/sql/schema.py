@@ -10,10 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = [
-    "BASELINE", "CACHED_TOKENS", "LABELS", "RECALLS", "TABLES", "Table", "statements", "tables", "tables_of_spaces",
-]  # fmt: skip
-
 _COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
 _ADDED = re.compile(r"ALTER TABLE (\w+) ADD (\w+) (\w+)")
 _KEY = re.compile(r"PRIMARY KEY \(([\w, ]+)\)")

@@ -18,8 +18,6 @@ from mcp_memory.store.sql import atoms, digests, evidence_rows, jobs, supersessi
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of, numbers_of
 from mcp_memory.store.values import UNJUDGED, NewAtom, Readings, WrittenAtom
 
-__all__ = ["mark_read", "put", "skip_read_turns", "unread"]
-
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 _NO_MODEL = "t.position >= coalesce(p.position, 0)"
 _PROGRESS = "LEFT JOIN progress p ON p.space = t.space AND p.session = t.session"

@@ -46,8 +46,6 @@ from mcp_memory.store.values import (
     WrittenAtom,
 )
 
-__all__ = ["commit", "drafts"]
-
 
 def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: Outcome, now: datetime) -> Committed:
     tx.make_space()

@@ -22,21 +22,6 @@ from mcp_memory.store.sql.entities import key
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
 from mcp_memory.store.values import DONE, NewAtom
 
-__all__ = [
-    "GAVE_WAY",
-    "Supersession",
-    "because_of",
-    "end",
-    "end_again",
-    "follows_single",
-    "named_under",
-    "of_explicit",
-    "of_extracted",
-    "reopen",
-    "replaced_under",
-    "still_open",
-]
-
 _VALUE = (
     "r.valid_from, (SELECT max(t.said_at) FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
     " WHERE e.space = r.space AND e.atom = r.id), r.folded, r.id, r.valid_to, r.reader IS NOT NULL"

@@ -22,31 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "NOW",
-    "Connection",
-    "Engine",
-    "Files",
-    "HomeTransaction",
-    "Index",
-    "Transaction",
-    "Value",
-    "catch_up_counters",
-    "counters_behind",
-    "from_ms",
-    "in_home",
-    "marks",
-    "milliseconds",
-    "named_rows",
-    "number_of",
-    "numbers_of",
-    "optional_ms",
-    "reads",
-    "reads_home",
-    "to_ms",
-    "writes",
-    "writes_home",
-]
 
 P = ParamSpec("P")
 T = TypeVar("T")

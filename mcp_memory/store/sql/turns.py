@@ -17,28 +17,6 @@ from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
 from mcp_memory.store.values import Appended, Filters, FollowedLog, Imported, Vectors
 
-__all__ = [
-    "Given",
-    "append",
-    "by_ids",
-    "context_windows",
-    "count_forgotten",
-    "day_lines",
-    "followed_logs",
-    "given",
-    "imported_files",
-    "insert",
-    "known_client_ids",
-    "last",
-    "listed",
-    "note_followed_log",
-    "note_imported_file",
-    "of_session",
-    "sessions",
-    "stored_calls",
-    "write_journal",
-]
-
 _COLUMNS = "t.id, s.name, t.position, t.role, t.name, t.content, t.said_at, t.learned_at, t.sha256"
 _FROM = "FROM turn t JOIN session s ON s.space = t.space AND s.id = t.session"
 _SPOKEN = (

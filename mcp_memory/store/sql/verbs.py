@@ -35,8 +35,6 @@ from mcp_memory.store.sql import turns as turn_rows
 from mcp_memory.store.sql.transaction import Engine, reads, reads_home, writes, writes_home
 from mcp_memory.store.values import Appended, Claim, NewChunk, OffloadedResult, Vectors
 
-__all__ = ["SqlVerbs"]
-
 
 class SqlVerbs(Engine, Protocol):
     """A store over SQL. An engine adds the four methods that run a function in one transaction, and its own verbs."""

@@ -18,23 +18,6 @@ from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
 from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
 
-__all__ = [
-    "INDEXED",
-    "INDEXED_COLUMNS",
-    "chunks_by_id",
-    "forget_chunks",
-    "index_queue",
-    "make_due",
-    "put_chunks",
-    "refs_waiting",
-    "terms_of_atom",
-    "terms_of_chunks",
-    "terms_of_row",
-    "terms_of_turn",
-    "touch",
-    "unindexed_ref",
-]
-
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 """The rows of a layer that the word index holds. A note is found through its atom."""
 

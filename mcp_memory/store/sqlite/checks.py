@@ -27,16 +27,6 @@ from mcp_memory.store.sqlite.index import vectors
 from mcp_memory.store.sqlite.index.rowids import ID_BITS
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
-__all__ = [
-    "WITHOUT_WORDS",
-    "page_problems",
-    "problems",
-    "ref_problems",
-    "stray_canvases",
-    "stray_scenes",
-    "unreadable",
-]
-
 _AT_WORK_S = 600.0
 
 

@@ -41,8 +41,6 @@ from mcp_memory.store.sqlite.upkeep import recovery
 from mcp_memory.store.sqlite.vector_extension import load_vectors
 from mcp_memory.store.values import TakenBack
 
-__all__ = ["BUSY_MS", "Database", "explained"]
-
 logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")

@@ -21,19 +21,6 @@ from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store.files import database_is_gone, is_there, write_whole
 
-__all__ = [
-    "DATABASE",
-    "IDENTITY",
-    "exposed",
-    "identity",
-    "identity_problem",
-    "keep_identity",
-    "keep_private",
-    "make",
-    "open_to_read",
-    "why_read_only",
-]
-
 logger = logging.getLogger(__name__)
 
 DATABASE = "memory.db"

@@ -23,17 +23,6 @@ from mcp_memory.store import files
 from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
 
-__all__ = [
-    "Behind",
-    "aside",
-    "committed",
-    "known_rows",
-    "note_length",
-    "owner",
-    "problems",
-    "stale",
-]
-
 
 class Behind(StoreUnavailable):
     """A line file has lines that the database lacks, and a transaction wants to append to it."""

@@ -15,8 +15,6 @@ from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
-__all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "is_unfinished", "migrate", "must_be_current"]
-
 # Read back by the same words: an index serves only the expression it was made of.
 OUTLINE_SIZE = "length(CAST(content AS BLOB))"
 OUTLINE_ASKS = "(instr(substr(content, -120), '?') + instr(substr(content, -120), '？') > 0)"

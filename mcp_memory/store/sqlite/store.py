@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SQLiteStore", "open_store"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SpaceFiles", "SpaceIndex", "SqliteTransaction", "in_space"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

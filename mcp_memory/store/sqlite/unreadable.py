@@ -21,8 +21,6 @@ from mcp_memory.core.text import one_line
 from mcp_memory.store.citations import cited
 from mcp_memory.store.sql.canvases import groups_of
 
-__all__ = ["LINE_FILES", "NEXT_STEP", "WRONG", "Unreadable", "is_line_file", "leave_out", "unreadable"]
-
 WRONG = (
     *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
     *(apsw.ConstraintError, apsw.MismatchError),

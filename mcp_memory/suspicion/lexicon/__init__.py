@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from mcp_memory.core.text import normalize
 
-__all__ = ["ANY", "CONCEPTS", "LANGUAGES", "Match", "concepts_of", "folded", "matches", "parted", "spoken_together"]
-
 LANGUAGES = (
     "ar", "cs", "da", "de", "el", "en", "es", "fa", "fi", "fr", "he", "hi", "hu", "id", "it", "ja", "ko", "nl", "pl",
     "pt", "ro", "ru", "sv", "th", "tr", "uk", "vi", "zh",

@@ -22,8 +22,6 @@ from mcp_memory.core.text import one_line
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["ADDRESSES", "page_at"]
-
 ADDRESSES = {
     r"/": "memory:overview",
     r"/persona": "memory:persona",

@@ -21,7 +21,6 @@ from mcp_memory.ui.words import WORDS, t
 if TYPE_CHECKING:
     from mcp_memory.store.values import CanvasVersion
 
-__all__ = ["canvas", "node", "record_row", "status_badge", "tasks"]
 
 _LISTED = 100
 _RECORDS = 1_000

@@ -19,7 +19,6 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.store.values import FollowedLog, Imported
 
-__all__ = ["conversations", "session"]
 
 _SESSIONS = 50
 _TURNS = 50

@@ -12,8 +12,6 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["ask_value", "correct", "undo", "was_never_true", "without_repeated"]
-
 
 def correct(view: View, atom: Atom) -> Iterator[Element]:
     """Yield the form that corrects a statement, where the reader may."""

@@ -18,8 +18,6 @@ from mcp_memory.ui.pictures import graph, timeline
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["entity"]
-
 _FACTS = 60
 _STATEMENTS = 25
 _CHANGES = 12

@@ -18,7 +18,6 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.store.values import Tombstone
 
-__all__ = ["forget", "kinds_of", "tombstone", "words_box"]
 
 _LISTED = 200
 _SHOWN, _CHARS = 50, 300

@@ -21,7 +21,6 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.store.values import Token
 
-__all__ = ["home"]
 
 _PROBLEMS = 50
 _FAILED = 5

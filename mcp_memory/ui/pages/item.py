@@ -19,11 +19,8 @@ from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
 from mcp_memory.ui.pages import correcting
 from mcp_memory.ui.pages.correcting import was_never_true
-from mcp_memory.ui.pages.forgetting import forget, tombstone
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
-
-__all__ = ["forget", "result_row", "statement", "tombstone", "turn"]
 
 _AROUND = 3
 _MADE = 50

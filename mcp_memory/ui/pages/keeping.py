@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mcp_memory.service.verbs.retention import OverdueRows
     from mcp_memory.store.values import Tombstone
 
-__all__ = ["backups", "export", "forgotten", "retention"]
 
 _TOMBSTONES = 50
 _WORDED = 20

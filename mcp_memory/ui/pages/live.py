@@ -18,7 +18,6 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.store.values import RecallEntry
 
-__all__ = ["live"]
 
 _ENTRIES = 50
 _RECALLS = 20

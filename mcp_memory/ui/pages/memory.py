@@ -15,14 +15,13 @@ from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.markdown import markdown
-from mcp_memory.ui.pages.persona import ended_of, persona, scene_names
+from mcp_memory.ui.pages.persona import ended_of, scene_names
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.verbs.evidence import ProvenLine
 
-__all__ = ["KINDS", "overview", "persona", "scene"]
 
 KINDS = get_args(Kind)
 _WAITING = 100

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _AROUND = 60  # characters around a quote
 
-__all__ = ["ended_of", "persona", "scene_names"]
-
 
 def scene_names(scenes: Iterable[Scene]) -> dict[str, str]:
     """Return the slug of each scene by its slug and by its title, in lower case, as `markdown` takes them."""

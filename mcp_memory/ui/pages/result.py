@@ -24,8 +24,6 @@ from mcp_memory.ui.pages.canvas import record_row
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["WINDOW", "result"]
-
 WINDOW = 64_000
 """Characters of the lines of a page, as HTML or JSON, with what is around each."""
 PART = 10_000

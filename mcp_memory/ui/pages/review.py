@@ -16,8 +16,6 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["review"]
-
 _WAITING = 50
 _DECIDED = 20
 _CHARS = 600

@@ -17,8 +17,6 @@ from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["savings"]
-
 _SPANS = (7, 30, 90, 365)
 _SESSIONS = 100
 

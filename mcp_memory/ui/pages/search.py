@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.recall.blocks import RowVerdict
     from mcp_memory.longterm.search.explain import Explained, ExplainedRow, SearchLeg
 
-__all__ = ["search"]
 
 _ROLES = get_args(Role)
 _ID = re.compile(r"[atx][1-9]\d{0,17}|r-[0-9a-f]{12}|\d{3,9}(?:-[NF]\d{1,9}(?:-\d{1,9})?)?", re.ASCII)

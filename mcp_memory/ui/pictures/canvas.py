@@ -22,8 +22,6 @@ from mcp_memory.ui.pictures.layers import Box, Drawing, Label, Size, Wire, joine
 from mcp_memory.ui.pictures.lettering import shortened, width, wrapped
 from mcp_memory.ui.words import t
 
-__all__ = ["drawing", "picture"]
-
 WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0
 """Pixels of a box: its width, around its text, its sign, a line of its title, its last line, what a stack adds."""
 MOST = 32

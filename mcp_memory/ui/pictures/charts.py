@@ -9,8 +9,6 @@ from mcp_memory.ui.components import count
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.words import t
 
-__all__ = ["bars", "days", "signals"]
-
 LOOKS = ("first", "second", "third")
 """How the series of a chart by day look, in their order; the style sheet also tells them apart without colour."""
 

@@ -12,8 +12,6 @@ from itertools import pairwise
 
 from mcp_memory.ui.pictures.layers import LABEL, MARGIN, Box, Drawing, Label, Size, Wire
 
-__all__ = ["beside"]
-
 TITLE, GAP, LANE, SIDE = 26.0, 30.0, 8.0, 16.0
 """Pixels: a column's title; between two boxes; a lane; what is free beside lanes, for the tips of edges."""
 ROUND = 5.0

@@ -13,8 +13,6 @@ from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.pictures.lettering import shortened, width
 from mcp_memory.ui.words import t
 
-__all__ = ["MOST", "neighbourhood"]
-
 MOST = 60
 """Neighbours that are drawn."""
 ROW, NAME, REACH, CENTRE = 24, 170, 90, 150

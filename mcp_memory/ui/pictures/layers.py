@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-__all__ = ["Box", "Drawing", "Label", "Size", "Wire", "upright"]
-
 WIDE = 4
 """Boxes in a layer; more go into the next one."""
 MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0

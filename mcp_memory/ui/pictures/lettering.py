@@ -5,8 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["shortened", "width", "wrapped"]
-
 _NARROW = frozenset("iljtfrI.,:;|!'`()[]{}/\\ -")
 _BROAD = frozenset("mwMW@%—…")
 

@@ -11,8 +11,6 @@ from mcp_memory.ui.components import badge, gap, link, moment, name_of_source
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.words import t
 
-__all__ = ["facts"]
-
 MARKS = 5
 """Years named on the scale, at most."""
 

@@ -20,8 +20,6 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.testing import FixedClock
 from tests.leases import pass_time
 
-__all__ = ["EXPECTED", "SESSIONS", "THINGS", "finish", "record", "working"]
-
 SESSIONS = ("morning", "evening")
 THINGS = (
     "cello", "harbour", "bakery", "chess", "glacier", "orchard", "violin", "ferry",

@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "CANDIDATES",
-    "Best",
-    "blocks",
-    "delete_sketches",
-    "drop_sketches",
-    "due_space",
-    "extend_sketches",
-    "missing_sketches",
-    "nearest",
-    "products",
-    "take_late",
-]
 
 _BLOCK = 2**20  # bytes of vectors read together
 _FLOATS = 2**17  # numbers multiplied together

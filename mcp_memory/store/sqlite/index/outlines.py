@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.types import Role
 
-__all__ = ["Outlines", "TotalsCache"]
 
 _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
 _MOST_TURNS = 2_000_000  # in the columns of all spaces: 100 MB

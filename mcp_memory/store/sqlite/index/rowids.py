@@ -5,8 +5,6 @@ So the rows of a space are one stretch in the order of their ids, and a search r
 
 from __future__ import annotations
 
-__all__ = ["ID_BITS", "ID_MASK", "rowid", "span"]
-
 ID_BITS = 40
 ID_MASK = (1 << ID_BITS) - 1
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
-__all__ = ["read"]
 
 _LISTING = 3_000  # rows that pass a filter, up to which they are named one by one
 

@@ -27,25 +27,6 @@ from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, terms_of_r
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
 from mcp_memory.store.values import Layer
 
-__all__ = [
-    "ReindexBatch",
-    "Rows",
-    "commit_batch",
-    "cover",
-    "delete",
-    "gaps",
-    "insert",
-    "merge_segments",
-    "next_batch",
-    "put",
-    "quoted",
-    "settle_segments",
-    "stale_terms",
-    "terms_of_batch",
-    "unsettled_layers",
-    "with_all",
-]
-
 
 def quoted(term: str) -> str:
     """Return a term quoted for FTS5's query language."""

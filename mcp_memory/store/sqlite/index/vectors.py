@@ -27,24 +27,6 @@ if TYPE_CHECKING:
 
     from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
-__all__ = [
-    "Seen",
-    "delete",
-    "drop",
-    "due_sketches",
-    "embeddable",
-    "ensure",
-    "extend_sketches",
-    "indexes",
-    "nearest",
-    "of_rows",
-    "problems",
-    "put",
-    "put_by_id",
-    "put_stored",
-    "stored",
-    "unembedded",
-]
 
 _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "text"), ("turn", "content"))
 

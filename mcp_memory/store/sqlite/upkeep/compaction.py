@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import apsw
 
-__all__ = ["checkpoint", "free", "optimise", "vacuum"]
-
 _INDEXES = ("turn_terms", "atom_terms", "chunk_terms")
 _PAGES = 500
 

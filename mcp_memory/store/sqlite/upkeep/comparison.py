@@ -38,21 +38,6 @@ from mcp_memory.store.sqlite.line_files import committed
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
 
-__all__ = [
-    "RESULTS",
-    "STATEMENTS",
-    "TURNS",
-    "UNNAMED",
-    "Compared",
-    "Difference",
-    "LinesOfFile",
-    "compare",
-    "differences",
-    "of_file",
-    "results",
-    "take_all",
-]
-
 Key = tuple[str, str]
 
 _EXAMPLES = 5

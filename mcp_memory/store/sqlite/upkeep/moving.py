@@ -14,8 +14,6 @@ from mcp_memory.store.sqlite.migrations import is_unfinished
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
-__all__ = ["MovableSqlite"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from mcp_memory.store.sql import purging
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sqlite.upkeep import compaction
 
-__all__ = ["exclude_retained", "note_verified", "purge", "secure_delete", "unverified"]
-
 
 def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     """See `Store.purge`. It is unverified until `note_verified`, so that one that was interrupted is found."""

@@ -26,8 +26,6 @@ from mcp_memory.store.sqlite.upkeep.comparison import take_all
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.store.values import Layer
 
-__all__ = ["Built", "build", "lacking", "of_the_database_alone", "salvage"]
-
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
 

@@ -44,19 +44,6 @@ from mcp_memory.store.sqlite.upkeep import repair
 from mcp_memory.store.sqlite.upkeep.comparison import LinesOfFile, of_file, results
 from mcp_memory.store.values import TakenBack
 
-__all__ = [
-    "Lost",
-    "behind",
-    "bring_in",
-    "is_behind",
-    "misnamed",
-    "name_again",
-    "noted",
-    "set_aside",
-    "settle_files",
-    "take_back",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:

@@ -26,8 +26,6 @@ from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files
 from mcp_memory.store.values import Layer
 
-__all__ = ["mend", "words"]
-
 SetAside = Callable[[Path], object]
 _BATCH = 2_000
 

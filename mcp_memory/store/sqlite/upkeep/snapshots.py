@@ -31,23 +31,6 @@ from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.vector_extension import load_vectors
 
-__all__ = [
-    "POINTS_AT_NOTHING",
-    "Described",
-    "NamedFile",
-    "Returned",
-    "check",
-    "described",
-    "leave_out",
-    "line_files",
-    "lines_of",
-    "named",
-    "opened",
-    "returned",
-    "take",
-    "unreadable",
-]
-
 POINTS_AT_NOTHING = "points at nothing"
 _COUNTED = {
     "turns": "turn WHERE role <> 'note'",
