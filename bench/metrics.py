@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.sets import Question
-from bench.stats import Floats, mean_interval
+from bench.stats import Floats
+from mcp_memory.cli.evaluation.report import mean_interval
 
 METRICS = ("turn_r10", "turn_r20", "session_any5", "session_all5", "session_r10")
 

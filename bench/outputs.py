@@ -37,8 +37,9 @@ from tqdm import tqdm
 from bench.floors import or_query
 from bench.output_questions import KINDS, Output, Question, mine, outputs
 from bench.sets import read_set
-from bench.stats import Floats, mean_interval, shown, timings_ms
+from bench.stats import Floats, shown, timings_ms
 from bench.trajectories import read_runs
+from mcp_memory.cli.evaluation.report import mean_interval
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import ResultHit

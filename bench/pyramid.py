@@ -38,7 +38,8 @@ import anyio.to_thread
 import numpy as np
 
 from bench.sets import Haystack, read_set
-from bench.stats import Floats, mean_interval
+from bench.stats import Floats
+from mcp_memory.cli.evaluation.report import mean_interval
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError, ModelFailed
 from mcp_memory.core.token_counts import token_counter

@@ -27,7 +27,8 @@ import numpy as np
 
 from bench.ours import record
 from bench.sets import Haystack, Question, read_set
-from bench.stats import Floats, mean_interval
+from bench.stats import Floats
+from mcp_memory.cli.evaluation.report import mean_interval
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.service.memory import Memory, open_memory

@@ -525,7 +525,7 @@ def _scenes(
     eager: bool,
 ) -> datetime | None:
     """Return when scenes are written, or looked at whether they have to be."""
-    from mcp_memory.longterm.scene_stage import is_stale
+    from mcp_memory.longterm.scenes import is_stale
 
     if state is not None and state.wanted:
         return now

@@ -38,6 +38,8 @@ from mcp_memory.core.types import (
     Role,
     Scene,
     SessionInfo,
+    Spend,
+    Spent,
     Stage,
     Turn,
 )
@@ -77,8 +79,6 @@ from mcp_memory.store.values import (
     Saved,
     Saving,
     Scored,
-    Spend,
-    Spent,
     StageOutput,
     StageState,
     TakenBack,

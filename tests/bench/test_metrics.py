@@ -9,7 +9,8 @@ import pytest
 
 from bench.metrics import METRICS, difference, figures, intervals, means
 from bench.sets import Question
-from bench.stats import mean_interval, timings_ms
+from bench.stats import timings_ms
+from mcp_memory.cli.evaluation.report import mean_interval
 
 
 def question(*, turns: set[str], sessions: set[str]) -> Question:

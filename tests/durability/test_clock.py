@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bench.reader import Reader
 from mcp_memory.core.config import Settings
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import MeteredModel
@@ -21,7 +21,7 @@ from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import Filters, NewAtom, Spend
+from mcp_memory.store.values import Filters, NewAtom
 from mcp_memory.testing import FixedClock, ScriptedLLM
 from tests.durability.filling import NOON, capture, said
 from tests.leases import pass_time

@@ -13,13 +13,12 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import NewTurn, Spend, Spent
 from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import Spend, Spent
 from mcp_memory.testing import FixedClock, ScriptedLLM
 
 EVER = datetime.fromtimestamp(0, UTC)

@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Spend, Spent
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import PersonaPage, Spend, Spent, Token
+from mcp_memory.store.values import PersonaPage, Token
 from tests.leases import pass_time
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

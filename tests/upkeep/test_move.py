@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError, NotFound, Refused, StoreUnavailable
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.move import Moved, move
 from mcp_memory.service.upkeep.rebuild import agreement
@@ -29,7 +29,7 @@ from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store as open_sqlite
-from mcp_memory.store.values import RecallEntry, Spend, Token, Vectors
+from mcp_memory.store.values import RecallEntry, Token, Vectors
 from tests.cli.conftest import unwrapped
 from tests.postgres_server import PostgresServer
 from tests.store.test_engines import answers

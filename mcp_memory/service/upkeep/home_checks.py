@@ -6,6 +6,10 @@ import os
 import tempfile
 from pathlib import Path
 
+from mcp_memory.core.paths import foreign as foreign
+from mcp_memory.store.sqlite.home import exposed as exposed
+from mcp_memory.store.sqlite.home import identity_problem as identity_problem
+
 
 def nearest_folder(home: Path) -> Path:
     """Return the home, or the nearest existing folder above it."""

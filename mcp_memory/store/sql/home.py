@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.types import Kind
+from mcp_memory.core.types import Kind, Spend, Spent
 from mcp_memory.store.sql.entities import KNOWN
 from mcp_memory.store.sql.review import HELD
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, optional_ms, to_ms
-from mcp_memory.store.values import Change, Counts, Grown, Spend, Spent, Token
+from mcp_memory.store.values import Change, Counts, Grown, Token
 
 _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
 """Results in whose place a model was shown something shorter."""
