@@ -62,7 +62,7 @@ class Event:
         return " ".join([self.name, *(self.told[key] for key in ("source", "tool_name") if key in self.told)])
 
     def asks(self, words: str) -> bool:
-        """Tell whether this is a prompt that has these words."""
+        """Return whether this is a prompt that has these words."""
         return words in self.told.get("prompt", "")
 
 

@@ -89,14 +89,14 @@ def read_gold(folders: Iterable[Path]) -> dict[str, Gold]:
 
 
 def states(lines: Sequence[str], patterns: Iterable[str]) -> bool:
-    """Tell whether three consecutive lines match all patterns."""
+    """Return whether three consecutive lines match all patterns."""
     wanted = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
     windows = ("\n".join(lines[start : start + _WINDOW]) for start in range(max(1, len(lines) - _WINDOW + 1)))
     return any(all(pattern.search(window) for pattern in wanted) for window in windows)
 
 
 def gives(lines: Sequence[str], patterns: Sequence[str], unless: Sequence[str]) -> bool:
-    """Tell whether one line matches all of some patterns and none of the others."""
+    """Return whether one line matches all of some patterns and none of the others."""
     return any(
         all(re.search(pattern, line, re.IGNORECASE) for pattern in patterns)
         and not any(re.search(pattern, line, re.IGNORECASE) for pattern in unless)

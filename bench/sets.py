@@ -76,7 +76,7 @@ class Question(_Line):
     alternatives: Annotated[tuple[Annotated[frozenset[str], Field(min_length=1)], ...], Field(default_factory=_one_set)]
 
     def is_covered_by(self, turns: Set[str]) -> bool:
-        """Tell whether all turns of one sufficient set are among these."""
+        """Return whether all turns of one sufficient set are among these."""
         return any(one <= turns for one in self.alternatives)
 
 

@@ -49,7 +49,7 @@ def forms(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def begins_with(pattern: str, hint: str) -> bool:
-    """Tell whether every text that the pattern matches can begin with the hint: their first letters are the same."""
+    """Return whether every text that the pattern matches can begin with the hint: their first letters are the same."""
     plain = re.sub(r"\\([.-])", r"\1", re.sub(r"\(\?-?i?:", "(", pattern)).lower()
     head = re.sub(r"^(?:\\b|\()*", "", plain)
     alternatives = re.match(r"[^()\[\]{}+*?]+", head)

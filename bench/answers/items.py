@@ -58,7 +58,7 @@ class Asked:
 
 
 def is_answerable(question: Question) -> bool:
-    """Tell whether the memory holds the answer."""
+    """Return whether the memory holds the answer."""
     return bool(question.alternatives) and question.type != "adversarial" and not question.id.endswith("_abs")
 
 

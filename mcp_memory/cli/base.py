@@ -182,7 +182,7 @@ as_json = click.option(
 
 
 def wants_json() -> bool:
-    """Tell whether the command at work answers in JSON."""
+    """Return whether the command at work answers in JSON."""
     return click.get_current_context().meta.get(_JSON, False)
 
 

@@ -51,7 +51,7 @@ def _digest_in_base64(id: str) -> re.Match[str] | None:
 
 
 def is_keyed(client_id: str) -> bool:
-    """Tell whether a client id is a keyed digest, of any home."""
+    """Return whether a client id is a keyed digest, of any home."""
     return _KEYED.fullmatch(client_id) is not None
 
 

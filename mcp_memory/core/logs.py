@@ -134,7 +134,7 @@ def _argument(value: object) -> object:
 
 
 def _is_constant(message: str) -> bool:
-    """Tell whether the message is written in the code that is at work, and so in no user's data."""
+    """Return whether the message is written in the code that is at work, and so in no user's data."""
     frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if message in frame.f_code.co_consts:

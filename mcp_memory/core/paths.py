@@ -71,7 +71,7 @@ def home_of_environment(text: str | None) -> Path:
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether a name directly in a home is one that this program uses."""
+    """Return whether a name directly in a home is one that this program uses."""
     return name in _OURS or _OURS_TOO.fullmatch(name) is not None
 
 
@@ -86,7 +86,7 @@ def foreign(home: Path) -> list[str]:
 
 
 def is_memory(home: Path) -> bool:
-    """Tell whether a folder has a memory."""
+    """Return whether a folder has a memory."""
     return any(os.path.lexists(home / name) for name in ("memory.db", "identity.json"))
 
 

@@ -71,7 +71,7 @@ def read_own(path: Path, most: int = _MOST) -> bytes:
 
 
 def is_own(path: Path) -> bool:
-    """Tell whether the path is a regular file, and not a symbolic link."""
+    """Return whether the path is a regular file, and not a symbolic link."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -129,7 +129,7 @@ def _folders(home: Path) -> Iterator[Path]:
 
 
 def _is_link(path: Path) -> bool:
-    """Tell whether the path is a symbolic link or, on Windows, a junction."""
+    """Return whether the path is a symbolic link or, on Windows, a junction."""
     is_junction: Callable[[Path], bool] | None = getattr(os.path, "isjunction", None)  # from Python 3.12 on
     return os.path.islink(path) or (is_junction is not None and is_junction(path))  # noqa: PTH114 faster than Path
 

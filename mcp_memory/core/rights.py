@@ -9,5 +9,5 @@ RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
 
 
 def includes(right: Right, needed: Right) -> bool:
-    """Tell whether a right allows what needs another."""
+    """Return whether a right allows what needs another."""
     return RIGHTS.index(needed) <= RIGHTS.index(right)

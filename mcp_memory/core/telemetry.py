@@ -48,14 +48,14 @@ _provider: Any = None
 
 
 def wanted(environ: Mapping[str, str] | None = None) -> bool:
-    """Tell whether the environment asks for spans."""
+    """Return whether the environment asks for spans."""
     environ = os.environ if environ is None else environ
     off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
     return not off and any(environ.get(name) for name in _ENDPOINTS)
 
 
 def is_installed() -> bool:
-    """Tell whether what sends spans is there: the extra `otel`."""
+    """Return whether what sends spans is there: the extra `otel`."""
     with suppress(ImportError):
         return all(map(find_spec, ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")))
     return False

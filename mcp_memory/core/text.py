@@ -57,7 +57,7 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a text has nothing visible: only white space, control and zero-width characters, fillers."""
+    """Return whether a text has nothing visible: only white space, control and zero-width characters, fillers."""
     return not any(map(_is_visible, text))
 
 
@@ -92,7 +92,7 @@ def _with_few_marks(run: re.Match[str]) -> str:
 
 
 def well_formed(text: str) -> bool:
-    """Tell whether the text has no lone surrogate, so that it can be written as UTF-8."""
+    """Return whether the text has no lone surrogate, so that it can be written as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -243,7 +243,7 @@ _BASIC = re.compile("[A-Za-z]")
 
 
 def hides(text: str) -> bool:
-    """Tell whether a text holds something that its reader is not to see."""
+    """Return whether a text holds something that its reader is not to see."""
     if text.isascii():
         return ("\x1b" in text or "\x08" in text) and _CONCEALED.search(text) is not None
     seen = _FLAG.sub("", text) if "\U0001f3f4" in text else text

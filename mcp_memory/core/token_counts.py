@@ -95,7 +95,7 @@ class TokenCounter:
         return sum(map(self._piece, pieces(text)))
 
     def fits(self, text: str, budget: int) -> bool:
-        """Tell whether the text is at most `budget` tokens, with as little work as that takes."""
+        """Return whether the text is at most `budget` tokens, with as little work as that takes."""
         if len(text) > budget * LONGEST_TOKEN:
             return False
         if len(text) <= budget and _utf8_bytes(text) <= budget:

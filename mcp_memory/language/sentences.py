@@ -117,7 +117,7 @@ _CONCORD = frozenset(("es", "fr", "it", "pt", "ru", "uk", "pl", "cs", "sr"))
 
 
 def is_negative(text: str) -> bool:
-    """Tell whether a sentence says that something is not so, or is not to be done."""
+    """Return whether a sentence says that something is not so, or is not to be done."""
     negative, apart = words_of(*_FILE, "negative"), words_of(*_FILE, "apart")
     words = [word.replace("’", "'") for word in _NEGATION_WORD.findall(text.lower())]
     count, last, is_apart = 0, -_TOGETHER - 1, False
@@ -171,13 +171,13 @@ def others() -> re.Pattern[str]:
 
 
 def is_person(word: str) -> bool:
-    """Tell whether a word says what somebody is to another: "sister", "Chef", "友達"."""
+    """Return whether a word says what somebody is to another: "sister", "Chef", "友達"."""
     names = ("PEOPLE", "DENSE_PEOPLE", "JAPANESE_PEOPLE", "KOREAN_PEOPLE")
     return any(_reported(name).fullmatch(word.lower()) for name in names)
 
 
 def is_reported(sentence: str) -> bool:
-    """Tell whether a sentence, in lower case, says what others say or do, what is imagined or what holds for once."""
+    """Return whether a sentence, in lower case, says what others say or do, what is imagined or what holds for once."""
     plain = sentence.replace("’", "'")
     return _reported("REPORTED").search(plain) is not None or (
         _reported("ONCE").search(plain) is not None and _reported("HENCEFORTH").search(plain) is None
@@ -185,7 +185,7 @@ def is_reported(sentence: str) -> bool:
 
 
 def is_question(sentence: str) -> bool:
-    """Tell whether a sentence, in lower case, only asks: "no emoji, ok?" does not."""
+    """Return whether a sentence, in lower case, only asks: "no emoji, ok?" does not."""
     return _in_sentences("QUESTION").search(sentence) is not None and _in_sentences("TAG").search(sentence) is None
 
 
@@ -212,7 +212,7 @@ def rule_candidates(text: str, *, least: float = _POSSIBLE) -> Iterator[RuleCand
 
 
 def may_state_rule(text: str) -> bool:
-    """Tell whether a text of a user may state a standing rule: few that do are missed."""
+    """Return whether a text of a user may state a standing rule: few that do are missed."""
     return next(rule_candidates(text), None) is not None
 
 

@@ -48,7 +48,7 @@ def matches(text: str, wanted: AbstractSet[str]) -> list[TermMatch]:
 
 
 def _is_plain(run: str) -> bool:
-    """Tell whether a run is a word such as `Kettles`: its one term begins with the same letter."""
+    """Return whether a run is a word such as `Kettles`: its one term begins with the same letter."""
     return run.isascii() and run.isalpha() and run[1:].islower()
 
 

@@ -129,7 +129,7 @@ def dense_terms(run: str) -> Iterator[str]:
 
 
 def is_kana(term: str) -> bool:
-    """Tell whether a term is a lone kana, which says nothing beside other terms."""
+    """Return whether a term is a lone kana, which says nothing beside other terms."""
     return len(term) == 1 and "\u3040" <= term <= "\u30ff"
 
 

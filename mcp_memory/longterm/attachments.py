@@ -174,14 +174,14 @@ def _is_in_backticks(text: str, tag: re.Match[str]) -> bool:
 
 
 def _opens_alone(text: str, tag: re.Match[str], rest: re.Match[str] | None) -> bool:
-    """Tell whether a tag that is never closed opens a block: `<file …>`, or `[file …]` alone in its line."""
+    """Return whether a tag that is never closed opens a block: `<file …>`, or `[file …]` alone in its line."""
     if rest is None or rest["empty"] is not None:
         return False
     return tag["bracket"] == "<" or text[rest.end() : rest.end() + _LONGEST_MENTION].partition("\n")[0].strip() == ""
 
 
 def _closes_client_tags(text: str) -> bool:
-    """Tell whether a text closes each tag of a client as often as it opens it."""
+    """Return whether a text closes each tag of a client as often as it opens it."""
     opened, closed = (
         Counter(name for tag in tags.finditer(text) if _pattern("CLIENT_TAGS").fullmatch(name := tag["name"].lower()))
         for tags in (_OPENING, _CLOSING)

@@ -108,7 +108,7 @@ class StatedValue:
 
 
 def comparable(one: StatedValue, other: StatedValue) -> bool:
-    """Tell whether two values can be values of the same thing."""
+    """Return whether two values can be values of the same thing."""
     if one.kind != other.kind:
         return False
     if one.kind == "amount":
@@ -119,7 +119,7 @@ def comparable(one: StatedValue, other: StatedValue) -> bool:
 
 
 def differ(one: StatedValue, other: StatedValue) -> bool:
-    """Tell whether two comparable values cannot be the same one."""
+    """Return whether two comparable values cannot be the same one."""
     match one.reading, other.reading:
         case (tuple() as first, tuple() as second):
             return any(None not in both and both[0] != both[1] for both in zip(first, second, strict=True))
@@ -290,7 +290,7 @@ def _version(match: re.Match[str], number: str) -> Iterator[StatedValue]:
 
 
 def _is_version(match: re.Match[str]) -> bool:
-    """Tell whether `3.11.` ends a sentence with a version, rather than being a date."""
+    """Return whether `3.11.` ends a sentence with a version, rather than being a date."""
     return match.end() == len(match.string) and match["num_m"] is not None and any(_version(match, ""))
 
 
@@ -316,7 +316,7 @@ def _uncounted_forms() -> Forms:
 
 
 def _is_name(word: str, text: str, start: int) -> bool:
-    """Tell whether a word before a number is a product's name: MySQL 8, Node 18; not "Gate 4" at a sentence's start."""
+    """Return whether a word before a number is a product's name: MySQL 8, Node 18; not "Gate 4" at a sentence's start."""
     return len(word) > 1 and (word[0].isupper() or not word.isalpha()) and (start > 0 or not word[1:].islower())
 
 

@@ -49,7 +49,7 @@ _READ, _FEW = 1_500, 24
 
 
 def same_slot(newer: str, older: str, *, cosine: float | None = None) -> bool:
-    """Tell whether the newer text may contradict or update the older: the same slot with another value.
+    """Return whether the newer text may contradict or update the older: the same slot with another value.
 
     `cosine`, -1 to 1, is that of the two texts by the bundled model; None where it is not known or another model's.
     """
@@ -67,13 +67,13 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
 
 @lru_cache(maxsize=4_096)
 def announces_change(text: str) -> bool:
-    """Tell whether a text can make `replaces` return True; a fast check."""
+    """Return whether a text can make `replaces` return True; a fast check."""
     text = text[:_READ]
     return _announces(text) or _forms("former").are_in(text)
 
 
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
-    """Tell whether the newer text surely gives another value for what the older says.
+    """Return whether the newer text surely gives another value for what the older says.
 
     `cosine` as in `same_slot`. `asked` is what the older text answers, such as the turn before it: the slot of a bare
     "1 September" is in the question. Prefers to miss a change: it needs a word of change ("now", "moved", "not 14 but
@@ -94,7 +94,7 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
 
 
 def _is_denied(clause: ValueClause) -> bool:
-    """Tell whether a clause says that its value does not hold: "is not moved to 19 June", but not "not 14 but 19"."""
+    """Return whether a clause says that its value does not hold: "is not moved to 19 June", but not "not 14 but 19"."""
     return bool(clause.values) and not clause.former and is_negative(clause.text)
 
 
@@ -167,12 +167,12 @@ _SOLE = _HELD | {"rent", "due", "open"}
 
 
 def _may_contradict(newer: ValueClause, older: ValueClause) -> bool:
-    """Tell whether two clauses have anything that could contradict; most pairs do not, and this is fast."""
+    """Return whether two clauses have anything that could contradict; most pairs do not, and this is fast."""
     return newer.changed or bool(newer.former) or _may_differ(newer, older)
 
 
 def _may_differ(newer: ValueClause, older: ValueClause) -> bool:
-    """Tell whether both have values of a kind, or of a relation whose value is a name."""
+    """Return whether both have values of a kind, or of a relation whose value is a name."""
     return not newer.kinds.isdisjoint(older.kinds) or not (newer.relations & older.relations).isdisjoint(_HELD)
 
 
@@ -217,7 +217,7 @@ class Comparison:
         self.dense = bool(in_both) and min(*newer.words, *older.words) > "\u0e00"  # scripts without spaces
 
     def _two_things(self, newer: ValueClause, older: ValueClause, had: int, has: int) -> bool:
-        """Tell whether each says of what its value is something that the other does not: a word, name or relation.
+        """Return whether each says of what its value is something that the other does not: a word, name or relation.
 
         "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things; so are
         "Zahnarzttermin" and "Termin beim Augenarzt", or the pool and the car park of the pool. So is what only the
@@ -237,7 +237,7 @@ class Comparison:
 
 
 def _says_of_a_part(clause: ValueClause, other: ValueClause) -> bool:
-    """Tell whether a clause is about a part (a car park) and the other about its whole (the pool)."""
+    """Return whether a clause is about a part (a car park) and the other about its whole (the pool)."""
     return any(
         part <= clause.words and not any(words_alike(part, other.words)) and any(words_alike(whole, other.words))
         for part, whole in clause.parts
@@ -269,7 +269,7 @@ def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) ->
 
 
 def _revokes(gone: StatedValue, old: StatedValue) -> bool:
-    """Tell whether a value that the newer text calls former is the older's: "not 14" revokes 14:00 and 14 mugs too."""
+    """Return whether a value that the newer text calls former is the older's: "not 14" revokes 14:00 and 14 mugs too."""
     if gone.kind == "amount" and not gone.unit:
         return gone.reading == (
             old.reading / 60 if old.kind == "clock" and isinstance(old.reading, float) else old.reading
@@ -447,21 +447,21 @@ def _announces(text: str) -> bool:
 
 
 def _supposes(sentence: str) -> bool:
-    """Tell whether a sentence asks, is a condition, or says what may be."""
+    """Return whether a sentence asks, is a condition, or says what may be."""
     if sentence.rstrip().endswith(("?", "？")) or _forms("condition").are_in(sentence):
         return True
     return bool(pattern_of("mcp_memory.longterm", "words/frames.txt", "UNSURE").search(sentence.lower()))
 
 
 def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
-    """Tell whether a quotation contains a value of the clause: somebody else may have said it about something else."""
+    """Return whether a quotation contains a value of the clause: somebody else may have said it about something else."""
     start = sentence.find(clause)
     spans = [found.span() for found in _QUOTATION.finditer(sentence) if len(found[0]) >= _QUOTED_SENTENCE]
     return any(first <= start + value.at[0] < last for first, last in spans for value in values)
 
 
 def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:
-    """Tell whether the words around a value say that it held before: not 14, instead of 14, moved from 14 to 12."""
+    """Return whether the words around a value say that it held before: not 14, instead of 14, moved from 14 to 12."""
     start, end = value.at
     before, after = text[max(0, start - _FORMER_REACH) : start], text[end : end + 12]
     if _forms("former").are_in(before) and _former().search(before):
@@ -470,7 +470,7 @@ def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:
 
 
 def calls_former(text: str, words: str) -> bool:
-    """Tell whether a text has words only where it says that they held before: "Praxis Wallmann instead of Physio"."""
+    """Return whether a text has words only where it says that they held before: "Praxis Wallmann instead of Physio"."""
     lower, wanted = text.lower(), words.lower()
     places = [match.start() for match in re.finditer(re.escape(wanted), lower)] if wanted else []
     before = [text[max(0, start - _FORMER_REACH) : start] for start in places]

@@ -20,7 +20,7 @@ _LONGEST = 600
 
 
 def is_doubted(atom: NewAtom) -> bool:
-    """Tell whether a check labelled a statement, and nothing quarantines it."""
+    """Return whether a check labelled a statement, and nothing quarantines it."""
     return bool(atom.held) and not quarantines(atom.held)
 
 

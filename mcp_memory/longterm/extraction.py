@@ -472,7 +472,7 @@ _A_TRACE = 0.02  # of the letters; less of a script is names and quotes
 
 
 def in_a_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:
-    """Tell whether most of the texts is in a script, or all in a language, that no turn has."""
+    """Return whether most of the texts is in a script, or all in a language, that no turn has."""
     script, spoken = _scripts(texts), _scripts(turns)
     if script and spoken[script.most_common(1)[0][0]] < _A_TRACE * spoken.total():
         return True

@@ -251,7 +251,7 @@ def _answered(turns: Sequence[Turn], words: Sequence[Words]) -> list[Turn]:
 
 
 def _is_denied(text: str, words: Sequence[Words]) -> bool:
-    """Tell whether a statement says the same as a clause that it quotes, but only one of them is negative."""
+    """Return whether a statement says the same as a clause that it quotes, but only one of them is negative."""
     pieces = [piece for turn, span in words for piece in _quoted_clauses(turn, span)]
     known, negative = known_terms(text), is_negative(text)
     return all(is_negative(piece) != negative for piece in pieces) and any(
@@ -260,7 +260,7 @@ def _is_denied(text: str, words: Sequence[Words]) -> bool:
 
 
 def _is_opposite(text: str, pieces: Sequence[str]) -> bool:
-    """Tell whether of all pieces with most words of a text the text or the piece alone is negative."""
+    """Return whether of all pieces with most words of a text the text or the piece alone is negative."""
     shares = [share_of(text, known_terms(piece)) for piece in pieces]
     near = [piece for piece, share in zip(pieces, shares, strict=True) if share == max(shares)]
     negative = is_negative(text)
@@ -417,7 +417,7 @@ def _as_rule(
 
 
 def _drops_limit(rule: str, sentences: Sequence[str]) -> bool:
-    """Tell whether a rule has no word of what limits the sentences that it quotes: "in project X"."""
+    """Return whether a rule has no word of what limits the sentences that it quotes: "in project X"."""
     stems = {term[:_STEM] for term in known_terms(rule)}
 
     def is_dropped(limit: str) -> bool:
@@ -475,7 +475,7 @@ def _fact(statement: ExtractedStatement, names: Names, said: str) -> tuple[str, 
 
 
 def _relates(relation: str, value: str, said: str) -> bool:
-    """Tell whether a text names a fact's relation: by its words, or by a meaning that is near to it."""
+    """Return whether a text names a fact's relation: by its words, or by a meaning that is near to it."""
     terms, words = terms_of(relation), words_in(relation)
     if terms and terms <= known_terms(said):
         return True

@@ -266,7 +266,7 @@ def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) -> 
 
 
 def _keeps(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
-    """Tell whether a text says something that only the old statement says; one word of it is no more than wording."""
+    """Return whether a text says something that only the old statement says; one word of it is no more than wording."""
     new = {term for part in parts for term in index_terms(part.text)}
     words = {term for term in query_terms(text) if len(term) > 1} - new
     return len(words & set(index_terms(old.text))) > 1
@@ -290,7 +290,7 @@ def _since(draft: NewAtom, fate: Resolution, text: str, said_at: Mapping[str, da
 
 
 def _same_time(draft: NewAtom, old: Atom, text: str) -> bool:
-    """Tell whether what replaces a statement holds since then: it names the year, and is no other value of its fact."""
+    """Return whether what replaces a statement holds since then: it names the year, and is no other value of its fact."""
     new, fact = fact_of(draft), fact_of(old)
     changed = new is not None and fact is not None and new[:2] == fact[:2] and new != fact
     return not changed and str(old.valid_from.year) in text
@@ -548,7 +548,7 @@ class _Resolver:
         return next((why for held in onto if (why := protected(held, draft, said.reason))), None)
 
     def _is_free(self, id: str) -> bool:
-        """Tell whether nothing is settled of a draft, and it speaks for no other."""
+        """Return whether nothing is settled of a draft, and it speaks for no other."""
         return self.fates[id] == Resolution() and all(fate.same != id for fate in self.fates.values())
 
     def _without_clash(self, atom: NewAtom, fate: Resolution) -> NewAtom:

@@ -151,7 +151,7 @@ def near_statements(context: SearchContext, drafts: Sequence[Draft]) -> dict[str
 
 
 def _are_apart(new: NewAtom, held: Atom) -> bool:
-    """Tell whether both are events with dates, and neither happened when the other did: then both are true, however
+    """Return whether both are events with dates, and neither happened when the other did: then both are true, however
     alike they are.
     """
     if new.kind != "episodic" or held.kind != "episodic" or held.id in new.supersedes:
@@ -348,14 +348,14 @@ def _judged(text: str, compared: Sequence[_Candidate], vectors: Mapping[str, NDA
 
 
 def knows_scale(vectors: Sequence[Vectors]) -> bool:
-    """Tell whether cosines of these vectors are of the model that changes are judged by: other models have others."""
+    """Return whether cosines of these vectors are of the model that changes are judged by: other models have others."""
     from mcp_memory.models.embed.bundled import IDENTITY
 
     return bool(vectors) and all(one.identity == IDENTITY for one in vectors)
 
 
 def _alike(one: Atom, other: Atom) -> bool:
-    """Tell whether two statements share most of their words, or speak of the same entity's same relation.
+    """Return whether two statements share most of their words, or speak of the same entity's same relation.
 
     Function words and names of the user do not count: nearly all statements about the user share them.
     """
@@ -395,7 +395,7 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeB
 
 
 def _is_clear(shown: MergeContext, draft: str) -> bool:
-    """Tell whether no one has to be asked about a draft: it resembles nothing, or something clear in every word.
+    """Return whether no one has to be asked about a draft: it resembles nothing, or something clear in every word.
 
     One that a check doubts is asked about.
     """

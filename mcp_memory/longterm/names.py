@@ -58,7 +58,7 @@ class Names:
     """The names of all entities searched, mentioned or not, and all names in the user's turns."""
 
     def is_other(self, turn: Turn) -> bool:
-        """Tell whether a turn comes under the name of somebody else than the user."""
+        """Return whether a turn comes under the name of somebody else than the user."""
         return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
     def chief(self, name: str) -> str | None:
@@ -82,7 +82,7 @@ class Names:
         return [USER, *found] if _names_one_of(fold(text), called) else found
 
     def may_be(self, chief: str, name: str) -> bool:
-        """Tell whether a name can be an alias of an entity: neither a second user nor a person who speaks for
+        """Return whether a name can be an alias of an entity: neither a second user nor a person who speaks for
         themselves.
         """
         if fold(name) in {fold(other) for other in self.others}:
@@ -136,7 +136,7 @@ def with_told(names: Names, store: Store, space: str, statements: Iterable[str])
 
 
 def introduces(text: str, name: str, *, loosely: bool = False) -> bool:
-    """Tell whether the speaker of a text says their name: "I'm Anna"; `loosely`, one word may stand between."""
+    """Return whether the speaker of a text says their name: "I'm Anna"; `loosely`, one word may stand between."""
     between = r"(?:\w+ )?" if loosely else ""
     pattern = rf"\b{pattern_of(*_FILE, 'INTRODUCES').pattern}{between}{re.escape(name)}\b"
     return re.search(pattern, text, re.IGNORECASE) is not None
@@ -165,7 +165,7 @@ def _relation(store: Store, space: str, user: str | None, name: str) -> str | No
 
 
 def is_person(turn: Turn) -> bool:
-    """Tell whether a person says a turn: the user, or a named speaker where a model would answer."""
+    """Return whether a person says a turn: the user, or a named speaker where a model would answer."""
     if turn.role == "user":
         return True
     words = fold(turn.name or "").split()
@@ -208,12 +208,12 @@ def named_in(known: Iterable[Entity], text: str) -> list[str]:
 
 
 def stands_in(names: Iterable[str], text: str) -> bool:
-    """Tell whether one of the names stands in a text, in any case."""
+    """Return whether one of the names stands in a text, in any case."""
     return _names_one_of(fold(text), names)
 
 
 def _names_one_of(text: str, names: Iterable[str]) -> bool:
-    """Tell whether one of the names stands in a folded text, as a word where the script has words."""
+    """Return whether one of the names stands in a folded text, as a word where the script has words."""
     return any(
         name and name in text and (name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text))
         for name in map(fold, names)

@@ -27,7 +27,7 @@ def closed_by(kind: StatementKind | None, older: Sequence[Atom]) -> list[Atom]:
 
 
 def is_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
-    """Tell whether a statement may only say that promises were kept: it has no kind, and supersedes nothing else."""
+    """Return whether a statement may only say that promises were kept: it has no kind, and supersedes nothing else."""
     return kind is None and bool(older) and all(atom.label == "promise" for atom in older)
 
 
@@ -75,5 +75,5 @@ def closing(
 
 
 def _more_in(words: str, promises: Sequence[str], statement: str) -> bool:
-    """Tell whether more of a statement's terms are in some words than in promises."""
+    """Return whether more of a statement's terms are in some words than in promises."""
     return share_of(statement, known_terms(words)) > share_of(statement, known_terms(*promises))

@@ -59,7 +59,7 @@ def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
 
 
 def asks_for_later(text: str, said_at: datetime) -> bool:
-    """Tell whether a sentence has an order to say or do something, and the occasion or day for it."""
+    """Return whether a sentence has an order to say or do something, and the occasion or day for it."""
     text = " ".join(text.split())
     if not (_pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)):
         return False
@@ -110,7 +110,7 @@ def _cut(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
 
 
 def _is_of_order(when: re.Match[str], asks: list[re.Match[str]]) -> bool:
-    """Tell whether a word such as "if" belongs to an order: "ask me if"."""
+    """Return whether a word such as "if" belongs to an order: "ask me if"."""
     return any(ask.start() <= when.start() <= ask.end() + 1 and _is_whether(when[0]) for ask in asks)
 
 
@@ -214,7 +214,7 @@ def _say(text: str) -> str:
 
 
 def _is_remark(said: str, comma: int) -> bool:
-    """Tell whether what follows a comma is a clause of its own, after one that says enough."""
+    """Return whether what follows a comma is a clause of its own, after one that says enough."""
     return (not said[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(said[:comma])) >= 4) or (
         said[:1] >= _SPACED_UNTIL and comma >= 4
     )

@@ -96,7 +96,7 @@ class _Plain:
         return places[0] if places else None
 
     def _is_whole(self, start: int, end: int) -> bool:
-        """Tell whether no character of the original, with the marks on it, is cut in two."""
+        """Return whether no character of the original, with the marks on it, is cut in two."""
         if start and self._spans[start] == self._spans[start - 1]:
             return False
         if end == len(self.text):

@@ -127,7 +127,7 @@ _MATTERS = 80  # priority; 70 is usual
 
 
 def is_of_the_user(atom: Atom) -> bool:
-    """Tell whether a statement is more than an episode of others: about the user, lasting, told outright, or told by
+    """Return whether a statement is more than an episode of others: about the user, lasting, told outright, or told by
     the user as something that matters, such as an offer for their shop.
     """
     about_user = not atom.entities or "user" in map(fold, atom.entities)
@@ -136,7 +136,7 @@ def is_of_the_user(atom: Atom) -> bool:
 
 
 def _is_former(atom: Atom) -> bool:
-    """Tell whether a statement has given way to another one, and may be shown beside it."""
+    """Return whether a statement has given way to another one, and may be shown beside it."""
     is_replaced = atom.superseded_by is not None and atom.valid_to is not None
     return is_replaced and _is_fit(atom) and not flags(atom.text, "user")
 
@@ -156,14 +156,14 @@ def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
 
 
 def _may_be_listed(atom: Atom, at: datetime) -> bool:
-    """Tell whether a statement is harmless and, if it is a sentence, about no day that is long past."""
+    """Return whether a statement is harmless and, if it is a sentence, about no day that is long past."""
     day = planned_day(atom) if atom.is_sentence else None
     is_timely = day is None or _midnight(at) - _BEHIND < day.end
     return is_timely and not flags(atom.text, "user")
 
 
 def _is_planned_after(atom: Atom, at: datetime) -> bool:
-    """Tell whether a sentence plans something for a day that is yet to come, which is wanted until then."""
+    """Return whether a sentence plans something for a day that is yet to come, which is wanted until then."""
     day = planned_day(atom) if atom.label == "plan" else None
     return day is not None and day.end > at
 
@@ -267,7 +267,7 @@ def _choice(
 
 
 def _is_weaker(atom: Atom, other: Atom) -> bool:
-    """Tell whether a statement is less trusted than another: by its source, or because only it has doubts."""
+    """Return whether a statement is less trusted than another: by its source, or because only it has doubts."""
     if atom.source != other.source:
         return is_less_trusted(atom.source, other.source)
     return bool(atom.doubts) and not other.doubts

@@ -234,7 +234,7 @@ _WEIGHTY = 90  # the priority of name, family, health, and what a life turns on
 
 
 def _worth_a_page(context: SearchContext) -> bool:
-    """Tell whether enough is new for the persona to be written out of turn: a third of the known atoms, many, or one
+    """Return whether enough is new for the persona to be written out of turn: a third of the known atoms, many, or one
     that a life turns on.
 
     Models ask for it nearly every time.

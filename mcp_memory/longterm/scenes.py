@@ -330,7 +330,7 @@ def ended_atoms(
 
 
 def is_joined(old: Atom, newer: Atom | None) -> bool:
-    """Tell whether an atom ended because the newer one says the same and more, with all of its words as evidence too.
+    """Return whether an atom ended because the newer one says the same and more, with all of its words as evidence too.
 
     Then nothing in life has ended, and no reader should see that it did. A sentence that gave way to the statement of
     a model may have had a question of the assistant as evidence too.

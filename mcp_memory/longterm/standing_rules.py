@@ -62,7 +62,7 @@ def judged(text: str) -> tuple[Rule, ...]:
 
 
 def may_be_order(sentence: str) -> bool:
-    """Tell whether a sentence of the user may state a rule for whoever else takes it for one.
+    """Return whether a sentence of the user may state a rule for whoever else takes it for one.
 
     Questions, what others say, and orders for once are none.
     """

@@ -151,7 +151,7 @@ _SOME = re.compile(r"(?<=[日号號])(?:前不久|不久前|前[后後]?)")  # e
 
 
 def is_only_a_time(text: str) -> bool:
-    """Tell whether a clause says when and nothing else."""
+    """Return whether a clause says when and nothing else."""
     spans = spans_in(text, datetime.now(UTC))
     rest = "".join(text[start:stop] for start, stop in _between([span.at for span in spans], len(text)))
     return bool(spans) and sum(map(str.isalpha, rest)) <= _MARK

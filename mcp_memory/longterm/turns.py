@@ -112,7 +112,7 @@ _TOKEN = re.compile(r"\W*[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\W*")
 
 
 def is_sentinel(turn: NewTurn, before: NewTurn | None) -> bool:
-    """Tell whether an assistant's reply is nothing but a token for its host program, such as NO_REPLY.
+    """Return whether an assistant's reply is nothing but a token for its host program, such as NO_REPLY.
 
     A token such as MAX_RETRIES that answers a person's question, the turn before, is an answer.
     """
@@ -195,12 +195,12 @@ def without_lead_in(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def is_client_command(name: str) -> bool:
-    """Tell whether a slash command such as `/clear` is one that clients define."""
+    """Return whether a slash command such as `/clear` is one that clients define."""
     return _pattern("COMMAND").fullmatch(name) is not None
 
 
 def _is_command(text: str, before: Turn | None) -> bool:
-    """Tell whether a turn only steers the host. A path does not, nor does a command with something to work on."""
+    """Return whether a turn only steers the host. A path does not, nor does a command with something to work on."""
     if _pattern("COMMAND").fullmatch(text):
         return True
     may_be_one = _pattern("MAYBE_COMMAND").fullmatch(text) and not _pattern("FOLDER").fullmatch(text)
@@ -290,5 +290,5 @@ def _compiled() -> tuple[dict[str, Phrase], re.Pattern[str]]:
 
 
 def _runs_on(phrase: str) -> bool:
-    """Tell whether a phrase is of a script that seldom writes a space after it."""
+    """Return whether a phrase is of a script that seldom writes a space after it."""
     return "\u0e00" <= phrase[-1] <= "\u0eff" or phrase[-1] >= "\u2e80"

@@ -238,7 +238,7 @@ def network_of(said: str) -> str:
 
 
 def _is_here(address: str) -> bool:
-    """Tell whether it is this machine, whose programs share one address, as do all that a proxy on it lets in."""
+    """Return whether it is this machine, whose programs share one address, as do all that a proxy on it lets in."""
     try:
         return ip_address(address).is_loopback
     except ValueError:
@@ -479,7 +479,7 @@ class Credentials:
         return ApiClient(who=who, spaces=spaces, right=right, until=int(claims["exp"]))
 
     async def is_good(self, client: ApiClient) -> bool:
-        """Tell whether a client that was let in is still to be answered."""
+        """Return whether a client that was let in is still to be answered."""
         if client.until is not None:
             return time.time() < client.until
         if client.token is not None:

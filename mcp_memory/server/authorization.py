@@ -119,7 +119,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_plain(name: str) -> bool:
-    """Tell whether a Host or an Origin is a name with at most a port, as all are that programs write.
+    """Return whether a Host or an Origin is a name with at most a port, as all are that programs write.
 
     The SDK takes whatever stands behind the colon of a name for its port.
     """
@@ -127,7 +127,7 @@ def is_plain(name: str) -> bool:
 
 
 def is_reachable(host: str, allowed: str | None) -> bool:
-    """Tell whether others than this machine can reach the server: by its address, or by a name that is a proxy's."""
+    """Return whether others than this machine can reach the server: by its address, or by a name that is a proxy's."""
     return not is_loopback(host) or any(not is_loopback(_bare(name)) for name in _names(allowed))
 
 

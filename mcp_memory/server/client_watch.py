@@ -50,7 +50,7 @@ if sys.platform == "win32":
 else:
 
     def _is_broken(output: int) -> bool:
-        """Tell whether a descriptor is the end of a pipe that nobody reads."""
+        """Return whether a descriptor is the end of a pipe that nobody reads."""
         import select
 
         with suppress(OSError, ValueError):

@@ -179,7 +179,7 @@ async def _turns_from(memory: Memory, session: str, start: int) -> AsyncGenerato
 
 
 def _begins_next_page(text: str, fitting: int) -> bool:
-    """Tell whether a turn behind others begins on the next page: it does not fit here, and little of it would."""
+    """Return whether a turn behind others begins on the next page: it does not fit here, and little of it would."""
     return fitting < len(text) and (len(text) <= _MOST_TEXT // 2 or fitting < _AT_LEAST)
 
 

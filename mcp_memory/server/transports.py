@@ -143,7 +143,7 @@ def _pages(server: MemoryServer, credentials: Credentials) -> Interface:
 
 
 def _has_tokens(settings: Settings) -> bool:
-    """Tell whether there is a token that a client can show. A home that is not there is not made."""
+    """Return whether there is a token that a client can show. A home that is not there is not made."""
     if settings.token or settings.oauth_issuer:
         return True
     if settings.store is None and not (settings.home / "memory.db").exists():

@@ -76,7 +76,7 @@ class ExcerptRequest:
         return frozenset(query_terms(self.query))
 
     def fits(self, answer: ShownTurns | ShownMemories) -> bool:
-        """Tell whether an answer is within the budget: one that was given is counted, the usual one goes by bytes.
+        """Return whether an answer is within the budget: one that was given is counted, the usual one goes by bytes.
 
         JSON, the longer of the two forms, has three bytes a token, so that is about right; and most searches then need
         neither the 10 ms that counting takes nor the 50 MB of a vocabulary.

@@ -30,7 +30,7 @@ class Member:
 
 
 def is_archive(path: Path, test: Callable[[zipfile.ZipFile], bool]) -> bool:
-    """Tell whether a file is a zip archive that passes a test."""
+    """Return whether a file is a zip archive that passes a test."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as packed:
             return test(packed)

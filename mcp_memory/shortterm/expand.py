@@ -259,7 +259,7 @@ def _grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
 
 
 def has_match(raw: str, asked: str) -> bool:
-    """Tell whether a line matches a pattern."""
+    """Return whether a line matches a pattern."""
     return any(hit for *_, hit in _matching(raw, _searcher(asked, len(raw))))
 
 

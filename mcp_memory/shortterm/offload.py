@@ -341,5 +341,5 @@ _FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
 
 
 def _failed(synopsis: Synopsis) -> bool:
-    """Tell whether the result says that the call did not work."""
+    """Return whether the result says that the call did not work."""
     return synopsis.kind == "traceback" or (synopsis.kind == "tests" and bool(_FAILED.search(synopsis.summary)))

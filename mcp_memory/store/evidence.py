@@ -25,7 +25,7 @@ def evidence_hash(turn: NewTurn) -> bytes:
 
 
 def is_intact(turn: Turn) -> bool:
-    """Tell whether a stored turn matches its hash, which includes its time only if the client gave one."""
+    """Return whether a stored turn matches its hash, which includes its time only if the client gave one."""
     return any(
         evidence_hash(NewTurn(role=turn.role, name=turn.name, content=turn.content, said_at=said)).hex() == turn.sha256
         for said in (turn.said_at, None)

@@ -812,7 +812,7 @@ class RetentionStore(Protocol):
         ...
 
     def may_have_attacks(self, space: str, /) -> bool:
-        """Tell whether there are chunks of tool results, which are judged as they are shown, or quarantined rows."""
+        """Return whether there are chunks of tool results, which are judged as they are shown, or quarantined rows."""
         ...
 
     def unjudged(self, space: str, /, *, limit: int) -> list[str]:

@@ -208,7 +208,7 @@ class Traces:
         return excused
 
     def of(self, data: bytes) -> bool:
-        """Tell whether the bytes have a residual match."""
+        """Return whether the bytes have a residual match."""
         return next(self._hits(data), None) is not None
 
     def words_in(self, data: bytes) -> set[str]:
@@ -374,7 +374,7 @@ def _below(home: Path) -> Iterator[Path]:
 
 
 def _is_log(home: Path, path: Path) -> bool:
-    """Tell whether a file is a log: lines that no other file depends on."""
+    """Return whether a file is a log: lines that no other file depends on."""
     parts = path.relative_to(home).parts
     set_aside = parts[0] == "spaces" and ".jsonl." in path.name
     return set_aside or parts[0] in _LOGS or (len(parts) == 1 and ".log" in path.name)

@@ -201,7 +201,7 @@ DOUBTS = frozenset(("other_value", "contradicted"))
 
 
 def quarantines(reasons: Iterable[str]) -> bool:
-    """Tell whether reasons quarantine a row. Doubts alone only label it: it is recalled, with a mark."""
+    """Return whether reasons quarantine a row. Doubts alone only label it: it is recalled, with a mark."""
     return not DOUBTS.issuperset(reasons)
 
 

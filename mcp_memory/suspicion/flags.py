@@ -207,7 +207,7 @@ _MARK = re.compile(
 
 
 def breaks_out(text: str) -> bool:
-    """Tell whether a text has something that reads like the end of recalled text."""
+    """Return whether a text has something that reads like the end of recalled text."""
     if "recall" not in text and text.isascii() and "RECALL" not in text.upper():
         return False
     return _CLOSING.search(plain(text)) is not None

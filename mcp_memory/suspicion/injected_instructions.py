@@ -119,7 +119,7 @@ def _is_cited(text: str, quotation: re.Match[str]) -> bool:
 
 
 def drops(text: str) -> bool:
-    """Tell whether a text has an order to give up other instructions."""
+    """Return whether a text has an order to give up other instructions."""
     return "drop" in orders_in(text)
 
 

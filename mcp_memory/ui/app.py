@@ -220,7 +220,7 @@ class Interface:
         return session if session is not None and await self._goes_on(session) else None
 
     async def _goes_on(self, session: Session) -> bool:
-        """Tell whether a session is open still. One whose token has ended is ended too."""
+        """Return whether a session is open still. One whose token has ended is ended too."""
         if not self._sessions.is_open(session):
             return False
         ask = session.reader.is_good

@@ -107,7 +107,7 @@ class _Page:
                 at = end
 
     def _begins(self, lines: Sequence[str], at: int, depth: int) -> bool:
-        """Tell whether a line ends the paragraph before it."""
+        """Return whether a line ends the paragraph before it."""
         line = lines[at]
         if not line.strip() or _FENCE.match(line) or _HEADING.match(line) or _RULE.match(line):
             return True
@@ -258,7 +258,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _is_inside(lines: Sequence[str], at: int, indent: int) -> bool:
-    """Tell whether a line goes on with the item of a list whose mark is indented so far."""
+    """Return whether a line goes on with the item of a list whose mark is indented so far."""
     line = lines[at]
     if not line.strip():
         following = lines[at + 1] if at + 1 < len(lines) else ""

@@ -66,7 +66,7 @@ def secured(response: Response) -> Response:
 
 
 def is_host(request: Request, host: str) -> bool:
-    """Tell whether a request names this host and no other."""
+    """Return whether a request names this host and no other."""
     return request.headers.getlist("host") == [host]
 
 

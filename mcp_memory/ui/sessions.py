@@ -137,7 +137,7 @@ class Sessions:
         return session
 
     def is_open(self, session: Session) -> bool:
-        """Tell whether a session goes on, without using it."""
+        """Return whether a session goes on, without using it."""
         known = self._open.get(session.id)
         return known is not None and self._clock() - known.used_at < IDLE_SECONDS
 
@@ -146,7 +146,7 @@ class Sessions:
 
 
 def is_form_token(session: Session, shown: str) -> bool:
-    """Tell whether a form is of this session."""
+    """Return whether a form is of this session."""
     return hmac.compare_digest(session.form_token.encode(), shown.encode("utf-8", "replace"))
 
 

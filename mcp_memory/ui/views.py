@@ -32,7 +32,7 @@ class View:
     is_owner: bool = False
 
     def may(self, right: Right) -> bool:
-        """Tell whether the reader may change what needs this right."""
+        """Return whether the reader may change what needs this right."""
         return bool(self.form_token) and includes(self.right, right)
 
 

@@ -142,7 +142,7 @@ class Replies:
         return {"notes": notes} if new else None
 
     def _is_said(self, key: str, decided: Mapping[str, Any], shown: Mapping[str, str], new: Mapping[str, Any]) -> bool:
-        """Tell whether something shown says what a note says, or a later note of the same question says it anew."""
+        """Return whether something shown says what a note says, or a later note of the same question says it anew."""
         if decided["action"] == "skip":
             return shown.keys() >= set(decided["targets"])
         return any(list(new).index(other) > list(new).index(key) for other in decided["targets"] if other in new)

@@ -77,7 +77,7 @@ class Talk:
         return math.log((len(self.turns) + 1) / len(self.places[word]))
 
     def is_word(self, word: str) -> bool:
-        """Tell whether people would call it one: a pair of unspaced characters has to stand together often."""
+        """Return whether people would call it one: a pair of unspaced characters has to stand together often."""
         if not is_unspaced(word):
             return len(word) > 1
         if len(word) == 1:
@@ -86,7 +86,7 @@ class Talk:
         return pair * pair >= _TOGETHER * left * right
 
     def is_topic(self, word: str, place: int) -> bool:
-        """Tell whether a turn's word is its topic: nearby turns use it too, more often than chance.
+        """Return whether a turn's word is its topic: nearby turns use it too, more often than chance.
 
         Words of any conversation (`feel`, `probably`) recur near a turn only as often as anywhere.
         """
@@ -118,11 +118,11 @@ class Talk:
         return pair in self.places and self.is_word(pair)
 
     def are_beside(self, place: int, other: int) -> bool:
-        """Tell whether there is a turn at the other place, and it is of the same session."""
+        """Return whether there is a turn at the other place, and it is of the same session."""
         return 0 <= other < len(self.turns) and self.turns[other].session == self.turns[place].session
 
     def has_twin(self, place: int) -> bool:
-        """Tell whether another turn says nearly the same in nearly the same words; one that is equal is none."""
+        """Return whether another turn says nearly the same in nearly the same words; one that is equal is none."""
         words = dict.fromkeys(words_of(self.turns[place].content))
         rarest = sorted(words, key=lambda word: len(self.places[word]))[:3]
         shared = Counter(other for word in rarest for other in self.places[word][:_LOOKED_AT])
@@ -235,7 +235,7 @@ class MinedQuestion:
     left_out: frozenset[str] = frozenset()
 
     def finds(self, turn: Turn) -> bool:
-        """Tell whether a turn answers: the target, or one that says exactly the same."""
+        """Return whether a turn answers: the target, or one that says exactly the same."""
         return turn.id == self.target.id or clean(turn.content) == clean(self.target.content)
 
 
@@ -268,7 +268,7 @@ def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]
 
 
 def _is_askable(talk: Talk, place: int) -> bool:
-    """Tell whether somebody might want a turn back: it has content, and no other turn repeats it."""
+    """Return whether somebody might want a turn back: it has content, and no other turn repeats it."""
     telling = _telling(talk, place)
     if len(telling) < _LEAST_TELLING:
         return False

@@ -144,7 +144,7 @@ def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, in
 
 
 def _is_escaped(text: str, start: int, at: int) -> bool:
-    """Tell whether an odd number of backslashes stands before a character: two of them are one of the value."""
+    """Return whether an odd number of backslashes stands before a character: two of them are one of the value."""
     return (at - start - len(text[start:at].rstrip("\\"))) % 2 == 1
 
 
@@ -163,7 +163,7 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
 
 
 def _is_mixed_in_parts(parts: list[str]) -> bool:
-    """Tell whether a few parts are no talk: one is mixed, or numbers stand in several and inside one."""
+    """Return whether a few parts are no talk: one is mixed, or numbers stand in several and inside one."""
     numbered = [part for part in parts if any(map(str.isdigit, part))]
     return (len(parts) <= 4 and any(map(is_mixed, parts))) or (
         len(parts) <= 6 and len(numbered) >= 2 and any(re.fullmatch(r"[a-z]+\d+|\d+[a-z]+", part) for part in numbered)
@@ -171,7 +171,7 @@ def _is_mixed_in_parts(parts: list[str]) -> bool:
 
 
 def _is_label(text: str, start: int, end: int) -> bool:
-    """Tell whether a quoted value begins with a capital and is one plain word, as labels on forms do."""
+    """Return whether a quoted value begins with a capital and is one plain word, as labels on forms do."""
     value = text[start:end]
     return value.isalpha() and value[:1].isupper() and value[1:].islower() and not is_chosen(value)
 
@@ -258,7 +258,7 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
 
 
 def _is_of_login(text: str, name: Name, run: re.Match[str]) -> bool:
-    """Tell whether the lines nearby are settings of an account."""
+    """Return whether the lines nearby are settings of an account."""
     return name.text != "PASS" and _LOGIN.search(text, max(0, name.start - 200), run.end() + 200) is not None
 
 
@@ -286,7 +286,7 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
 
 
 def is_drawn_for(name: Name, value: str) -> bool:
-    """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
+    """Return whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
     if name.of_hash:
         return is_digest(value)
     small = name.text.lower()
@@ -308,7 +308,7 @@ def _has_letters(value: str) -> bool:
 
 
 def _among_settings(text: str, start: int, end: int) -> bool:
-    """Tell whether the lines beside a line are settings too, and no code."""
+    """Return whether the lines beside a line are settings too, and no code."""
     begin = text.rfind("\n", max(0, start - 400), start) + 1
     above = text[max(0, begin - 400) : begin].rstrip().rsplit("\n", 1)[-1]
     below = text[end : end + 400].split("\n", 2)[1:2]

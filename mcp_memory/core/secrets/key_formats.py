@@ -84,7 +84,7 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/]{16}")
 
 
 def _is_key_body(text: str) -> bool:
-    """Tell whether the lines of a key stand behind its first one, and no code or talk about such lines."""
+    """Return whether the lines of a key stand behind its first one, and no code or talk about such lines."""
     body = _MARKERS.sub("", text)
     return (
         _ENCODED.search(body) is not None
@@ -105,7 +105,7 @@ def _is_password(value: str) -> bool:
 
 
 def _is_credential(value: str) -> bool:
-    """Tell whether a value after `Basic` or `Bearer` is a credential: random, or a name and a password in base64."""
+    """Return whether a value after `Basic` or `Bearer` is a credential: random, or a name and a password in base64."""
     if stands_for_another(value):
         return False
     if is_drawn(value, 16) or is_phrase(value, 4, of_key=True):
@@ -120,7 +120,7 @@ _PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
 
 
 def _is_header(value: str) -> bool:
-    """Tell whether the value of an Authorization header is a credential: no word and no placeholder."""
+    """Return whether the value of an Authorization header is a credential: no word and no placeholder."""
     return not stands_for_another(value) and (
         _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
     )
@@ -134,7 +134,7 @@ _LONG_HINT = 5
 
 
 def _is_encoded(text: str, start: int, end: int) -> bool:
-    """Tell whether the beginning of a key stands inside a hash or other data in base64.
+    """Return whether the beginning of a key stands inside a hash or other data in base64.
 
     A long beginning with a mark in it does not come up there by chance.
     """
@@ -160,7 +160,7 @@ _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d", r"[^A-Za-z0-9]")))
 
 
 def _is_strong(value: str) -> bool:
-    """Tell whether a value has characters of three classes, as no name of a database has."""
+    """Return whether a value has characters of three classes, as no name of a database has."""
     return (
         is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not stands_for_another(value)
     )
@@ -263,7 +263,7 @@ def cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
 
 
 def _is_meant(text: str, start: int, *, alone: bool) -> bool:
-    """Tell whether the words before a number say that it is of a card; `alone`: or do not say of what else."""
+    """Return whether the words before a number say that it is of a card; `alone`: or do not say of what else."""
     before = text[max(0, start - 40) : start]
     if _CARD.search(before) is not None:
         return _AT_ONCE.search(before) is None

@@ -193,12 +193,12 @@ def _is_kept(data: bytes, codec: str, errors: str) -> bool:
 
 
 def holds_secret(text: str, *, prose: bool = True) -> bool:
-    """Tell whether a text has anything that `mask` would take out."""
+    """Return whether a text has anything that `mask` would take out."""
     return bool(find(text, prose=prose))
 
 
 def states_secret(text: str) -> bool:
-    """Tell whether a statement to be remembered contains a secret, including a password that is a plain word.
+    """Return whether a statement to be remembered contains a secret, including a password that is a plain word.
 
     A false alarm costs little here: the statement is refused with the reason, and can be repeated without the value.
     """
@@ -208,7 +208,7 @@ def states_secret(text: str) -> bool:
 
 
 def holds_key(name: str) -> bool:
-    """Tell whether a name that programs give (of a session, a call, a message) has a key in it.
+    """Return whether a name that programs give (of a session, a call, a message) has a key in it.
 
     Digits are no card number there: they count something.
     """
@@ -431,7 +431,7 @@ def _with_gaps(cuts: list[tuple[int, int, str]], length: int) -> list[tuple[int,
 
 
 def _is_escaped(text: str) -> bool:
-    """Tell whether a text is, or carries, a file in a JSON string; code has an escape here and there."""
+    """Return whether a text is, or carries, a file in a JSON string; code has an escape here and there."""
     escapes = text.count("\\n") + text.count('\\"') + text.count("\\u")
     return escapes > 0 and (text.lstrip()[:1] in ("{", "[", '"') or escapes * _DENSE >= len(text))
 

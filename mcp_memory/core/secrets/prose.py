@@ -106,7 +106,7 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
 
 
 def _is_said(text: str, name: Name, span: tuple[int, int]) -> bool:
-    """Tell whether a name is said to be a value: "is" stands between, or a colon and nothing follows in the clause."""
+    """Return whether a name is said to be a value: "is" stands between, or a colon and nothing follows in the clause."""
     start, end = span
     bracket = _IN_BRACKETS.match(text, name.end)
     if bracket is not None and bracket.start("value") == start:
@@ -208,7 +208,7 @@ def _used(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _is_beside_account(text: str, name: Name) -> bool:
-    """Tell whether a name stands behind an account and a word or mark that joins the two."""
+    """Return whether a name stands behind an account and a word or mark that joins the two."""
     return (
         name.of_password
         and name.text.lower() != "pass"
@@ -218,7 +218,7 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
-    """Tell whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
+    """Return whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
     if name.text in ABBREVIATIONS and joint[0].rstrip().endswith(_PLAIN_IS):
         return True
     if not joint[0].strip().startswith((":", "=", "：")) or name.text in ("PASS", "PSW", "MDP"):
@@ -246,14 +246,14 @@ def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
 
 
 def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
-    """Tell whether letters are in no order that words have, or capitals stand inside a word."""
+    """Return whether letters are in no order that words have, or capitals stand inside a word."""
     if value.isalpha() and (value.islower() or value.istitle() or value.isupper()):
         return not (is_word(value) or may_be_word(value) or may_describe(value))
     return not all(is_word(part) for part in parts if len(part) > 1)
 
 
 def is_stated(text: str, name: Name) -> bool:
-    """Tell whether a statement gives a one-word password at the end of a clause: "the wifi password is sunshine".
+    """Return whether a statement gives a one-word password at the end of a clause: "the wifi password is sunshine".
 
     Used for statements to be remembered, where a false alarm costs a question and a miss is shown for years. It knows
     only English adjectives; in other languages a word after "is" stays.

@@ -63,7 +63,7 @@ class _Structure:
 
 
 def _is_named(found: re.Match[str]) -> bool:
-    """Tell whether the name that a structure gives is a secret's, and the value one."""
+    """Return whether the name that a structure gives is a secret's, and the value one."""
     return _is_secret(found["value"], found["name"]) and not reads_as_words(found["value"])
 
 
@@ -78,7 +78,7 @@ def _is_given_for(found: re.Match[str]) -> bool:
 
 
 def _is_any(found: re.Match[str]) -> bool:
-    """Tell whether a value that can only be a secret is one, and stands for no other."""
+    """Return whether a value that can only be a secret is one, and stands for no other."""
     return is_given(found["value"]) and not stands_for_another(found["value"])
 
 
@@ -432,7 +432,7 @@ def _is_rule(line: str) -> bool:
 
 
 def _is_word_of_login(value: str) -> bool:
-    """Tell whether a word beside a login is its password: programs write such lists, and nothing else there."""
+    """Return whether a word beside a login is its password: programs write such lists, and nothing else there."""
     return (
         len(value) >= 6
         and value.isalpha()
@@ -465,7 +465,7 @@ def _tables(small: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_cell(value: str, kind: str) -> bool:
-    """Tell whether a cell of a column of passwords or keys holds one."""
+    """Return whether a cell of a column of passwords or keys holds one."""
     return not stands_for_another(value) and (
         is_phrase(value, DICEWARE)
         or (is_drawn(value) and not _is_resource(value) if kind == "key" else " " not in value and is_given(value))
@@ -473,7 +473,7 @@ def _is_cell(value: str, kind: str) -> bool:
 
 
 def _is_resource(value: str) -> bool:
-    """Tell whether a value is the name of a secret in a listing: small words and parts joined by hyphens."""
+    """Return whether a value is the name of a secret in a listing: small words and parts joined by hyphens."""
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
@@ -492,7 +492,7 @@ def _members(text: str, places: Places) -> Iterator[tuple[int, int]]:
 
 
 def is_secret_member(container: str, name: str) -> bool:
-    """Tell whether a member's name is itself a secret, given the name of its container."""
+    """Return whether a member's name is itself a secret, given the name of its container."""
     if not _KEYED_BY.fullmatch(container) or stands_for_another(name):
         return False
     return is_drawn(name) or (container.lower().startswith("passw") and is_chosen(name))

@@ -88,7 +88,7 @@ _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 
 
 def stands_for_another(value: str, name: str = "", *, in_code: bool = False) -> bool:
-    """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it.
+    """Return whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it.
 
     `in_code`: the value has no quotes, and code may assign an attribute there, as in `password = form.password.data`.
     Elsewhere (a URL, a header, a string, an environment variable) `a.b.c` is a literal.
@@ -141,7 +141,7 @@ def _is_identifier(letters: str) -> bool:
 
 
 def is_mixed(value: str) -> bool:
-    """Tell whether a password mixes letters with digits, as no word does."""
+    """Return whether a password mixes letters with digits, as no word does."""
     return (
         len(value) >= 6
         and sum(c.isalpha() for c in value[:_JUDGED]) >= 2
@@ -151,14 +151,14 @@ def is_mixed(value: str) -> bool:
 
 
 def _is_numbered(value: str) -> bool:
-    """Tell whether words are numbered or joined by marks, as in `tests/unit/foo-1.test` and `token_2`."""
+    """Return whether words are numbered or joined by marks, as in `tests/unit/foo-1.test` and `token_2`."""
     return re.fullmatch(r"(?:[a-z]+|\d{1,4}|v\d+)(?:[-_./](?:[a-z]+|\d{1,4}|v\d+))+", value) is not None and (
         reads_as_words(value)
     )
 
 
 def is_drawn(value: str, least: int = 12) -> bool:
-    """Tell whether a key or token was drawn: long, of letters and digits in no order that words have."""
+    """Return whether a key or token was drawn: long, of letters and digits in no order that words have."""
     value = value[:_JUDGED]
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
     if len(value) < least or len(set(value)) < 5:
@@ -173,7 +173,7 @@ def is_drawn(value: str, least: int = 12) -> bool:
 
 
 def _is_scrambled(value: str) -> bool:
-    """Tell whether letters follow each other as in no language and in no name of code.
+    """Return whether letters follow each other as in no language and in no name of code.
 
     There is no word among them; in long ones, or between marks, there are many consonants or capitals in a row.
     """
@@ -193,7 +193,7 @@ _BASE64_KEY = re.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}")
 
 
 def is_cipher_key(value: str) -> bool:
-    """Tell whether a value is as long and mixed as a key of 256 bits in hexadecimal, or of 192 or more in base64."""
+    """Return whether a value is as long and mixed as a key of 256 bits in hexadecimal, or of 192 or more in base64."""
     return _HEX_KEY.fullmatch(value) is not None or (
         _BASE64_KEY.fullmatch(value) is not None
         and all(any(map(of, value[:_JUDGED])) for of in (str.islower, str.isupper, str.isdigit))
@@ -215,7 +215,7 @@ def is_digest(value: str) -> bool:
 
 
 def is_chosen(value: str) -> bool:
-    """Tell whether one token is what somebody chose: mixed, or no word and no name of code."""
+    """Return whether one token is what somebody chose: mixed, or no word and no name of code."""
     return is_mixed(value) or (
         len(value) >= 6
         and any(c.isalpha() for c in value)
@@ -226,12 +226,12 @@ def is_chosen(value: str) -> bool:
 
 
 def is_given(value: str) -> bool:
-    """Tell whether a password stands in a place made for one: chosen, a number, or a phrase."""
+    """Return whether a password stands in a place made for one: chosen, a number, or a phrase."""
     return is_chosen(value) or (value.isdigit() and len(value) >= 6) or is_phrase(value)
 
 
 def may_be_word(value: str) -> bool:
-    """Tell whether letters could be a word of a language that the vocabulary has little of."""
+    """Return whether letters could be a word of a language that the vocabulary has little of."""
     if not value.isalpha() or not (value.islower() or value.istitle() or value.isupper()):
         return False
     small = value.lower()
@@ -240,12 +240,12 @@ def may_be_word(value: str) -> bool:
 
 
 def may_describe(value: str) -> bool:
-    """Tell whether an English word may say how a password is, as `rotated` does."""
+    """Return whether an English word may say how a password is, as `rotated` does."""
     return _DESCRIBES.search(value) is not None
 
 
 def is_phrase(value: str, least: int = 3, *, of_key: bool = False) -> bool:
-    """Tell whether words in a row are a passphrase: bare words, joined alike, and no sentence.
+    """Return whether words in a row are a passphrase: bare words, joined alike, and no sentence.
 
     Of four words or more of a password, one may also be a placeholder, and where marks join them a word of sentences.
     """
@@ -285,13 +285,13 @@ def _vocabulary() -> Trie:
 
 
 def is_word(text: str) -> bool:
-    """Tell whether letters are a word, or up to three words written as one."""
+    """Return whether letters are a word, or up to three words written as one."""
     small = _in_unicode(text.lower())
     return _one_word(small) or (len(small) <= 24 and _is_compound(small, 3))
 
 
 def holds_word(text: str, least: int) -> bool:
-    """Tell whether a word of `least` to twelve letters occurs anywhere in the letters."""
+    """Return whether a word of `least` to twelve letters occurs anywhere in the letters."""
     small, known = _in_unicode(text.lower()), _vocabulary()
     return any(len(word) >= least for at in range(len(small)) for word in known.prefixes(small[at : at + 12]))
 
@@ -311,7 +311,7 @@ _READ_FOR_WORDS = 300
 
 
 def reads_as_words(text: str) -> bool:
-    """Tell whether most letters of a text are in words, as in names that people give; of a long one, its beginning.
+    """Return whether most letters of a text are in words, as in names that people give; of a long one, its beginning.
 
     Parts that are joined by marks need fewer: drawn letters are not cut into small ones of a word's length.
     """

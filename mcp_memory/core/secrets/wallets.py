@@ -93,7 +93,7 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_among_words(letters: bytes, at: int) -> bool:
-    """Tell whether nearly as many known words as a phrase has are around a sample."""
+    """Return whether nearly as many known words as a phrase has are around a sample."""
     known = _known()
     behind = letters[at : at + _REACH].split()[1:]
     before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]

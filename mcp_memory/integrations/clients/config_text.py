@@ -78,7 +78,7 @@ def _refused(word: str) -> Any:
 
 
 def same_value(one: object, other: object) -> bool:
-    """Tell whether two values are written alike: 1, 1.0 and true are three; the order of members plays no part."""
+    """Return whether two values are written alike: 1, 1.0 and true are three; the order of members plays no part."""
     alike = type(one) is type(other)
     if isinstance(one, dict) and isinstance(other, dict):
         left, right = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
@@ -90,7 +90,7 @@ def same_value(one: object, other: object) -> bool:
 
 
 def is_minified(text: str) -> bool:
-    """Tell whether the whole document is on one line, longer than people write."""
+    """Return whether the whole document is on one line, longer than people write."""
     return len(text) > WIDEST and not re.search(r"[\r\n]", text.strip())
 
 
@@ -373,7 +373,7 @@ class _JsonContainer:
                 yield self.inserted(at, new, comma_after=at != last or ends_with_comma)
 
     def is_bare(self) -> bool:
-        """Tell whether there is nothing between the brackets but children, commas and white space."""
+        """Return whether there is nothing between the brackets but children, commas and white space."""
         return not any(self.text[end:start].strip() for end, start in self.gaps())
 
     def gaps(self) -> list[tuple[int, int]]:

@@ -303,6 +303,6 @@ def _shared(command: Sequence[str]) -> Sequence[str]:
 
 
 def is_here(part: ConfigPart) -> bool:
-    """Tell whether the client seems to be on this machine: its folder or its command is."""
+    """Return whether the client seems to be on this machine: its folder or its command is."""
     place = part.path if part.path.parent == Path.home() else part.path.parent
     return place.exists() or bool(part.of.program and shutil.which(part.of.program))

@@ -287,7 +287,7 @@ def without_server(document: Document, of: ClientProgram, name: str, *, emptied:
 
 
 def is_ours(one: Mapping[str, Any]) -> bool:
-    """Tell whether an entry starts the server of this program, in whatever way."""
+    """Return whether an entry starts the server of this program, in whatever way."""
     words = _words(one)
     return _starts_us(str(one.get("command", "")), words) and "serve" in words and "wrap" not in words
 
@@ -368,7 +368,7 @@ def _events(document: Document) -> list[tuple[str, list[Any]]]:
 
 
 def _is_our_group(group: object) -> bool:
-    """Tell whether every hook of a group starts this program; a group that a person put more into is theirs."""
+    """Return whether every hook of a group starts this program; a group that a person put more into is theirs."""
     hooks = cast("dict[str, object]", group).get("hooks") if isinstance(group, dict) else None
     return isinstance(hooks, list) and bool(hooks) and all(map(_is_our_hook, cast("list[object]", hooks)))  # pyright: ignore[reportUnknownArgumentType]
 

@@ -166,7 +166,7 @@ def _ask_new(place: DaemonFiles, question: bytes, deadline: float) -> bytes | No
 
 
 def _failed_lately(place: DaemonFiles) -> bool:
-    """Tell whether one was started in vain just now: not every hook is to wait for the next."""
+    """Return whether one was started in vain just now: not every hook is to wait for the next."""
     try:
         return 0 <= time.time() - place.failed.stat().st_mtime < _REST_S  # below 0, the clock was set back
     except OSError:

@@ -91,7 +91,7 @@ def make_folders(place: DaemonFiles) -> None:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Tell whether a version was released before another one, as far as their numbers tell."""
+    """Return whether a version was released before another one, as far as their numbers tell."""
     one, other = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
     return one < other
 

@@ -228,14 +228,14 @@ def _is_large(text: str, over: int, tokenizer: Any) -> bool:
 
 
 def _is_reading(call: ToolResponse) -> bool:
-    """Tell whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
+    """Return whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
     if call.client == "codex":
         return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
     return call.tool == "Read"
 
 
 def _is_asked_for(call: ToolResponse) -> bool:
-    """Tell whether a model reads a part of a file: offloading that would only make it ask again."""
+    """Return whether a model reads a part of a file: offloading that would only make it ask again."""
     match call.arguments:
         case {"offset": int()} | {"limit": int()}:
             return call.tool == "Read"
@@ -252,6 +252,6 @@ def _command(call: ToolResponse) -> str:
 
 
 def _is_ours(call: ToolResponse, home: Path) -> bool:
-    """Tell whether a model reads from this memory: offloading that again would lead it in a circle."""
+    """Return whether a model reads from this memory: offloading that again would lead it in a circle."""
     told = json.dumps(call.arguments, ensure_ascii=False)
     return is_own(call.tool) or str(home) in told or "mcp-memory" in told

@@ -196,7 +196,7 @@ _COMMAND_NAME = re.compile(r"<command-name>\s*([^<\s]*)")
 
 
 def _steers_client(notice: str) -> bool:
-    """Tell whether a notice says that the message is a command of the client, and not one that the user defined."""
+    """Return whether a notice says that the message is a command of the client, and not one that the user defined."""
     named = _COMMAND_NAME.match(notice)
     return named is not None and (not named[1].startswith("/") or is_client_command(named[1]))
 
@@ -205,7 +205,7 @@ _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
 
 
 def is_own(tool: str) -> bool:
-    """Tell whether a tool is of our server, with any prefix that a client gives it: `mcp__memory__recall`.
+    """Return whether a tool is of our server, with any prefix that a client gives it: `mcp__memory__recall`.
 
     A server may be installed under any name, so names that others may use too count only after `memory`.
     """
@@ -216,7 +216,7 @@ def is_own(tool: str) -> bool:
 
 
 def is_stand_in(text: str) -> bool:
-    """Tell whether a result is our note for an offloaded one, as hooks and `wrap` write it."""
+    """Return whether a result is our note for an offloaded one, as hooks and `wrap` write it."""
     return _STAND_IN.search(text, 0, 600) is not None
 
 
@@ -354,7 +354,7 @@ def _claude_refusal(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]
 
 
 def _is_by_person(line: Mapping[str, Any]) -> bool:
-    """Tell whether a person said it, and not another agent, a schedule, or a task that ended."""
+    """Return whether a person said it, and not another agent, a schedule, or a task that ended."""
     origin = object_of(line.get("origin"))
     is_typed = line.get("commandMode") in (None, "prompt", "bash")
     return is_typed and not _is_marked(line) and (origin is None or origin.get("kind") == "human")
@@ -456,7 +456,7 @@ def _codex_whole_result(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRec
 
 
 def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Tell whether it is context for the model, or the raw answer that a compaction is made of."""
+    """Return whether it is context for the model, or the raw answer that a compaction is made of."""
     if part_of(line, "metadata").get("compaction_output") is True:
         return True
     kinds = [str(kind) for kind in items_of(part_of(item, _BESIDE), "content_item_kinds")]
@@ -464,7 +464,7 @@ def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
 
 
 def _is_context(item: Mapping[str, Any], part: str) -> bool:
-    """Tell whether a part of a user's message is nothing but context that Codex adds."""
+    """Return whether a part of a user's message is nothing but context that Codex adds."""
     if item["role"] != "user":
         return False
     message = parts_of_message(part)
@@ -501,7 +501,7 @@ _DONE = ("success", "error", "cancelled")
 
 
 def is_gemini_line(value: Any) -> bool:
-    """Tell whether an object is the first line of such a log, or the whole log."""
+    """Return whether an object is the first line of such a log, or the whole log."""
     line = object_of(value)
     return line is not None and isinstance(line.get("sessionId"), str) and "projectHash" in line
 

@@ -56,7 +56,7 @@ Worth = Literal["large", "small", "ours"]
 
 
 def worth(result: ImportedResult) -> Worth:
-    """Tell whether a result is kept: `large` ones are, `ours` are of this memory's own tools."""
+    """Return whether a result is kept: `large` ones are, `ours` are of this memory's own tools."""
     if is_own(result.tool) or is_stand_in(result.text):
         return "ours"
     is_large = len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER

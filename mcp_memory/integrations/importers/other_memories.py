@@ -143,7 +143,7 @@ _TIMES = ("modified", "updated", "updated_at", "created", "created_at", "date")
 
 
 def is_note(text: str) -> bool:
-    """Tell whether a Markdown file is a note: it has front matter with a title or permalink, or an observation."""
+    """Return whether a Markdown file is a note: it has front matter with a title or permalink, or an observation."""
     fields = _fields(text)
     return bool({"title", "permalink"} & fields.keys()) or any(map(_observed, _body(text).splitlines()))
 
@@ -348,7 +348,7 @@ def is_room(text: str) -> bool:
 
 
 def is_index(text: str) -> bool:
-    """Tell whether a file only lists the others."""
+    """Return whether a file only lists the others."""
     return _INDEX.match(text) is not None
 
 

@@ -83,12 +83,12 @@ class Archive:
 
 
 def is_archive(head: bytes) -> bool:
-    """Tell whether a file that begins so is a zip archive."""
+    """Return whether a file that begins so is a zip archive."""
     return head.startswith(_MAGIC)
 
 
 def holds_notes(path: Path) -> bool:
-    """Tell whether an archive holds notes and no conversations; one that cannot be read holds none."""
+    """Return whether an archive holds notes and no conversations; one that cannot be read holds none."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as packed:
             names = [_path(one) for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
@@ -163,7 +163,7 @@ def _path(member: zipfile.ZipInfo) -> str:
 
 
 def _leaves(member: zipfile.ZipInfo) -> bool:
-    """Tell whether a name, unpacked, would leave the folder."""
+    """Return whether a name, unpacked, would leave the folder."""
     path = _path(member)
     return path.startswith("/") or "\0" in path or ".." in path.split("/") or re.match("[A-Za-z]:", path) is not None
 
@@ -509,7 +509,7 @@ class _Document:
                     return value
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        """Tell whether a value only seems wrong because the rest of it is not read yet."""
+        """Return whether a value only seems wrong because the rest of it is not read yet."""
         return _unended(error) or error.pos > len(self._buffer) - 16
 
     def _more(self) -> bool:

@@ -53,7 +53,7 @@ def tools_of(result: Message) -> list[dict[str, Any]]:
 
 
 def shows_itself(tool: Mapping[str, Any]) -> bool:
-    """Tell whether a view of the tool's own (an MCP App) reads its structured content, which models do not see."""
+    """Return whether a view of the tool's own (an MCP App) reads its structured content, which models do not see."""
     match tool.get("_meta"):
         case {"ui": _} | {"ui/resourceUri": _} | {"openai/outputTemplate": _}:
             return True
@@ -112,7 +112,7 @@ class ResultText:
 
 
 def is_plain(result: Message) -> bool:
-    """Tell whether this is a tool's result, and not a question to the client or a task that goes on."""
+    """Return whether this is a tool's result, and not a question to the client or a task that goes on."""
     return isinstance(result.get("content"), list) and result.get("resultType", "complete") == "complete"
 
 
@@ -192,7 +192,7 @@ def _alike(first: Any, other: Any) -> bool:
 
 
 def _says(structured: object, texts: list[str]) -> bool:
-    """Tell whether the texts repeat the structured content; SDKs wrap values that are no objects: `{"result": …}`."""
+    """Return whether the texts repeat the structured content; SDKs wrap values that are no objects: `{"result": …}`."""
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()
@@ -230,7 +230,7 @@ class Editor:
         return tool_name(self._server, self._own)
 
     def means_us(self, name: object, arguments: object) -> bool:
-        """Tell whether a call is one of the tool that is added."""
+        """Return whether a call is one of the tool that is added."""
         if not self._offers_tool or not isinstance(name, str) or name in self._own:
             return False
         return name == self.tool or (not self._own and looks_like_ours(name, arguments))

@@ -82,7 +82,7 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def looks_like_ours(name: str, arguments: object) -> bool:
-    """Tell whether a call is meant for this tool, where the client has its name from a listing of long ago."""
+    """Return whether a call is meant for this tool, where the client has its name from a listing of long ago."""
     match arguments:
         case {"ref": str() as ref} if name.startswith("expand_"):
             return _OUR_ID.fullmatch(ref) is not None
@@ -196,7 +196,7 @@ class ResultKeeper:
         )
 
     async def is_large(self, text: str) -> bool:
-        """Tell whether a text is over the threshold, nearly: a vocabulary to count with takes 50 MB and half a second,
+        """Return whether a text is over the threshold, nearly: a vocabulary to count with takes 50 MB and half a second,
         which a server with no large result shall not cost."""
         if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
             return False

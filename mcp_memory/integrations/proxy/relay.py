@@ -300,7 +300,7 @@ class Relay:
         return waiting
 
     def _is_repeated(self, key: str | None) -> bool:
-        """Tell whether an answer is the second one to its request, and say so in the log."""
+        """Return whether an answer is the second one to its request, and say so in the log."""
         if key is None or key in self._waiting or key not in self._done:
             return False
         self._repeated += 1

@@ -86,7 +86,7 @@ def _by_span(text: str, said_at: datetime) -> Iterator[DayAhead]:
 
 
 def _is_bare_weekday(text: str, at: tuple[int, int], said_at: datetime) -> bool:
-    """Tell whether a phrase that means today names its weekday, and not that it is today's: a day earlier it would
+    """Return whether a phrase that means today names its weekday, and not that it is today's: a day earlier it would
     mean the one a week ago.
     """
     earlier = {span.at: local(span.start).date() for span in spans_in(text, said_at - timedelta(days=1))}

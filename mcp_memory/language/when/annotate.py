@@ -114,7 +114,7 @@ _BESIDE, _NEAR = 6, 60  # characters between phrases: for an apposition, and for
 
 
 def _has_its_date(one: _Dated, named: Sequence[_Dated], now: datetime) -> bool:
-    """Tell whether the text names the date of a phrase itself: "last weekend, on Saturday, 12 March".
+    """Return whether the text names the date of a phrase itself: "last weekend, on Saturday, 12 March".
 
     "Yesterday" needs a date right beside it. For a weekend, week or weekday in the past, a past date near by is enough;
     a future date may be that of a plan.
@@ -130,7 +130,7 @@ def _has_its_date(one: _Dated, named: Sequence[_Dated], now: datetime) -> bool:
 
 
 def _has_its_year(days: Meant, before: _Dated | None, start: int) -> bool:
-    """Tell whether the phrase before names the year: "last year in November"."""
+    """Return whether the phrase before names the year: "last year in November"."""
     if before is None or before.days is None or before.days.unit != "year" or before.days.only_year:
         return False
     return days.only_year and start - before.end <= _BESIDE and days.first.year == before.days.first.year
@@ -160,7 +160,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 def _is_telling(phrase: Phrase, language: str) -> bool:
-    """Tell whether a phrase is one even within a sentence of another language: "love it. mañana más".
+    """Return whether a phrase is one even within a sentence of another language: "love it. mañana más".
 
     Names are not ("Latinoamérica Hoy"), nor are words that both languages have: "hier" is here in German.
     """

@@ -384,7 +384,7 @@ def _interval(tokens: Iterable[TimeToken], now: datetime) -> Interval | None:
 
 
 def _within_a_word(text: str, at: tuple[int, int]) -> bool:
-    """Tell whether hyphens tie the phrase to more: twenty-two days ago, a May-December romance."""
+    """Return whether hyphens tie the phrase to more: twenty-two days ago, a May-December romance."""
     before, after = text[max(0, at[0] - 2) : at[0]], text[at[1] : at[1] + 2]
     return (before[-1:] == "-" and before[:1].isalnum()) or (after[:1] == "-" and after[1:].isalnum())
 

@@ -65,7 +65,7 @@ class Sentence(NamedTuple):
         return before[-1] if before else next((shown for _, shown in inside), None)
 
     def is_aside(self, start: int, end: int) -> bool:
-        """Tell whether a date may belong to a noun instead of the verb: "write about our trip in July", "七月的照片".
+        """Return whether a date may belong to a noun instead of the verb: "write about our trip in July", "七月的照片".
 
         The time of such a noun may be past although the verb is in the future.
         """
@@ -73,7 +73,7 @@ class Sentence(NamedTuple):
         return any(cue < at < start for at in self.definite) or _words("of_it").match(self.text, end) is not None
 
     def has(self, direction: Direction, start: int, end: int) -> bool:
-        """Tell whether any cue outside the place from `start` to `end` shows this direction."""
+        """Return whether any cue outside the place from `start` to `end` shows this direction."""
         return any(shown == direction and not start <= at < end for at, shown in self.cues)
 
 

@@ -204,7 +204,7 @@ def _shifted(context: Context, unit: str | None, shift: int, *, next_is_certain:
 
 
 def _is_after_midnight(moment: datetime) -> bool:
-    """Tell whether "tonight" may be today's or tomorrow's; but midnight is a date alone."""
+    """Return whether "tonight" may be today's or tomorrow's; but midnight is a date alone."""
     return time() < moment.time() < time(4)
 
 
@@ -264,7 +264,7 @@ def _bare_weekday(context: Context, weekday: int) -> Meant | None:
 
 
 def _counts_from_another(phrase: Phrase) -> bool:
-    """Tell whether a weekday may be one near another date: "from 3 May until Friday", "am Samstag danach"."""
+    """Return whether a weekday may be one near another date: "from 3 May until Friday", "am Samstag danach"."""
     return phrase.among or _words("afterwards").match(phrase.after) is not None
 
 
@@ -343,13 +343,13 @@ _SOON = 3
 
 
 def names_day(phrase: Phrase) -> bool:
-    """Tell whether a phrase names a calendar day: 12 March, 2026-03-12."""
+    """Return whether a phrase names a calendar day: 12 March, 2026-03-12."""
     words = phrase.words
     return "DATE" in words or ("MONTH" in words and not words.keys().isdisjoint(("NUM", "ORD", "NTH")))
 
 
 def is_to_come(phrase: Phrase, today: date) -> bool:
-    """Tell whether the nearest such calendar day is in the future. A day with its weekday counts as past."""
+    """Return whether the nearest such calendar day is in the future. A day with its weekday counts as past."""
     words = phrase.words
     if "DATE" in words:
         return words["DATE"] > today

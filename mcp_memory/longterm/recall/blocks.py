@@ -215,7 +215,7 @@ def _users(context: SearchContext, kind: Kind) -> list[Atom]:
 
 
 def _only_names(atom: Atom, who: str) -> bool:
-    """Tell whether an atom states the user's name, which stands in `who` already."""
+    """Return whether an atom states the user's name, which stands in `who` already."""
     return atom.fact is not None and atom.fact.relation == "name" and atom.fact.value in who
 
 

@@ -74,12 +74,12 @@ def _small_talk(context: SearchContext, turns: Sequence[Turn]) -> set[str]:
 
 
 def _repeats(turn: Turn, words: AbstractSet[str], others: AbstractSet[str]) -> bool:
-    """Tell whether a turn only repeats another one. Of a user's, one word more or less may be what changed."""
+    """Return whether a turn only repeats another one. Of a user's, one word more or less may be what changed."""
     return words == others if turn.role == "user" else _says_no_more(words, others)
 
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
-    """Tell whether another text has nearly all of these words, and every number among them."""
+    """Return whether another text has nearly all of these words, and every number among them."""
     if len(than) < _SAME * len(words):
         return False
     extra = words - than

@@ -96,7 +96,7 @@ def statement_line(atom: Atom) -> str:
 
 
 def is_shown_in(atom: Atom, text: str) -> bool:
-    """Tell whether a text shows an atom's statement, as a line or as in the persona's page."""
+    """Return whether a text shows an atom's statement, as a line or as in the persona's page."""
     return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
 
 

@@ -70,7 +70,7 @@ def _fitted(label: str, items: Sequence[str], joint: str, counter: TokenCounter,
 
 
 def _is_shown(candidate: Candidate) -> bool:
-    """Tell whether a statement is the user's own or imported; these lines have no marks for others and for doubts.
+    """Return whether a statement is the user's own or imported; these lines have no marks for others and for doubts.
 
     Promises come when they are due (`recall.promises`).
     """
@@ -79,7 +79,7 @@ def _is_shown(candidate: Candidate) -> bool:
 
 
 def _is_near(context: SearchContext, candidate: Candidate) -> bool:
-    """Tell whether a statement is about a day within two weeks."""
+    """Return whether a statement is about a day within two weeks."""
     if candidate.day is None:
         return False
     today = context.now.astimezone().date()

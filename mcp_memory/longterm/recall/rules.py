@@ -136,13 +136,13 @@ def _turns_of(rows: Iterable[_Rule | Turn], same: Iterable[tuple[_Rule, _Rule]])
 
 
 def takes_back(text: str) -> bool:
-    """Tell whether a message has words that take an order back, or give one from now on."""
+    """Return whether a message has words that take an order back, or give one from now on."""
     cues = cues_of(text)
     return any(cues[place] for place in _TAKING_BACK)
 
 
 def tells_change(text: str) -> bool:
-    """Tell whether a message takes an order back, or has words that change a value ("instead", "is now")."""
+    """Return whether a message takes an order back, or has words that change a value ("instead", "is now")."""
     from mcp_memory.longterm.changes import announces_change
 
     return takes_back(text) or announces_change(text)
@@ -176,7 +176,7 @@ def _candidates(context: SearchContext, prompt: str, there: Collection[str], kno
 
 
 def _was_replaced(atom: Atom) -> bool:
-    """Tell whether a later sentence of the user replaced this one."""
+    """Return whether a later sentence of the user replaced this one."""
     return atom.is_sentence and atom.superseded_by is not None
 
 
@@ -218,7 +218,7 @@ def _searched(context: SearchContext, prompt: str, filters: Filters) -> Iterator
 
 
 def _is_bundled(context: SearchContext, prompt: str) -> bool:
-    """Tell whether the memory's vectors are those of the bundled model."""
+    """Return whether the memory's vectors are those of the bundled model."""
     vectors = context.of_query(without_names(prompt, context.store.totals(context.space, "turn").names))
     return bool(vectors) and vectors[0].identity == IDENTITY
 

@@ -140,14 +140,14 @@ def _cosines(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, dict[str, 
 
 
 def is_before(turn: Turn, other: Turn) -> bool:
-    """Tell whether a turn was said before another: by position within a session, by time across sessions."""
+    """Return whether a turn was said before another: by position within a session, by time across sessions."""
     if turn.session == other.session:  # turns that were recorded together have one time
         return turn.position < other.position
     return turn.said_at < other.said_at
 
 
 def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn, cosine: float | None) -> bool:
-    """Tell whether two turns share telling words; a single word suffices if the turns are near in meaning."""
+    """Return whether two turns share telling words; a single word suffices if the turns are near in meaning."""
     said = terms_of(newer.content)
     words = question_words(store, space, "turn", older.content, [said])
     shared = sum(rarity for word, rarity in words.rarity.items() if word in said)

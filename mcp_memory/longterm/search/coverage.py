@@ -102,7 +102,7 @@ def _with_neighbours(turn: Turn, near: Sequence[Turn], terms: Mapping[str, froze
 
 
 def is_echo(row: str, question: str) -> bool:
-    """Tell whether a row only repeats a question: it has the same words, or is a question without further ones."""
+    """Return whether a row only repeats a question: it has the same words, or is a question without further ones."""
     if len(row) > 2 * len(question) + _ECHO_ROOM:
         return False
     if base_terms(row) == base_terms(question):

@@ -33,7 +33,7 @@ word_list = partial(words_of, "mcp_memory.longterm", "words/verification.txt")
 
 
 def differ(one: str, other: str) -> bool:
-    """Tell whether two texts are in different languages, as far as that shows."""
+    """Return whether two texts are in different languages, as far as that shows."""
     mine, theirs = languages_of(one.split()), languages_of(other.split())
     return dense(one) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
 

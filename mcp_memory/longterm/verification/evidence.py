@@ -131,7 +131,7 @@ def _quote_problem(atom: Atom, evidence: Evidence, turn: Turn | None) -> str | N
 
 
 def _stands(evidence: Evidence, turn: Turn) -> bool:
-    """Tell whether the quoted words are in the turn, where the evidence says."""
+    """Return whether the quoted words are in the turn, where the evidence says."""
     start, end = evidence.span
     return turn.content[start:end] == evidence.quote and end - start == len(evidence.quote)
 
@@ -288,7 +288,7 @@ def call_of(store: Store, space: str, ref: str) -> str:
 
 
 def _meets(citation: Citation, lines: tuple[int, int] | None) -> bool:
-    """Tell whether a citation is of these lines; of a whole result it is of all."""
+    """Return whether a citation is of these lines; of a whole result it is of all."""
     if lines is None or citation.lines is None:
         return True
     return citation.lines[0] <= lines[1] and lines[0] <= citation.lines[1]

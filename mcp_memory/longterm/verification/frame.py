@@ -20,7 +20,7 @@ _SAID = 0.5  # share of a claim's words in a sentence that withdraws something
 
 
 def changes_frame(said: str, claim: str) -> bool:
-    """Tell whether a claim turns what was, may be or holds for once into what is: "I used to live in Graz"."""
+    """Return whether a claim turns what was, may be or holds for once into what is: "I used to live in Graz"."""
     said, claim = said.lower().replace("’", "'"), claim.lower().replace("’", "'")
     is_over = _has("ENDED", said) and not (is_negative(said) and is_negative(claim))  # "never do that any more"
     return (
@@ -38,12 +38,12 @@ def _has(name: str, text: str) -> bool:
 
 
 def is_joke(text: str) -> bool:
-    """Tell whether a turn is marked as not meant: "just kidding", "yeah sure, and I'm the Queen 😂"."""
+    """Return whether a turn is marked as not meant: "just kidding", "yeah sure, and I'm the Queen 😂"."""
     return _has("JOKES", text.lower().replace("’", "'"))
 
 
 def is_taken_back(claim: str, said: str, later: Sequence[str]) -> bool:
-    """Tell whether the user takes back a turn in their later turns of the session.
+    """Return whether the user takes back a turn in their later turns of the session.
 
     The next turn takes back everything ("scrap that"), a further one what it has a word in common with. A next turn
     that corrects a typing mistake replaces the numbers and names of this one.

@@ -122,7 +122,7 @@ def probable_words(statement: str, said: Sequence[Said], *, rule: bool, ended: S
 
 
 def _denies(words: Said, statement: str, *, rule: bool) -> bool:
-    """Tell whether an answer declines what a statement says ("Shall I …? – No thanks"), or a rule is the opposite."""
+    """Return whether an answer declines what a statement says ("Shall I …? – No thanks"), or a rule is the opposite."""
     if words.before and is_negative(words.text):
         return not is_negative(statement)
     return rule and is_negative(statement) != is_negative(str(words))
@@ -148,7 +148,7 @@ def _best(statement: str, candidates: Sequence[_Words]) -> Said | None:
 
 
 def is_near(statement: str, words: str) -> bool:
-    """Tell whether words are about the same as a statement."""
+    """Return whether words are about the same as a statement."""
     return _nearness(statement, _Words(Said(words))) is not None
 
 
@@ -185,7 +185,7 @@ def _rules_in(turn: Said) -> Iterator[_Words]:
 
 
 def _chooses(answered: Said) -> bool:
-    """Tell whether an answer names one of the options of a question about a rule."""
+    """Return whether an answer names one of the options of a question about a rule."""
     may_be_rule = bool(possible_rules(re.sub(r"[?？]", ".", str(answered))))
     has_options = pattern("OR").search(answered.before) is not None
     return may_be_rule and has_options and bool(terms_of(answered.text) & known_terms(answered.before))
@@ -229,7 +229,7 @@ def question_of(turn: str) -> str:
 
 
 def is_personal(sentence: str) -> bool:
-    """Tell whether a sentence is in the first person, as far as its language shows that."""
+    """Return whether a sentence is in the first person, as far as its language shows that."""
     if pattern("FIRST_PERSON").search(sentence.lower()):
         return True
     return dense(sentence) == 2 or not _PRO_DROP.isdisjoint(languages_of(sentence.split()))

@@ -31,7 +31,7 @@ _SMALL = 12  # numbers that people write as words too
 
 
 def repeats(statement: str, text: str) -> bool:
-    """Tell whether a text supports a statement: in nearly the same words, or close in meaning."""
+    """Return whether a text supports a statement: in nearly the same words, or close in meaning."""
     shares = [share_of(statement, known_terms(place)) for place in places_of(text)]
     if len(terms_of(statement)) >= SHORT and max(shares, default=0.0) >= _SAME:
         return True
@@ -39,7 +39,7 @@ def repeats(statement: str, text: str) -> bool:
 
 
 def lacks_a_number(statement: str, said: str) -> bool:
-    """Tell whether a statement has a number that a text has neither in digits nor in words.
+    """Return whether a statement has a number that a text has neither in digits nor in words.
 
     Small ones only count where the text has digits.
     """
@@ -73,7 +73,7 @@ def accepted_offer(offer: str, answer: str) -> str | None:
 
 
 def agrees(answer: str) -> bool:
-    """Tell whether an answer says yes and nothing else, in the languages of `words/small_talk.txt`."""
+    """Return whether an answer says yes and nothing else, in the languages of `words/small_talk.txt`."""
     if len(answer) > _LONGEST:
         return False
     rest = pattern("POLITELY").sub("", answer)

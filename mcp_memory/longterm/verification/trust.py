@@ -122,7 +122,7 @@ def least_trusted(sources: Iterable[Source]) -> Source:
 
 
 def is_less_trusted(one: Source, other: Source) -> bool:
-    """Tell whether one voice is trusted less than another."""
+    """Return whether one voice is trusted less than another."""
     return _VOICES.index(one) > _VOICES.index(other)
 
 
@@ -282,7 +282,7 @@ def _probable(words: Said, *, rule: bool) -> _Basis:
 
 
 def _is_exact(atom: NewAtom, words: Sequence[Said]) -> bool:
-    """Tell whether words of the user may state a statement's fact, or end others as it says.
+    """Return whether words of the user may state a statement's fact, or end others as it says.
 
     For a fact they have to say just that. Else they have the same negation, time and mood as the statement, and
     speak of nobody whom it does not mention.
@@ -304,7 +304,7 @@ def _about_the_user(text: str, name: str | None) -> str:
 
 
 def _is_about_the_user(atom: NewAtom) -> bool:
-    """Tell whether a statement would be shown as one about the user, whatever its kind is called."""
+    """Return whether a statement would be shown as one about the user, whatever its kind is called."""
     if atom.kind == "persona" or atom.label == "promise" or (atom.entity and fold(atom.entity) in name_words("user")):
         return True
     return not word_list("users").isdisjoint(words_in(atom.text.lower()))
@@ -325,7 +325,7 @@ def _rules_of(atom: NewAtom) -> list[str]:
 
 
 def fact_states_rule(relation: str, value: str) -> bool:
-    """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask".
+    """Return whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask".
 
     A relation that has one value, such as `name`, is no part of an order.
     """
@@ -512,7 +512,7 @@ def _replaced_at(store: Store, space: str, atom: NewAtom) -> datetime | None:
 
 
 def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:
-    """Tell whether words are about the same as an older statement: the same fact, both promises, or near to it."""
+    """Return whether words are about the same as an older statement: the same fact, both promises, or near to it."""
     if old.label == new.label == "promise":
         return True
     if old.fact and (old.fact.relation, fold(old.fact.entity)) == (new.relation, fold(new.entity or "")):
@@ -535,7 +535,7 @@ def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
 
 
 def fit_for_pages(atom: Atom) -> bool:
-    """Tell whether pages may use an atom, marked with its source: it is not quarantined, and it is an explicit
+    """Return whether pages may use an atom, marked with its source: it is not quarantined, and it is an explicit
     statement.
     """
     return not atom.held and atom.source in ("user", "assistant", "import")

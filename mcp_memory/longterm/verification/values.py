@@ -74,7 +74,7 @@ class KnownValues:
         return [*dict.fromkeys([*missing, *self._strange_names(rest)])]
 
     def lacks_number_of(self, quote: str, statement: str) -> bool:
-        """Tell whether a statement lacks a number that a quote has in digits."""
+        """Return whether a statement lacks a number that a quote has in digits."""
         said = {value for _, value in _written_numbers(quote)}
         return bool(said - numbers_in(statement) - spelled_numbers(statement))
 
@@ -86,7 +86,7 @@ class KnownValues:
         return found | frozenset(dated)
 
     def _implies(self, value: float) -> bool:
-        """Tell whether a number follows: an hour of the afternoon, the year of a duration or of the turn."""
+        """Return whether a number follows: an hour of the afternoon, the year of a duration or of the turn."""
         if (12 < value <= 24 and value - 12 in self.numbers) or value in self._counts:
             return True
         if not _YEAR.fullmatch(f"{value:.0f}"):
@@ -116,7 +116,7 @@ class KnownValues:
         return any(one.includes(day) for day in (*self._derived, *self._next_weekdays))
 
     def _has_year(self, year: int) -> bool:
-        """Tell whether a year was said, or is near to that of the turn and no other was said."""
+        """Return whether a year was said, or is near to that of the turn and no other was said."""
         near = {day.year + more for day in self._days for more in (-1, 0, 1)}
         is_named = any(_YEAR.search(one.text) for one in self.texts[:1])
         return year in self._years or (not is_named and year in near)
@@ -177,7 +177,7 @@ class KnownValues:
         return frozenset(said if is_named else said | {day.weekday() for day in self._derived})
 
     def _is_said(self, name: str) -> bool:
-        """Tell whether a folded name was said: with another ending at most, or one word of a compound."""
+        """Return whether a folded name was said: with another ending at most, or one word of a compound."""
         stem = name[: max(_STEM, len(name) - _ENDING)] if len(name) > _STEM else name
         if stem in self._whole or fold(stem) in fold(self._whole):
             return True

@@ -108,7 +108,7 @@ def scaled(
 
 
 def _may_be_rule(text: str, chances: dict[Label, float]) -> bool:
-    """Tell whether the model of standing rules is asked about a sentence.
+    """Return whether the model of standing rules is asked about a sentence.
 
     It takes lists ("cups, bowls, plates") for terse rules: without a cue such as "always", the labels must agree.
     """

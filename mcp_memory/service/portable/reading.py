@@ -80,7 +80,7 @@ class Parcel:
 
 
 def is_parcel(path: Path) -> bool:
-    """Tell whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
+    """Return whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
     return is_archive(path, _has_rows)
 
 

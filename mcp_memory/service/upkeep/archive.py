@@ -86,7 +86,7 @@ class Writer:
 
 
 def is_backup(path: Path) -> bool:
-    """Tell whether a file is a backup, by the names in it alone."""
+    """Return whether a file is a backup, by the names in it alone."""
     return is_archive(path, lambda packed: {_MANIFEST, DATABASE} <= set(packed.namelist()))
 
 

@@ -144,7 +144,7 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def is_good(self, id: str) -> bool:
-        """Tell whether a token that was shown before still opens anything."""
+        """Return whether a token that was shown before still opens anything."""
         token = self._parts.store.token(id)
         return token is not None and token.is_good(self._parts.now())
 

@@ -58,7 +58,7 @@ class EvidenceVerbs(Verbs):
 
     @in_thread
     def is_intact(self, turn: str) -> bool:
-        """Tell whether the words of a turn match the hash that was stored with them. Raises NotFound."""
+        """Return whether the words of a turn match the hash that was stored with them. Raises NotFound."""
         from mcp_memory.store.evidence import is_intact
 
         found = self._parts.store.turns(self.space, [turn])

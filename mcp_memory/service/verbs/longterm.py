@@ -386,7 +386,7 @@ class LongtermVerbs(Verbs):
             self._parts.stable_blocks.put((self.space, session), (hash(found.stable), self._parts.now()))
 
     def _has_stable(self, session: str | None, block: str) -> bool:
-        """Tell whether a session got this stable block, within the last hour: an older context may have been cut."""
+        """Return whether a session got this stable block, within the last hour: an older context may have been cut."""
         last = self._parts.stable_blocks.get((self.space, session)) if session else None
         return last is not None and last[0] == hash(block) and self._parts.now() - last[1] < _KEPT
 

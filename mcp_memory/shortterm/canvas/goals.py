@@ -31,7 +31,7 @@ _ALL = 1_000_000
 
 
 def is_task_id(id: str) -> bool:
-    """Tell whether an id is that of a task: `003`."""
+    """Return whether an id is that of a task: `003`."""
     return 3 <= len(id) <= 9 and id.isascii() and id.isdecimal()
 
 

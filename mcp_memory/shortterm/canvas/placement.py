@@ -147,7 +147,7 @@ def _last_part(path: str) -> str:
 
 
 def goes_on(before: str, now: CallIntent) -> bool:
-    """Tell whether a call is more of what the node did last; `before` is that call's key."""
+    """Return whether a call is more of what the node did last; `before` is that call's key."""
     last = _read(before)
     if last is None:
         return False

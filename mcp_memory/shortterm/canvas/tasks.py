@@ -144,7 +144,7 @@ def goals_in(said: str) -> set[str]:
 
 
 def is_task(words: str) -> bool:
-    """Tell whether `check_task` would take them."""
+    """Return whether `check_task` would take them."""
     return _problem(words) is None
 
 

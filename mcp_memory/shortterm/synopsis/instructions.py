@@ -120,7 +120,7 @@ class _Shown:
         return _Shown(" ".join(text.split()), _letters(text), _words(text))
 
     def has(self, passage: str) -> bool:
-        """Tell whether a stand-in shows a part of a passage, or some of its words."""
+        """Return whether a stand-in shows a part of a passage, or some of its words."""
         letters = _letters(passage)
         if len(letters) < _SHORTEST:
             return False

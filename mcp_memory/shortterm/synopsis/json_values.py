@@ -180,7 +180,7 @@ def parts_of(value: Json) -> Iterator[PageLine]:
 
 
 def is_prose(parts: Sequence[PageLine]) -> bool:
-    """Tell whether they hold more running text than values, as the hits of a search do."""
+    """Return whether they hold more running text than values, as the hits of a search do."""
     told = sum(len(part.text) for part in parts)
     return told > PROSE_CHARS and sum(len(word) for part in parts for word in WORD.findall(part.text)) > 0.6 * told
 

@@ -152,7 +152,7 @@ def create_tables(con: Connection) -> None:
 
 
 def is_unfinished(con: Connection) -> bool:
-    """Tell whether a move into the database was begun and not finished; see `sql.moving`."""
+    """Return whether a move into the database was begun and not finished; see `sql.moving`."""
     return con.execute("SELECT to_regclass('move')").fetchone() != (None,)
 
 

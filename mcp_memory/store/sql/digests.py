@@ -90,7 +90,7 @@ def of_result(key: Key, sha256: str) -> bytes:
 
 
 def is_distinct(text: str) -> bool:
-    """Tell whether a turn is long enough to be recognised by its words alone."""
+    """Return whether a turn is long enough to be recognised by its words alone."""
     return len(folded(text)) >= _DISTINCT
 
 
@@ -113,7 +113,7 @@ def forgotten_statement(tx: Transaction, text: str, *, said: int) -> int | None:
 
 
 def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Tell whether a statement, or all of its evidence, was forgotten after it was said."""
+    """Return whether a statement, or all of its evidence, was forgotten after it was said."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
     said = (tx.get(sql, *turns) if turns else None) or 0
@@ -121,7 +121,7 @@ def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, i
 
 
 def forgotten_words(tx: Transaction, text: str) -> bool:
-    """Tell whether a statement or a turn with these words was forgotten."""
+    """Return whether a statement or a turn with these words was forgotten."""
     if not _any(tx):
         return False
     key = key_of(tx)
@@ -135,7 +135,7 @@ def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
 
 
 def covered(tx: Transaction, given: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Tell whether all these quotes of turns are inside quotes of forgotten statements."""
+    """Return whether all these quotes of turns are inside quotes of forgotten statements."""
     rows = tx.among(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE e.space = :space AND a.tombstone IS NOT NULL AND e.turn IN ({})",

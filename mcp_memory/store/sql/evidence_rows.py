@@ -64,7 +64,7 @@ def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
 
 
 def all_there(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
-    """Tell whether none of the turns is forgotten."""
+    """Return whether none of the turns is forgotten."""
     turns = [number_of(one.turn, "t") for one in evidence]
     sql = f"SELECT 1 FROM turn WHERE space = :space AND id IN ({marks(turns)}) AND tombstone IS NOT NULL"
     return tx.one(sql, *turns) is None

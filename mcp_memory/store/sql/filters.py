@@ -22,7 +22,7 @@ _OFFLOADED_IN = f"r.ref IN (SELECT o.ref FROM record o WHERE o.space = :space AN
 
 
 def is_plain(layer: Layer, filters: Filters) -> bool:
-    """Tell whether all rows of a layer's index pass: live turns, or chunks, with no filter set.
+    """Return whether all rows of a layer's index pass: live turns, or chunks, with no filter set.
 
     Atoms always have a condition: only current ones pass, and the index also has closed ones.
     """

@@ -681,7 +681,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
 def _went_on(
     context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
 ) -> bool:
-    """Tell whether a canvas has records or versions that are not among those that come in."""
+    """Return whether a canvas has records or versions that are not among those that come in."""
     came = {context.find(one.id, one.timestamp, one.origins) for one in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
     versions = [(one.number, one.kind) for one in canvases.versions(context.tx, number)]

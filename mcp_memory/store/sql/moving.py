@@ -60,7 +60,7 @@ class Movable(Engine, Store, Protocol):
         ...
 
     def is_unfinished(self, tx: HomeTransaction) -> bool:
-        """Tell whether the table `move` is there."""
+        """Return whether the table `move` is there."""
         ...
 
     def constraints(self, tx: HomeTransaction) -> list[tuple[str, str]]:

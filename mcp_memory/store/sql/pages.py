@@ -180,7 +180,7 @@ def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: dat
 
 
 def is_persona_written(tx: Transaction, page: str) -> bool:
-    """Tell whether the file already has the page."""
+    """Return whether the file already has the page."""
     try:
         return tx.files.read(PERSONA_FILE) == page.encode("utf-8", "backslashreplace")
     except OSError:  # not readable: writing it again says why

@@ -88,7 +88,7 @@ def _erase_sessions(tx: Transaction, touched: set[int], says: Test, done: Erased
 
 
 def _is_empty(tx: Transaction, number: int, name: str) -> bool:
-    """Tell whether every turn and result of a session is purged."""
+    """Return whether every turn and result of a session is purged."""
     left = tx.one(
         "SELECT 1 FROM turn WHERE space = :space AND session = ? AND purged_at IS NULL UNION ALL"
         " SELECT 1 FROM ref WHERE space = :space AND session = ? AND purged_at IS NULL LIMIT 1",

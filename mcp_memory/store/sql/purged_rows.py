@@ -24,7 +24,7 @@ class PurgedRows:
     """The time of the last purge, in ms since 1970; 0 if there was none."""
 
     def has(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether a line of a line file or an export, or the front matter of a result, is a purged row.
+        """Return whether a line of a line file or an export, or the front matter of a result, is a purged row.
 
         A row that was learned after its words were forgotten is another one. A short turn is meant by its id too.
         """

@@ -22,7 +22,7 @@ TABLES_WITH_SESSION = ("ref", "saving", "message_edit", "recall", "followed")
 
 
 def is_generated(session: str) -> bool:
-    """Tell whether the name of a session was generated, or is too short for a word."""
+    """Return whether the name of a session was generated, or is too short for a word."""
     return _GENERATED.fullmatch(session) is not None
 
 

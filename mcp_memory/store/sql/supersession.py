@@ -86,7 +86,7 @@ def _reaching(values: Collection[_TimedAtom], moment: int) -> set[int]:
 
 
 def follows_single(tx: Transaction, atom: NewAtom) -> bool:
-    """Tell whether an atom replaces one with a single-valued fact of the same entity and relation."""
+    """Return whether an atom replaces one with a single-valued fact of the same entity and relation."""
     older = numbers_of(atom.supersedes, "a")
     sql = (
         f"SELECT max(single_valued) FROM fact WHERE space = :space AND atom IN ({marks(older)})"

@@ -157,7 +157,7 @@ def must_be_current(con: apsw.Connection) -> None:
 
 
 def is_unfinished(con: apsw.Connection) -> bool:
-    """Tell whether a move into the database was begun and not finished; see `sql.moving`."""
+    """Return whether a move into the database was begun and not finished; see `sql.moving`."""
     return con.table_exists("main", "move")
 
 

@@ -128,7 +128,7 @@ def concepts_of(text: str) -> dict[str, int]:
 
 
 def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) -> bool:
-    """Tell whether one language has a concept of each group."""
+    """Return whether one language has a concept of each group."""
     shared = ANY
     for concepts in groups:
         spoken = 0

@@ -65,7 +65,7 @@ def _value(fact: Fact, value: str) -> Element:
 
 
 def was_never_true(one: Atom | Fact) -> bool:
-    """Tell whether a statement was corrected as wrong from the start: then it ends where it began."""
+    """Return whether a statement was corrected as wrong from the start: then it ends where it began."""
     return one.valid_to is not None and one.valid_to <= one.valid_from
 
 

@@ -60,7 +60,7 @@ class Mortal:
 
 
 def read_once(store: Store) -> bool:
-    """Tell whether the works that were done cover each session's positions, each exactly once."""
+    """Return whether the works that were done cover each session's positions, each exactly once."""
     import apsw
 
     con = apsw.Connection(str(store.folder("x").parents[1] / "memory.db"))
