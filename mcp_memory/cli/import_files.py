@@ -166,7 +166,7 @@ def _sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
 
 
 def _is_notes(file: Path, layout: str) -> bool:
-    """Return whether a folder holds notes of another memory: by the format, or because it holds Markdown and no logs."""
+    """Return whether a folder contains notes of another memory: named by the format, or Markdown without logs."""
     if not file.is_dir() or layout in AGENTS:
         return False
     return layout in NOTES or (bool(notes_in_folder(file)) and not any(logs_in(file, {})))

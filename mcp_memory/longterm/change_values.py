@@ -316,7 +316,7 @@ def _uncounted_forms() -> Forms:
 
 
 def _is_name(word: str, text: str, start: int) -> bool:
-    """Return whether a word before a number is a product's name: MySQL 8, Node 18; not "Gate 4" at a sentence's start."""
+    """Return whether a word before a number names a product: MySQL 8, Node 18; not "Gate 4" at a sentence's start."""
     return len(word) > 1 and (word[0].isupper() or not word.isalpha()) and (start > 0 or not word[1:].islower())
 
 

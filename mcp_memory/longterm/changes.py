@@ -269,7 +269,7 @@ def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) ->
 
 
 def _revokes(gone: StatedValue, old: StatedValue) -> bool:
-    """Return whether a value that the newer text calls former is the older's: "not 14" revokes 14:00 and 14 mugs too."""
+    """Return whether the older text has the value that the newer calls former: "not 14" revokes 14:00 and 14 mugs."""
     if gone.kind == "amount" and not gone.unit:
         return gone.reading == (
             old.reading / 60 if old.kind == "clock" and isinstance(old.reading, float) else old.reading
@@ -454,7 +454,7 @@ def _supposes(sentence: str) -> bool:
 
 
 def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
-    """Return whether a quotation contains a value of the clause: somebody else may have said it about something else."""
+    """Return whether a quotation contains a value of the clause: another person may have said it about something else."""
     start = sentence.find(clause)
     spans = [found.span() for found in _QUOTATION.finditer(sentence) if len(found[0]) >= _QUOTED_SENTENCE]
     return any(first <= start + value.at[0] < last for first, last in spans for value in values)

@@ -290,7 +290,7 @@ def _since(draft: NewAtom, fate: Resolution, text: str, said_at: Mapping[str, da
 
 
 def _same_time(draft: NewAtom, old: Atom, text: str) -> bool:
-    """Return whether what replaces a statement holds since then: it names the year, and is no other value of its fact."""
+    """Return whether a replacement is valid since then: it names the year and has no other value of the fact."""
     new, fact = fact_of(draft), fact_of(old)
     changed = new is not None and fact is not None and new[:2] == fact[:2] and new != fact
     return not changed and str(old.valid_from.year) in text

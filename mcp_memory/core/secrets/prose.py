@@ -106,7 +106,7 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
 
 
 def _is_said(text: str, name: Name, span: tuple[int, int]) -> bool:
-    """Return whether a name is said to be a value: "is" stands between, or a colon and nothing follows in the clause."""
+    """Return whether "is", or a colon that ends the clause, separates a name from its value."""
     start, end = span
     bracket = _IN_BRACKETS.match(text, name.end)
     if bracket is not None and bracket.start("value") == start:

@@ -196,7 +196,7 @@ class ResultKeeper:
         )
 
     async def is_large(self, text: str) -> bool:
-        """Return whether a text is over the threshold, nearly: a vocabulary to count with takes 50 MB and half a second,
+        """Return whether a text is nearly over the threshold: a vocabulary to count with takes 50 MB and half a second,
         which a server with no large result shall not cost."""
         if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
             return False
