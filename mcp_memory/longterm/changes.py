@@ -454,7 +454,7 @@ def _supposes(sentence: str) -> bool:
 
 
 def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
-    """Return whether a quotation contains a value of the clause: another person may have said it about something else."""
+    """Return whether a quotation contains a value of the clause: another person may have said it."""
     start = sentence.find(clause)
     spans = [found.span() for found in _QUOTATION.finditer(sentence) if len(found[0]) >= _QUOTED_SENTENCE]
     return any(first <= start + value.at[0] < last for first, last in spans for value in values)
