@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -222,18 +222,16 @@ def _restored(done: Restored) -> Iterator[str]:
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Only compare; the database stays as it is.")
-@click.option("--accept", is_flag=True, help="Swap it in also where rows differ: the files' word counts.")
+@click.option("--check", is_flag=True, help="Only say what would be added; the database stays as it is.")
 @as_json
 @place
-def rebuild(check: bool, accept: bool) -> None:
-    """Rebuild the database from its files.
+def rebuild(check: bool) -> None:
+    """Rebuild a lost or damaged database from its files.
 
-    It is compared with the files row by row, and swapped in when both agree.
-
-    The files hold turns, explicit statements, tool results, canvases and tombstones. The work of models is copied from
-    the database, or from the newest backup if the database is damaged. The old database is kept. Exit code 1 if files
-    and database differ, or something is damaged or lost.
+    The files have turns, explicit statements, tool results, canvases and tombstones. What models made comes from the
+    old database where it can be read, or from the newest backup. A database that is whole keeps its rows; what the
+    files have besides is added. The old database is kept. Exit code 1 if something is damaged or lost, or, with
+    --check, if there is something to add.
 
     \b
     mcp-memory rebuild --check
@@ -242,39 +240,29 @@ def rebuild(check: bool, accept: bool) -> None:
     from mcp_memory.service.upkeep.rebuild import rebuild as upkeep
 
     with progress_bars() as tell:
-        done = upkeep(home_with_files(), check=check, accept=accept, now=datetime.now().astimezone(), tell=tell)
-    print_answer({**asdict(done), "equal": done.is_equal}, map(visible, _rebuilt(done, check=check)))
+        done = upkeep(home_with_files(), check=check, now=datetime.now().astimezone(), tell=tell)
+    print_answer({**asdict(done), "needed": done.is_needed}, map(visible, _rebuilt(done)))
     sys.exit(0 if done.is_well else 1)
 
 
-def _rebuilt(done: Rebuilt, *, check: bool) -> Iterator[str]:
-    yield from (f"the database is damaged: {one}" for one in done.damage[:5])
-    if done.compared:
-        yield columns((one.what, _compared(one)) for one in done.compared)
-    yield from (*done.notes, *done.pages, *done.behind)
-    if done.carried:
-        tables = ", ".join(f"{count:,} {table}" for table, count in sorted(done.carried.items()))
-        yield f"taken over from {done.source}: {tables}"
-    yield from (f"lost: {one}" for one in done.lost)
+def _rebuilt(done: Rebuilt) -> Iterator[str]:
+    yield from (f"the database is damaged: {problem}" for problem in done.damage[:5])
+    yield from done.notes
+    if done.added:
+        yield f"added from the files: {_counts(done.added)}"
+    if done.without_files and done.source:
+        yield f"only in the database, taken from {done.source}: {_counts(done.without_files)}"
+    yield from (f"lost: {sentence}" for sentence in done.lost)
     yield from done.back
-    if done.compared and done.is_equal:
-        yield "equal: all that the files tell is what the database says"
-    if done.is_swapped:
+    if not done.is_needed:
+        yield "The database has all that the files have. Nothing was changed."
+    elif done.is_swapped:
         kept = f"; what it replaced is kept in {done.aside}" if done.aside else ""
         yield f"the new database is in its place{kept}"
-    elif not check:
-        yield "Nothing was changed, for rows differ. Look at them, then run it with --accept, or leave it."
 
 
-def _compared(one: Any) -> str:
-    counts = {
-        "differ": one.differing,
-        "only in the files": one.only_in_files,
-        "only in the database": one.only_in_database,
-    }
-    parts = [f"{one.same:,} equal", *(f"{count:,} {why}" for why, count in counts.items() if count)]
-    examples = f" ({', '.join(one.examples)})" if one.examples else ""
-    return ", ".join(parts) + examples
+def _counts(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in sorted(rows.items()))
 
 
 @click.command()

@@ -37,7 +37,7 @@ from mcp_memory.models.metered import make_llm, make_others
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
 from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem, nearest_folder, unwritable
-from mcp_memory.service.upkeep.rebuild import Agreement, agreement
+from mcp_memory.service.upkeep.rebuild import spaces_with_outdated_persona
 from mcp_memory.store.files import database_is_gone
 
 State = Literal["ok", "warn", "fail"]
@@ -217,34 +217,23 @@ def _store(settings: Settings) -> Iterator[Check]:
     yield work(status["pyramid"])
     yield model(status["model"], status["pyramid"])
     yield review(status["held"])
-    yield recovered(status["recovered"], now=datetime.now(UTC))
     yield processes(status["connected"])
     if is_file:
         yield backups(listed(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC))
 
 
 def _files(home: Path, problems: Sequence[str]) -> Iterator[Check]:
-    """Compare the files of a home with its database; `problems` are those of the database itself."""
-    agreed = agreement(home)
-    for problem in dict.fromkeys((*problems, *agreed.problems)):
+    """Report the problems of rows and files, and persona pages that are behind."""
+    for problem in dict.fromkeys(problems):
         yield Check("files", "fail", problem)
-    for page in agreed.behind:
-        yield Check("files", "warn", page)
-    if not (problems or agreed.problems):
-        yield Check("files", "ok", _compared(agreed))
-
-
-def _compared(agreed: Agreement) -> str:
-    """Say what the files and the database agree on, and what there was nothing to compare with."""
-    same = ", ".join(f"{count:,} {what}" for what, count in agreed.same.items() if count) or "no rows yet"
-    told = (
-        f"the same in the files and in the database: {same}. "
-        "Turns and results match their hashes, and quotes stand in their turns"
-    )
-    if agreed.alone:
-        alone = ", ".join(f"{count:,} {what}" for what, count in agreed.alone.items())
-        told += f". In the database alone, so not compared: {alone}"
-    return told
+    for space in spaces_with_outdated_persona(home):
+        found = f"{space}: persona.md is missing, or not the current page"
+        next_step = "The next program that distils writes it; `mcp-memory doctor --repair` does so now."
+        yield Check("files", "warn", found, next_step)
+    if not problems:
+        yield Check(
+            "files", "ok", "files are what the database has; turns and results match their hashes, quotes their turns"
+        )
 
 
 def _index(embedding: dict[str, Any]) -> Check:
@@ -309,22 +298,6 @@ def model(model: dict[str, Any], pyramid: dict[str, Any]) -> Check:
         return Check("model", "warn", found, next_step)
     failed = sum(call["failed"] for call in model["today"])
     return Check("model", "ok", found + (f", {plural(failed, 'call')} failed" if failed else ""))
-
-
-def recovered(found: Sequence[dict[str, Any]], *, now: datetime) -> Check:
-    """Whether the database lost rows that the files still had; they are back, and the user should know."""
-    late = [one for one in found if now - datetime.fromisoformat(one["at"]) < _OLD]
-    if not late:
-        return Check("recovered", "ok", "the database had all that the files have, whenever opened")
-    lines, left = sum(one["lines"] for one in late), sum(one["left"] for one in late)
-    could_not = f", {plural(left, 'line')} could not" if left else ""
-    last, paths = late[0]["at"][:16].replace("T", " "), one_line(", ".join(one["path"] for one in late), 160)
-    came_back = f"{plural(lines, 'line')} that the database had lost came back from the files{could_not}"
-    next_step = (
-        "Nothing is to be done. Its log of writes, memory.db-wal, was deleted, or the home was copied without it: use "
-        "`mcp-memory backup` for copies."
-    )
-    return Check("recovered", "warn", f"{came_back}, last on {last}: {paths}", next_step)
 
 
 def review(held: int) -> Check:

@@ -185,7 +185,6 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("review", f"{plural(answer['held'], 'row')} held: mcp-memory review" if answer["held"] else "nothing is held"),
         ("forgotten", plural(counts["forgotten"], "time")),
         ("retention", _retention(answer["retention"])),
-        ("recovered", _recovered(answer["recovered"])),
         ("set aside", f"{_few(set_aside, 3)}: mcp-memory doctor --repair brings them in" if set_aside else ""),
         ("on disk", _parts(f"{size(many)} {kind}" for kind, many in answer["disk"]["kinds"].items()) or "nothing"),
         ("embedding", _embedding(answer["embedding"])),
@@ -232,16 +231,6 @@ def _retention(policies: list[dict[str, Any]]) -> str:
         f"{what.get(one['what'], one['what'])} after {plural(one['days'], 'day')}, {one['took']:,} so far"
         for one in policies
     )
-
-
-def _recovered(found: list[dict[str, Any]]) -> str:
-    """Return what the database had lost and got back from the files."""
-    if not found:
-        return ""
-    lines, left = sum(one["lines"] for one in found), sum(one["left"] for one in found)
-    came_back = f"{plural(lines, 'line')} that the database had lost came back from the files"
-    told = f"{came_back}, the last on {_at(found[0]['at'])}"
-    return f"{told}; {plural(left, 'line')} could not" if left else told
 
 
 def _at(moment: str) -> str:

@@ -184,6 +184,26 @@ def sole(home: Path, name: str) -> Generator[bool]:
         os.close(handle)
 
 
+@contextmanager
+def waiting_lock(home: Path, name: str) -> Generator[None]:
+    """Hold the lock of this name on a home; wait for other processes, not for other threads of this one.
+
+    Without locks on the file system there is nothing to wait for.
+    """
+    try:
+        handle = opener(str(_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
+    except OSError:
+        yield
+        return
+    try:
+        with suppress(OSError):
+            while not _lock(handle, shared=False):
+                time.sleep(_STEP_S)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _taken(home: Path, by: HomeProcess | None) -> str:
     return f"{by or 'Another program'} has the home {home} to itself. Try again when it has ended."
 

@@ -90,7 +90,7 @@ def shown(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 
 _OF_THE_SPACE = {
     *("version", "space", "counts", "grown", "offload", "savings"),
-    *("pyramid", "tokenizer", "held", "retention", "recovered", "set_aside"),
+    *("pyramid", "tokenizer", "held", "retention", "set_aside"),
 }
 _OF_THE_HOME = {"schema", "disk", "embedding", "model"}
 

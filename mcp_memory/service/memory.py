@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -26,7 +26,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_memory.core.config import Settings, load_settings, require_home
-from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.core.text import safe_name
@@ -151,10 +151,6 @@ def _join(
         if held:
             held.close()
         raise
-    recovered = embedded.recovered_lines if embedded else ()
-    for space, number in sorted({(one.space, number) for one in recovered for number in one.canvases}):
-        with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
-            store.redraw_canvas(space, number)
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(
         store,

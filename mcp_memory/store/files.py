@@ -1,12 +1,10 @@
-"""The files of a home: their formats, byte for byte, and the two ways to write them.
+"""The files of a home: their formats, byte for byte, and how they are written.
 
 Formats are those of the README: a ref is YAML front matter over raw bytes, a scene the same over Markdown, a record
 and a journal entry are one JSON line each. Values in the front matter are JSON, which YAML reads.
 
-A whole file is written to a temporary file, flushed and renamed. A line file is appended to inside the database's
-write transaction, which records the new length; bytes after the recorded length were never acknowledged. A transaction
-notes each write before it (`write_intents`), so that the next one can undo uncommitted writes. So rows and files agree
-after any kill.
+Results are evidence: they are on the disk before their rows are committed. The other files are copies of rows, written
+after the commit (`sqlite.copies`).
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import IO, Any
@@ -27,7 +25,6 @@ from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
-from mcp_memory.store.write_intents import note
 
 _FENCE = b"---\n"
 
@@ -187,20 +184,24 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
     return text
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write to a temporary file, flush, rename: the file has either the old or the new content."""
-    note(path)  # first: it fails where the home has been removed, and then no folder is made again
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a temporary file and rename it, so that the file has either the old or the new content.
+
+    With `durable` it is on the disk when this returns.
+    """
     make_folder(path.parent)
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with open_private(beside, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         beside.replace(path)
     finally:
         remove_own(beside)
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
@@ -236,44 +237,11 @@ def is_there(path: Path) -> bool:
     return True
 
 
-def remove(path: Path) -> None:
-    note(path)
-    remove_own(path)
-
-
-def beyond(path: Path, committed: int) -> bytes:
-    """Return the bytes after the first `committed`; empty if there are none or the file is missing."""
-    try:
-        with open_own(path) as file:
-            file.seek(committed)
-            return file.read()
-    except OSError as error:
-        if error.errno in _NO_FILE:
-            return b""
-        raise
-
-
-def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
-    """Append after the first `committed` bytes, cutting off any bytes after them, and return the new length.
-
-    Raises Damaged when the file is shorter than `committed`: it has lost acknowledged lines.
-    """
-    note(path, whole=False, length=committed)
-    make_folder(path.parent)
-    created = not path.exists()
-    with open_private(path, "x+b" if created else "r+b") as file:
-        if file.seek(0, os.SEEK_END) < committed:
-            raise Damaged(f"{path.name} has lost lines that were written to it")
-        file.seek(committed)
-        file.truncate()
-        for line in lines:
-            file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-        length = file.tell()
-    if created:
-        sync_folder(path.parent)
-    return length
+def append(path: Path, data: bytes, *, offset: int) -> None:
+    """Write data after the first `offset` bytes of a file that exists."""
+    with open_private(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)
 
 
 def sync_folder(folder: Path) -> None:

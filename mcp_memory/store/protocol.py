@@ -81,7 +81,6 @@ from mcp_memory.store.values import (
     Scored,
     StageOutput,
     StageState,
-    TakenBack,
     TakenStep,
     ThinRecord,
     Token,
@@ -1000,32 +999,18 @@ class EmbeddedStore(Store, Protocol):
         """Return the folder of a space's files."""
         ...
 
-    @property
-    def recovered_lines(self) -> Sequence[TakenBack]:
-        """Lines that the files had and the database lacked when it was opened; their canvases have to be redrawn."""
-        ...
-
-    def recovered(self, space: str, /) -> list[TakenBack]:
-        """Return all lines that were ever recovered from the files of a space; the last first."""
-        ...
-
-    def set_aside(self, space: str, /) -> list[str]:
-        """Return the names of files beside those of a space that hold lines which were moved aside."""
+    def kept_beside(self, space: str, /) -> list[Path]:
+        """Return line files that had more than the database when they were written anew, so that they were kept."""
         ...
 
     def snapshot(self, to: Path) -> None:
         """Copy the database to a new file, as it is at one moment; others read and write meanwhile."""
         ...
 
-    def misnamed(self) -> dict[str, str]:
-        """Return folders whose names are no space's, each with the space whose lines are in it."""
-        ...
+    def repair(self, set_aside: Callable[[Path], object]) -> list[str]:
+        """Rebuild the indexes and copies that `problems` names from the rows, and return a line for each repair.
 
-    def repair(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
-        """Rebuild the indexes and files that `problems` names from the rows, and return a line for each repair.
-
-        A foreign file in the place of one of ours is passed to `set_aside`, which moves it. With `everything` all line
-        files are rewritten from the rows. Quarantined line files are recovered first.
+        Files that are replaced are passed to `set_aside`, which moves them.
         """
         ...
 

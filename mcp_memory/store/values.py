@@ -175,24 +175,6 @@ class NewAtom:
     """The version of the sentence reader (`longterm.reader`) that extracted it; None: not extracted by it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenBack:
-    """Lines recovered from a line file because the database lacked them.
-
-    `lines` were recovered, `renumbered` of them under new numbers, and `left` could not be. `canvases` are those with
-    lines among them.
-    """
-
-    at: datetime
-    space: str
-    path: str
-    """Within the space's folder."""
-    lines: int
-    renumbered: int = 0
-    left: int = 0
-    canvases: Sequence[int] = ()
-
-
 Verdict = Literal["released", "kept"]
 """The review decision on a quarantined row: it may be recalled, or stays quarantined."""
 

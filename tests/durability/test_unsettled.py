@@ -12,6 +12,8 @@ from pathlib import Path
 import anyio
 import apsw
 import pytest
+from mcp_memory.store.sqlite.upkeep.recovery import settle_files
+from mcp_memory.store.write_intents import left, note
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
@@ -20,8 +22,6 @@ from mcp_memory.shortterm.canvas.state import amend
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
-from mcp_memory.store.sqlite.upkeep.recovery import settle_files
-from mcp_memory.store.write_intents import left, note
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
 

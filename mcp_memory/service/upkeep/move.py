@@ -23,7 +23,7 @@ from mcp_memory.core.paths import expanded
 from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.service.upkeep.rebuild import personas
+from mcp_memory.service.upkeep.rebuild import outdated_personas
 from mcp_memory.shortterm.chunks import index_next
 from mcp_memory.store.files import database_is_gone
 from mcp_memory.store.protocol import Store
@@ -141,8 +141,8 @@ def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Tell)
     tell("making indexes", 1, 1)
     goal.write_home(lambda tx: tx.run("ANALYZE"))  # without statistics the first searches would be slow
     if isinstance(goal, MovableSqlite):
-        goal.repair(Path.unlink, everything=True)  # all files there are of this move
-        for space, _, page in list(personas(goal, goal.home)):
+        goal.repair(Path.unlink)  # all files there are of this move
+        for space, _, page in list(outdated_personas(goal, goal.home)):
             goal.write_persona_file(space, page)
     return resumed
 

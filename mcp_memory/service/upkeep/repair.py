@@ -1,8 +1,8 @@
 """`doctor --repair`: repairs problems and names those that are left. Replaced files are kept in quarantine.
 
-A missing or torn database is rebuilt from the files; lines that it lacks are recovered from them. Indexes and files
-that derive from rows are written again; missing or damaged results are taken from backups; canvases that differ from
-their history are redrawn. A second run finds nothing to do.
+A missing or torn database, or one that lacks rows of the files, is rebuilt. Indexes and copies are written again;
+missing or damaged results are taken from backups; canvases that differ from their history are redrawn. A second run
+finds nothing to do.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 from mcp_memory.core.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.regular_files import read_own, remove_own, rename_own
+from mcp_memory.core.regular_files import read_own, remove_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.backup import folder_of, listed
 from mcp_memory.service.upkeep.quarantine_dir import Aside
-from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
+from mcp_memory.service.upkeep.rebuild import Rebuilt, outdated_personas, rebuild_alone
 from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
@@ -30,7 +30,6 @@ from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.home import IDENTITY, keep_private
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
-from mcp_memory.store.values import TakenBack
 
 _ALL = 1_000_000
 
@@ -54,27 +53,20 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         aside = Aside(home, "repair", now)
         identity = home / IDENTITY
         named = files.is_there(identity) and not identity.is_file() and aside.take(identity)
-        rebuilt, back = _whole_database(home, now=now)
+        rebuilt = _rebuilt(home, now=now)
         with closing(open_store(home)) as store:
-            renamed = [f"{IDENTITY} was no file: it is written anew, what was there kept."] if named else []
-            renamed += _renamed(store, home)
-            mended = renamed if rebuilt is None else [*renamed, _told(rebuilt)]
-            mended += [
-                f"{one.space}: {one.lines} lines of {one.path} that the database had lost are back."
-                for one in back or store.recovered_lines
-                if one.lines
-            ]
+            mended = [f"{IDENTITY} was no file: it is written anew, what was there kept."] if named else []
+            mended += [_rebuilt_in_words(rebuilt)] if rebuilt else []
             mended += _left_over(home)
             if count := keep_private(home, deep=True):
                 mended.append(f"Files and folders closed to other users of this machine: {count:,}.")
             mended += store.repair(aside.take)
-            mended += _files(store, home, aside)
             mended += _personas(store, home, aside)
             mended += _purges(store)
             mended += _results(home, aside)
             mended += _named_again(store, home, aside)
             mended += _canvases(store, aside, home)
-            left = [*store.problems(), *agreement(home).problems]
+            left = store.problems()
             left += [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
     return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
 
@@ -82,38 +74,35 @@ def repair(home: Path, *, now: datetime) -> Repaired:
 # --- the database -----------------------------------------------------------------------------------
 
 
-def _whole_database(home: Path, *, now: datetime) -> tuple[Rebuilt | None, Sequence[TakenBack]]:
-    """Rebuild a damaged database. Otherwise return the lines that opening it recovered."""
-    back: Sequence[TakenBack] = ()
-    damaged = not (home / DATABASE).exists()
-    if not damaged:
+def _rebuilt(home: Path, *, now: datetime) -> Rebuilt | None:
+    """Rebuild a database that is missing, damaged or lacks rows that the files have; None if it is as it should be."""
+    needed = not (home / DATABASE).exists()
+    if not needed:
         try:
             with closing(open_store(home)) as store:
-                back = store.recovered_lines
-            damaged = bool(snapshots.check(home / DATABASE) or snapshots.unreadable(home / DATABASE))
-        except (NoRoom, NewerHome):  # which is no damage
+                spaces = store.spaces()
+                unknown = any(
+                    path.name not in spaces and any(path.rglob("*.jsonl")) for path in (home / "spaces").glob("*/")
+                )
+                rows_changed = any("does not match its hash" in problem for problem in store.problems())
+                needed = unknown or rows_changed or any(store.kept_beside(space) for space in spaces)
+            needed |= bool(snapshots.check(home / DATABASE) or snapshots.unreadable(home / DATABASE))
+        except (NoRoom, NewerHome):  # which is not damage
             raise
         except StoreUnavailable:
-            damaged = True
-    return (remake(home, accept=True, now=now), ()) if damaged else (None, back)
+            needed = True
+    done = rebuild_alone(home, now=now) if needed else None
+    return done if done and done.is_swapped else None
 
 
-def _told(rebuilt: Rebuilt) -> str:
-    kept = f"; what it replaced is in {rebuilt.aside}" if rebuilt.aside else ""
-    source = "" if rebuilt.source in (None, "database") else f", what models made is from {rebuilt.source}"
+def _rebuilt_in_words(rebuilt: Rebuilt) -> str:
+    why = rebuilt.damage[0] if rebuilt.damage else "it lacked rows that the files have"
+    added = ", ".join(f"{count:,} {kind}" for kind, count in rebuilt.added.items())
+    source = "" if rebuilt.source in (None, "database") else f" What models made is from {rebuilt.source}."
+    kept = f" What it replaced is in {rebuilt.aside}." if rebuilt.aside else ""
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
-    back = "".join(f" {one}" for one in rebuilt.back)
-    return f"The database is made anew of its files ({rebuilt.damage[0]}){source}{kept}.{lost}{back}"
-
-
-def _renamed(store: EmbeddedStore, home: Path) -> Iterator[str]:
-    """Give folders of spaces back the names that they have in the database, where these are free."""
-    for folder, space in store.misnamed().items():
-        to = home / "spaces" / space
-        if not to.exists():
-            rename_own(home / "spaces" / folder, to)
-            files.sync_folder(to.parent)
-            yield f"The folder spaces/{folder} has the files of the space {space}, and its name again."
+    found = f": {added} added from the files" if added else ""
+    return " ".join([f"The database is rebuilt ({why}){found}.{source}{kept}{lost}", *rebuilt.back])
 
 
 def _left_over(home: Path) -> Iterator[str]:
@@ -137,17 +126,8 @@ def _purges(store: EmbeddedStore) -> Iterator[str]:
         )
 
 
-def _files(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
-    """Rewrite line files that lack rows or have damaged lines, unless a row does not match its hash."""
-    if agreement(home).is_short and not any("does not match its hash" in problem for problem in store.problems()):
-        before = len(aside.took)
-        yield from store.repair(aside.take, everything=True)
-        for name in aside.took[before:]:
-            yield f"{name.removeprefix('spaces/')} is written anew from the database."
-
-
 def _personas(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
-    for space, path, due in list(personas(store, home)):
+    for space, path, due in list(outdated_personas(store, home)):
         aside.take(path)
         store.write_persona_file(space, due)
         yield f"{space}: persona.md is the page that the memory tells."

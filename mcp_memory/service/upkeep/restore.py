@@ -28,7 +28,7 @@ from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, BackupManifest
 from mcp_memory.service.upkeep.backup import verify
 from mcp_memory.service.upkeep.quarantine_dir import Aside
-from mcp_memory.service.upkeep.rebuild import personas
+from mcp_memory.service.upkeep.rebuild import outdated_personas
 from mcp_memory.store import files
 from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.store import open_store
@@ -84,7 +84,7 @@ def restore(path: Path, home: Path, *, now: datetime, tell: Tell = untold) -> Re
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         with suppress(StoreUnavailable), closing(open_store(home)) as store:
-            for space, _, page in list(personas(store, home)):  # made of the rows, so no backup has it
+            for space, _, page in list(outdated_personas(store, home)):  # made of the rows, so no backup has it
                 store.write_persona_file(space, page)
     return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None, again=again)
 

@@ -1,7 +1,4 @@
-"""Verbs for the files of a home: its backups, and how its files and its database agree.
-
-A memory in PostgreSQL has no files: there is nothing to list or compare, and its backups are the server's.
-"""
+"""Backups of a home. A memory in PostgreSQL has those of the server."""
 
 from __future__ import annotations
 
@@ -12,11 +9,10 @@ from mcp_memory.service.verbs.base import Verbs, in_thread
 
 if TYPE_CHECKING:
     from mcp_memory.service.upkeep.backup import Backup
-    from mcp_memory.service.upkeep.rebuild import Agreement
 
 
 class UpkeepVerbs(Verbs):
-    """Backups and the comparison of files with the database."""
+    """Backups."""
 
     @property
     def has_files(self) -> bool:
@@ -43,13 +39,3 @@ class UpkeepVerbs(Verbs):
         if embedded is None:
             raise Refused("This memory is in PostgreSQL, which has backups of its own. No backup was made.")
         return back_up(embedded, self.settings.home, now=self._parts.now().astimezone())
-
-    @in_thread
-    def agreement(self) -> Agreement | None:
-        """Compare all that the files of the home say with its database, row by row; None where there are no files.
-
-        Every file is read, so it takes longer the larger the memory is.
-        """
-        from mcp_memory.service.upkeep.rebuild import agreement
-
-        return agreement(self.settings.home) if self.has_files else None

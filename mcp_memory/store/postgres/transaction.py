@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -161,13 +161,9 @@ class SpaceObjects:
         self._tx.has_removed |= path.startswith(_RESULTS)
         self._tx.run("DELETE FROM object WHERE space = :space AND path = ?", path)
 
-    def discard(self, path: str) -> None: ...
+    def append(self, path: str, lines: Iterable[bytes]) -> None: ...
 
-    def append(
-        self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
-    ) -> None: ...
-
-    def rewrite(self, path: str, lines: Iterable[bytes]) -> None: ...
+    def outdate(self, *paths: str) -> None: ...
 
 
 class SpaceKeys:

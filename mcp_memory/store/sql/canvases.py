@@ -76,13 +76,16 @@ def save(
         crc=crc_of(after),
         delta=deltas.delta(before, after),
     )
-    tx.files.write(path_of(canvas.number, canvas.label), canvas.text.encode())
-    if stored is not None and stored[1] != canvas.label:
-        tx.files.remove(path_of(canvas.number, stored[1]))
+    _outdate_files(tx, canvas.number, canvas.label, *([stored[1]] if stored is not None else []))
     if make_active:
         _set_active(tx, session, canvas.number, canvas.updated)
     log(tx, canvas=canvas.number, since=expected + 1, session=session if make_active else None)
     tx.touch(f"canvas:{canvas.number:03}")
+
+
+def _outdate_files(tx: Transaction, number: int, *labels: str) -> None:
+    """Have the file of a canvas written anew; of several labels, all but the current one name files to delete."""
+    tx.files.outdate(*(path_of(number, label) for label in dict.fromkeys(labels)))
 
 
 def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]:
@@ -109,9 +112,7 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
     tx.run("DELETE FROM canvas_version WHERE space = :space AND canvas = ?", canvas.number)
     for one in history:
         tx.insert("canvas_version", **one)
-    tx.files.write(path_of(canvas.number, canvas.label), canvas.text.encode())
-    if label not in (None, canvas.label):
-        tx.files.remove(path_of(canvas.number, label))
+    _outdate_files(tx, canvas.number, canvas.label, *([label] if label is not None else []))
     log(tx, canvas=canvas.number)
     tx.touch(f"canvas:{canvas.number:03}")
 
@@ -293,9 +294,7 @@ def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
     """Write a canvas as its versions have it, row and file. Returns it, and whether its row differed."""
     row, now = canvas(tx, number), due(tx, number)
     _put(tx, now, version=now.version)
-    tx.files.write(path_of(number, now.label), now.text.encode())
-    if row.label != now.label:
-        tx.files.remove(path_of(number, row.label))
+    _outdate_files(tx, number, now.label, row.label)
     tx.touch(f"canvas:{number:03}")
     return now, now != row
 
@@ -370,8 +369,6 @@ def log(tx: Transaction, *, canvas: int = 0, since: int = 0, session: int | None
             *_version_lines(tx, "v.canvas = ? AND v.version >= ?", canvas, since),
             *_session_lines(tx, "id = ?", session or 0),
         ],
-        rewrite=lambda: lines(tx),
-        whole=True,
     )
 
 

@@ -466,12 +466,7 @@ def still_said(tx: Transaction, tombstone: str) -> list[str]:
 
 def log_tombstones(tx: Transaction, tombstones: Sequence[int]) -> None:
     """Append the current state of these tombstones to the space's file."""
-    tx.files.append(
-        TOMBSTONES_FILE,
-        [_tombstone_line(tx, number) for number in tombstones],
-        rewrite=lambda: tombstone_lines(tx),
-        whole=True,
-    )
+    tx.files.append(TOMBSTONES_FILE, [_tombstone_line(tx, number) for number in tombstones])
 
 
 def tombstone_lines(tx: Transaction) -> Iterator[bytes]:

@@ -41,12 +41,8 @@ def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, no
 
 
 def write_scene_files(tx: Transaction) -> None:
-    """Write or delete the files of all scenes so that they match the rows, without forgotten words."""
-    for path, content in scene_files(tx):
-        if content is None:
-            tx.files.remove(path)
-        elif tx.files.read(path) != content:
-            tx.files.write(path, content)
+    """Have the files of all scenes written anew or deleted, without forgotten words."""
+    tx.files.outdate(*(path for path, _ in scene_files(tx)))
 
 
 def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: datetime) -> None:

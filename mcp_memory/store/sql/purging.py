@@ -23,7 +23,7 @@ from mcp_memory.store import files
 from mcp_memory.store.citations import cited, left_of
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import canvases, digests, forgetting, line_files, pages, purged_names, renaming
+from mcp_memory.store.sql import canvases, digests, forgetting, pages, purged_names, renaming
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
 
 # What may quote anything, of any space, and can be done without: cleared where it has a trace.
@@ -69,17 +69,11 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     stale = gone.rename_refs()
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])
     erased = purged_names.erase_names(tx, numbers, touched, says)
-    forgetting.log_tombstones(tx, numbers)  # fails if the file has lines that are not in the database
-    tx.files.rewrite(forgetting.TOMBSTONES_FILE, forgetting.tombstone_lines(tx))
-    stale -= {f"offload-{name}.jsonl" for name in erased.sessions}
     stale |= erased.paths | {f"conversations/{day}.jsonl" for day in days} | gone.record_files(touched)
-    for path in sorted(stale - {forgetting.TOMBSTONES_FILE, canvases.FILE}):
-        tx.files.rewrite(path, line_files.lines_of(tx, path))
-    if (gone.refs or redrawn or erased.sessions) and tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1"):
-        tx.files.rewrite(canvases.FILE, canvases.lines(tx))
+    tx.files.outdate(forgetting.TOMBSTONES_FILE, canvases.FILE, *sorted(stale))
     pages.write_scene_files(tx)
     tx.touch("persona")
-    for path in paths:  # last: if an earlier write fails, forgetting can still be undone
+    for path in paths:
         tx.files.remove(path)
     return Purged(
         tombstones=[f"x{number}" for number in numbers],

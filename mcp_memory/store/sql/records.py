@@ -91,11 +91,7 @@ def note_replaced(
 
 def append(tx: Transaction, session: str, numbers: Sequence[int]) -> None:
     """Append the lines of records to their session's file; the rows are there already."""
-    tx.files.append(
-        f"offload-{session}.jsonl",
-        _lines(tx, f"r.id IN ({marks(numbers)})", *numbers),
-        rewrite=lambda: lines(tx, session),
-    )
+    tx.files.append(f"offload-{session}.jsonl", _lines(tx, f"r.id IN ({marks(numbers)})", *numbers))
 
 
 def lines(tx: Transaction, session: str) -> Iterator[bytes]:

@@ -78,7 +78,8 @@ def rename_session(tx: Transaction, number: int, name: str) -> set[str]:
     for (path,) in tx.all("SELECT path FROM ref WHERE space = :space AND session = ? AND path <> ''", new):
         if (content := tx.files.read(path)) is not None:
             tx.files.write(path, files.with_session(content, new))
-    if tx.one("SELECT 1 FROM record WHERE space = :space AND session = ? LIMIT 1", number):
-        tx.files.discard(f"offload-{name}.jsonl")
     days = tx.column("SELECT DISTINCT learned_at / 86400000 FROM turn WHERE space = :space AND session = ?", number)
-    return {f"conversations/{from_ms(day * 86_400_000).astimezone(UTC):%Y-%m-%d}.jsonl" for day in days}
+    paths = {f"conversations/{from_ms(day * 86_400_000).astimezone(UTC):%Y-%m-%d}.jsonl" for day in days}
+    if tx.one("SELECT 1 FROM record WHERE space = :space AND session = ? LIMIT 1", number):
+        paths |= {f"offload-{name}.jsonl", f"offload-{new}.jsonl"}
+    return paths

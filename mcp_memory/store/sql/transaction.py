@@ -50,7 +50,11 @@ class Connection(Protocol):
 
 
 class Files(Protocol):
-    """The readable files of a space, by their paths in its folder. Their changes are part of the transaction."""
+    """The files of a space, by their paths in its folder: results, and readable copies of rows.
+
+    Results (`refs/…`) are stored with the transaction. Copies are written after its commit; `sql.copies` has what is
+    in them. An engine without a folder has no copies.
+    """
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
@@ -67,25 +71,20 @@ class Files(Protocol):
         """
         ...
 
-    def write(self, path: str, data: bytes) -> None: ...
-
-    def remove(self, path: str) -> None: ...
-
-    def discard(self, path: str) -> None:
-        """Remove a line file whose lines are in a file of another name now."""
+    def write(self, path: str, data: bytes) -> None:
+        """Store a result, or write a copy that is not made of rows."""
         ...
 
-    def append(
-        self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
-    ) -> None:
-        """Append lines; `rewrite` gives all lines of the file, in case it has to be written whole.
-
-        With `whole` the first write is a rewrite: rows may be older than the file.
-        """
+    def remove(self, path: str) -> None:
+        """Delete a result."""
         ...
 
-    def rewrite(self, path: str, lines: Iterable[bytes]) -> None:
-        """Replace all lines of a file after some were erased."""
+    def append(self, path: str, lines: Iterable[bytes]) -> None:
+        """Add lines to a line file; its other lines are as they were."""
+        ...
+
+    def outdate(self, *paths: str) -> None:
+        """Have copies written anew from the rows, or deleted if the rows make none."""
         ...
 
 

@@ -328,11 +328,7 @@ def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> 
     """Append consecutive turns to the journal of the day they were learned, in UTC."""
     day = now.astimezone(UTC).date()
     numbers = number_of(stored[0].id, "t"), number_of(stored[-1].id, "t")
-    tx.files.append(
-        f"conversations/{day.isoformat()}.jsonl",
-        _journal_lines(tx, "t.id BETWEEN ? AND ?", *numbers),
-        rewrite=lambda: day_lines(tx, day),
-    )
+    tx.files.append(f"conversations/{day.isoformat()}.jsonl", _journal_lines(tx, "t.id BETWEEN ? AND ?", *numbers))
 
 
 def day_lines(tx: Transaction, day: date) -> Iterator[bytes]:

@@ -15,13 +15,13 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import digests, pages
-from mcp_memory.store.sql.canvases import path_of as canvases_path
+from mcp_memory.store.sql import copies as copies_of_rows
+from mcp_memory.store.sql import digests
 from mcp_memory.store.sql.entities import key as entity_key
 from mcp_memory.store.sql.transaction import counters_behind, from_ms
 from mcp_memory.store.sql.word_index import INDEXED
+from mcp_memory.store.sqlite import copies
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.index import vectors
 from mcp_memory.store.sqlite.index.rowids import ID_BITS
@@ -62,10 +62,10 @@ def problems(con: apsw.Connection) -> list[str]:
     return found
 
 
-def page_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return the problems of files that change: line files, canvases and scenes. Block writers meanwhile."""
+def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
+    """Return the problems of the copies of rows. Nobody writes copies meanwhile."""
     path = home / homes.IDENTITY
-    found = _of_spaces(con, home, _page_problems)
+    found = _of_spaces(con, home, _copy_problems)
     if files.is_there(path) and homes.identity(home) is None:  # one that is missing is written when a home is opened
         found.append(f"{path.name} is no file, or cannot be read. `mcp-memory doctor --repair` writes it anew.")
     return found
@@ -159,78 +159,40 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
                 yield f"{path} is the file of {one_line(str(fields['ref']), 20)}, which its row calls {id}. {_ROW}"
             if fields["sha256"] != digest:
                 yield f"The file of {id} holds other bytes than were stored: {path}. {_from_a_backup(id)}"
-    known = {str(path) for (path,) in con.execute("SELECT path FROM ref WHERE space = ?", (space,))}
-    for path in sorted((folder / "refs").glob("*.md")):
-        if f"refs/{path.name}" in known:
-            continue
-        try:
-            files.read_ref_file(read_own(path))
-        except FileNotFoundError:
-            continue  # gone since it was listed
-        except OSError as error:
-            yield f"refs/{path.name} is of no result in the database, and unreadable: {error.strerror}. Move it away."
-        except Damaged as error:
-            yield f"refs/{path.name} is no result that the database has, and damaged: {error}. Move it away."
 
 
 def _from_a_backup(id: str) -> str:
     return f"`mcp-memory doctor --repair` brings it back where a backup has it; else `mcp-memory forget {id}`."
 
 
-def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
-    yield from line_files.problems(con, folder, space)
-    canvases: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (space,))
-    for number, label, text in canvases:
-        path = canvases_path(number, label)
-        held = files.content_of(folder / path)
-        if held is None:
-            yield f"{path} is missing, or no file; `mcp-memory show canvas {number} --rebuild` writes it anew."
-        elif held != text.encode():
-            yield f"{path} is torn or was edited; `mcp-memory show canvas {number} --rebuild` writes it anew."
-    yield from _scene_problems(SqliteTransaction(con, folder.parent.parent, folder.name))
-    for path in stray_canvases(con, folder, space):
-        yield f"mmds/{path.name} is of no canvas; `mcp-memory doctor --repair` sets it aside."
-    if folder.exists():
-        for stray in left_behind(folder):
-            yield f"{stray.relative_to(folder)} is left from a write that was cut short; it can be deleted."
+def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
+    tx = SqliteTransaction(con, folder.parent.parent, folder.name)
+    if space:
+        yield from copies.problems(tx)
+    elif any(folder.rglob("*.jsonl")):
+        yield "The database has no such space. `mcp-memory doctor --repair` adds what its files have."
+    for path in stray_files(tx):
+        yield f"{path.relative_to(folder).as_posix()} is of no row; `mcp-memory doctor --repair` sets it aside."
 
 
-def _scene_problems(tx: SqliteTransaction) -> Iterator[str]:
-    for path, due in pages.scene_files(tx):
-        content = tx.files.read(path)
-        if due is None and content is not None:
-            yield f"{path} is left of a scene that was deleted; the next writing of scenes removes it."
-        elif due is not None and content is None:
-            yield f"{path} is missing; the next writing of scenes brings it back."
-        elif content != due:
-            yield f"{path} is not the scene that was stored; the next writing of scenes writes it anew."
-    for path in stray_scenes(tx):
-        yield f"scenes/{path.name} is of no scene, as a write that was cut short leaves it; it can be deleted."
+def stray_files(tx: SqliteTransaction) -> list[Path]:
+    """Return files of a space that no row makes: canvases, scenes, results and temporary files of killed writers.
+
+    Recent ones are left out: they may be in use.
+    """
+    known = (
+        set(copies_of_rows.paths(tx)) | {str(path) for path in tx.column("SELECT path FROM ref WHERE space = :space")}
+        if tx.space
+        else set[str]()
+    )
+    named = (*tx.folder.glob("mmds/[0-9][0-9][0-9]*-*.mmd"), *tx.folder.glob("refs/*.md"))
+    scenes = (path for path in tx.folder.glob("scenes/*.md") if files.is_scene_file(files.content_of(path) or b""))
+    strays = [path for path in (*named, *scenes) if path.relative_to(tx.folder).as_posix() not in known]
+    return sorted(path for path in (*strays, *tx.folder.rglob(".*.tmp")) if not _is_recent(path))
 
 
-def stray_scenes(tx: SqliteTransaction) -> list[Path]:
-    """Return the files in the format of scenes that belong to no scene."""
-    due = dict(pages.scene_files(tx))
-    return [
-        path
-        for path in sorted((tx.folder / "scenes").glob("*.md"))
-        if f"scenes/{path.name}" not in due and files.is_scene_file(files.content_of(path) or b"")
-    ]
-
-
-def stray_canvases(con: apsw.Connection, folder: Path, space: int) -> list[Path]:
-    """Return the files with the name of a canvas that belong to no canvas."""
-    rows: Any = con.execute("SELECT number, label FROM canvas WHERE space = ?", (space,))
-    known = {folder / canvases_path(number, label) for number, label in rows}
-    return sorted(path for path in (folder / "mmds").glob("[0-9][0-9][0-9]*-*.mmd") if path not in known)
-
-
-def left_behind(folder: Path) -> Iterator[Path]:
-    """Yield temporary files of interrupted writes; a recent one may still be in use and is left out."""
-    for stray in sorted(folder.rglob(".*.tmp")):
-        try:
-            age = time.time() - stray.stat().st_mtime
-        except FileNotFoundError:
-            continue
-        if age > _AT_WORK_S:
-            yield stray
+def _is_recent(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime < _AT_WORK_S
+    except FileNotFoundError:
+        return True  # gone since it was listed

@@ -1,10 +1,10 @@
 """One SQLite file: a writer, a pool of readers that cannot write, and errors that name the next step.
 
 `write` and `read` take a plain function of a connection; a connection or cursor never leaves them. Writes are `BEGIN
-IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes. Each first restores files that
-an uncommitted transaction has written. Reads see one snapshot and never wait for a writer; they wait a limited time
-for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`); connections are not bound
-to threads. A home that cannot be written to is opened read-only.
+IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes; the readable copies of what they
+change are written after their commit (`copies`). Reads see one snapshot and never wait for a writer; they wait a
+limited time for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`);
+connections are not bound to threads. A home that cannot be written to is opened read-only.
 
 Open connections outlive the files that they opened. So each call first compares the home and the database with those
 that were opened, and raises HomeGone if they were removed or replaced: what somebody deleted is neither shown nor
@@ -29,17 +29,14 @@ import apsw
 
 from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
 from mcp_memory.core.opened_folder import OpenedFolder
-from mcp_memory.core.regular_files import require_no_links
-from mcp_memory.store import write_intents
+from mcp_memory.core.process_registry import waiting_lock
+from mcp_memory.core.regular_files import remove_own, require_no_links
 from mcp_memory.store.nesting import NestingGuard
-from mcp_memory.store.sql.line_files import lines_of
+from mcp_memory.store.sqlite import copies, unreadable
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite import line_files, unreadable
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
-from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import recovery
+from mcp_memory.store.sqlite.transaction import CopyChanges, WritingConnection
 from mcp_memory.store.sqlite.vector_extension import load_vectors
-from mcp_memory.store.values import TakenBack
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +44,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _READERS = 4
-_SETTLINGS = 5  # before one transaction: others may die meanwhile
 _RETRIES = 8
-
-
-class _Unsettled(Exception):
-    """A transaction wrote files and never committed; no change was made yet."""
 
 
 class Database:
@@ -79,71 +71,42 @@ class Database:
             self._writer = None if self.read_only else self._open_writer()
             # A home that is only read has no open connections between two reads: what is there now is what counts.
             self._opened = None if self.read_only else OpenedFolder(home, self.path)
-        self.taken_back: list[TakenBack] = []
-        """What the files had and the database had lost, when this opened it."""
         if self.read_only:
             self.read(must_be_current)
-        else:
-            if write_intents.left(home):
-                self.write(lambda con: None)
-            self._catch_up()
-            self._rewrite_stale_files()
-
-    def _rewrite_stale_files(self) -> None:
-        """Write the line files again that show what a step of the schema has replaced in the rows."""
-        while stale := self.read(line_files.stale):
+        elif self.read(copies.behind, home):
             try:
-                self.write(_rewrite, self.home, *stale[0])
+                self.write(copies.catch_up, home)
             except StoreUnavailable as error:  # a full disk must not prevent reading
-                logger.warning("%s cannot be written again yet: %s", stale[0][1], error)
-                return
-
-    def _catch_up(self) -> None:
-        """Recover lines that the files have and the database has lost, before their numbers are given again."""
-        if not self.read(recovery.is_behind, self.home):
-            return
-        try:  # asked again in the transaction: others may have been in the middle of one
-            self.taken_back = self.write(self._take_back)
-        except StoreUnavailable as error:  # a full disk must not prevent reading
-            logger.warning("lines that the database has lost cannot be taken back yet: %s", error)
-
-    def _take_back(self, con: apsw.Connection) -> list[TakenBack]:
-        recovery.name_again(con, self.home)
-        return recovery.take_back(con, self.home, recovery.behind(con, self.home))
+                logger.warning("copies that are behind cannot be written yet: %s", error)
 
     def write(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a connection in one transaction: committed when this returns, rolled back if it raises."""
         with explained(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
-            con = self._free_writer()
-            for _ in range(_SETTLINGS):
-                try:
-                    with write_intents.noting(self.home):
-                        return _in_transaction(con, self._when_settled, work, *args, **kwargs)
-                except line_files.Behind:
-                    with write_intents.noting(self.home):
-                        self.taken_back += _in_transaction(con, self._take_back)
-                except _Unsettled:
-                    write_intents.take_away(_in_transaction(con, self._settle_files))
-            with write_intents.noting(self.home):  # what cannot be settled now holds up no write
-                return _in_transaction(con, work, *args, **kwargs)
+            return self._in_transaction(self._free_writer(), work, *args, **kwargs)
 
-    def _settle_files(self, con: apsw.Connection) -> list[Path]:
-        return recovery.settle_files(con, self.home, write_intents.left(self.home))
-
-    def _when_settled(
+    def _in_transaction(
         self,
-        con: apsw.Connection,
+        con: WritingConnection,
         work: Callable[Concatenate[apsw.Connection, P], T],
         /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Run `work` unless there is a mark. Checked inside the transaction: its writer may have died just before."""
-        self._must_be_same()
-        if write_intents.left(self.home):
-            raise _Unsettled
-        return work(con, *args, **kwargs)
+        con.copy_changes = changes = CopyChanges()
+        con.execute("BEGIN IMMEDIATE")
+        try:
+            self._must_be_same()
+            result = _read(con, work, *args, **kwargs)
+            with copies.committing(con, self.home, changes):
+                con.execute("COMMIT")
+        except BaseException:
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+                for path in changes.results:
+                    remove_own(path)
+            raise
+        return result
 
     def outside(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
@@ -178,6 +141,13 @@ class Database:
                         con = None
             finally:
                 self._readers.put(con)
+
+    def read_with_copies(
+        self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run `work` as `read` does, while nobody writes copies: they are those of the snapshot."""
+        with waiting_lock(self.home, copies.LOCK):
+            return self.read(work, *args, **kwargs)
 
     def close(self) -> None:
         """Close every connection, after waiting for running readers."""
@@ -215,7 +185,7 @@ class Database:
                 "Nothing was read; try again when exports, backups and long searches have ended."
             ) from None
 
-    def _free_writer(self) -> apsw.Connection:
+    def _free_writer(self) -> WritingConnection:
         """Return the writing connection, without open cursors.
 
         The cursor of a failed query keeps its snapshot while its error is referenced; if others have written since,
@@ -228,9 +198,10 @@ class Database:
             held.close()
         return self._writer
 
-    def _open_writer(self) -> apsw.Connection:
+    def _open_writer(self) -> WritingConnection:
         homes.make(self.home)
-        con = _equipped(apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE))
+        con = WritingConnection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        _equip(con)
         try:
             _set_wal(con)
             # A commit is on the disk when the call returns, so a power cut loses nothing acknowledged.
@@ -244,35 +215,14 @@ class Database:
 
     def _open_reader(self) -> apsw.Connection:
         if self.read_only:
-            return _equipped(homes.open_to_read(self.path))
-        return _equipped(apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY))
+            return _equip(homes.open_to_read(self.path))
+        return _equip(apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY))
 
     def _only_readable(self) -> str:
         return (
             f"This memory can only be read: {self.read_only}. Nothing was written. Give yourself the right to write "
             "there, or copy the home to a folder of yours and name that with MCP_MEMORY_HOME."
         )
-
-
-def _rewrite(con: apsw.Connection, home: Path, space: str, path: str) -> None:
-    tx = SqliteTransaction(con, home, space)
-    if line_files.committed(con, tx.space, path) is not None:
-        tx.files.rewrite(path, lines_of(tx, path))
-    tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
-
-
-def _in_transaction(
-    con: apsw.Connection, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
-) -> T:
-    con.execute("BEGIN IMMEDIATE")
-    try:
-        result = _read(con, work, *args, **kwargs)
-        con.execute("COMMIT")
-    except BaseException:
-        if con.in_transaction:
-            con.execute("ROLLBACK")
-        raise
-    return result
 
 
 def _read(
@@ -287,7 +237,7 @@ def _read(
         raise
 
 
-def _equipped(con: apsw.Connection) -> apsw.Connection:
+def _equip(con: apsw.Connection) -> apsw.Connection:
     try:
         con.set_busy_timeout(BUSY_MS)
         load_vectors(con)

@@ -11,14 +11,14 @@ from mcp_memory.store.sql import exporting, moving, pages, purged_rows, word_ind
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
-from mcp_memory.store.sqlite import checks
+from mcp_memory.store.sqlite import checks, copies
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import outlines, term_rows, terms, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA, is_unfinished
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
-from mcp_memory.store.sqlite.upkeep import compaction, purging, recovery, repair, snapshots
+from mcp_memory.store.sqlite.upkeep import compaction, purging, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, TakenBack, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -189,9 +189,7 @@ class SQLiteStore(SqlVerbs):
         if unreadable := self._db.read(checks.unreadable):
             return unreadable  # whatever else is asked reads these rows too
         found = self._db.read(checks.problems)
-        # Pages are compared while writers are blocked: during a write, a page differs from its row.
-        compared = self._db.read if self._db.read_only else self._db.write
-        found += compared(lambda con: checks.page_problems(con, home))
+        found += self._db.read_with_copies(checks.copy_problems, home)
         refs = self._db.read(checks.ref_problems, home)
         if refs:  # files of refs forgotten meanwhile are rightly missing
             again = self._db.read(checks.ref_problems, home)
@@ -200,35 +198,19 @@ class SQLiteStore(SqlVerbs):
 
     # upkeep
 
-    def misnamed(self) -> dict[str, str]:
-        home = self._db.home
-        return self._db.read(recovery.misnamed, home)
-
     def snapshot(self, to: Path) -> None:
         self._db.read(snapshots.take, to)
 
-    def repair(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
+    def repair(self, set_aside: Callable[[Path], object]) -> list[str]:
         home = self._db.home
-        return self._db.write(
-            lambda con: [
-                *recovery.bring_in(con, home, set_aside),
-                *repair.mend(con, home, set_aside, everything=everything),
-            ]
-        )
+        return self._db.write(repair.mend, home, set_aside)
 
     def write_persona_file(self, space: str, /, page: str) -> None:
         if not self.read(space, pages.is_persona_written, page):
             self.write(space, pages.write_persona_file, page)
 
-    def recovered(self, space: str) -> list[TakenBack]:
-        return recovery.noted(self._db.home, space)
-
-    def set_aside(self, space: str) -> list[str]:
-        return [path.name for path in recovery.set_aside(self._db.home) if path.is_relative_to(self.folder(space))]
-
-    @property
-    def recovered_lines(self) -> Sequence[TakenBack]:
-        return self._db.taken_back
+    def kept_beside(self, space: str) -> list[Path]:
+        return copies.kept_beside(self._db.home, space)
 
     def compact(self, *, vacuum: bool) -> None:
         more = self._db.write(compaction.optimise, begin=True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import is_own, open_own, rename_own
+from mcp_memory.core.regular_files import open_own
 from mcp_memory.store import files
 from mcp_memory.store.sql.transaction import Transaction
-from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.index import terms, vectors
 from mcp_memory.store.values import Layer, Vectors
 
@@ -28,11 +27,37 @@ T = TypeVar("T")
 _FENCE = b"---\n"
 
 
+Copy = tuple[str, str]
+"""A readable copy of rows: the name of its space, and its path in the folder of the space."""
+
+
+@dataclass(slots=True)
+class CopyChanges:
+    """The copies that one transaction changes.
+
+    `appended`: new lines of line files that are otherwise as they were. `outdated`: copies to write anew, or to
+    delete. `whole`: copies with content that is not made of rows. `results`: new files of results, which are there
+    before the commit and are deleted if it fails.
+    """
+
+    appended: dict[Copy, list[bytes]] = field(default_factory=dict[Copy, list[bytes]])
+    outdated: dict[Copy, None] = field(default_factory=dict[Copy, None])
+    whole: dict[Copy, bytes] = field(default_factory=dict[Copy, bytes])
+    results: list[Path] = field(default_factory=list[Path])
+
+
+class WritingConnection(apsw.Connection):
+    """The connection that writes to a home; `copy_changes` are those of its transaction."""
+
+    copy_changes: CopyChanges
+
+
 class SqliteTransaction(Transaction):
     """`con` is for operations that only SQLite has; `home` is the folder of the store."""
 
     def __init__(self, con: apsw.Connection, home: Path, space: str) -> None:
         super().__init__(con, space)
+        self.changes = con.copy_changes if isinstance(con, WritingConnection) else CopyChanges()
         self.con = con
         self.home = home
         self.folder = home / "spaces" / space
@@ -54,7 +79,7 @@ def in_space(
 
 
 class SpaceFiles:
-    """`sql.Files` as files on disk; `store.files` and `line_files` keep them in step with the rows."""
+    """`sql.Files` in the folder of a space."""
 
     def __init__(self, tx: SqliteTransaction) -> None:
         self._tx = tx
@@ -81,42 +106,22 @@ class SpaceFiles:
         return data if fence == _FENCE and len(data) == span[1] - span[0] else None
 
     def write(self, path: str, data: bytes) -> None:
-        files.write_whole(self._tx.folder / path, data)
+        if not path.startswith("refs/"):
+            self._tx.changes.whole[self._tx.name, path] = data
+            return
+        target = self._tx.folder / path
+        if not files.is_there(target):
+            self._tx.changes.results.append(target)
+        files.write_whole(target, data)
 
     def remove(self, path: str) -> None:
-        files.remove(self._tx.folder / path)
+        self.outdate(path)
 
-    def discard(self, path: str) -> None:
-        self.remove(path)
-        self._tx.run("DELETE FROM file WHERE space = :space AND path = ?", path)
+    def append(self, path: str, lines: Iterable[bytes]) -> None:
+        self._tx.changes.appended.setdefault((self._tx.name, path), []).extend(lines)
 
-    def append(
-        self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
-    ) -> None:
-        """Raises Behind if the file has lines that the database lacks."""
-        committed = line_files.committed(self._tx.con, self._tx.space, path)
-        target = self._tx.folder / path
-        if whole and committed is None:
-            lines = rewrite()
-        if files.is_there(target) and not is_own(target):  # a folder or a link is in its place
-            rename_own(target, line_files.aside(target, "damaged"))
-        if files.beyond(target, committed or 0):
-            raise line_files.Behind(
-                f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back."
-            )
-        try:
-            length = files.append(target, lines, committed=committed or 0)
-        except Damaged:
-            if target.exists():
-                rename_own(target, line_files.aside(target, "damaged"))
-            self.rewrite(path, rewrite())
-        else:
-            line_files.note_length(self._tx.con, self._tx.space, path, length)
-
-    def rewrite(self, path: str, lines: Iterable[bytes]) -> None:
-        everything = b"".join(lines)
-        files.write_whole(self._tx.folder / path, everything)
-        line_files.note_length(self._tx.con, self._tx.space, path, len(everything))
+    def outdate(self, *paths: str) -> None:
+        self._tx.changes.outdated |= dict.fromkeys((self._tx.name, path) for path in paths)
 
 
 class SpaceIndex:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
-from fnmatch import fnmatchcase
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, get_args
 
@@ -20,6 +19,7 @@ from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.store.citations import cited
 from mcp_memory.store.sql.canvases import groups_of
+from mcp_memory.store.sql.copies import is_line_file
 
 WRONG = (
     *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
@@ -30,8 +30,6 @@ NEXT_STEP = (
     "It was changed outside this program. `mcp-memory doctor --repair` makes the database anew of its files, keeps "
     "this one, and names what no file tells."
 )
-LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", "canvases.jsonl", "tombstones.jsonl")
-"""The line files of a space, as patterns within its folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +59,6 @@ class _Form:
 
     read: Callable[[Any], object]
     instead: str | None = None
-
-
-def is_line_file(path: str) -> bool:
-    """Whether a space has a line file of this name; the name of a journal is a date."""
-    try:
-        folder, _, name = path.rpartition("/")
-        return any(fnmatchcase(path, what) for what in LINE_FILES) and (
-            not folder or bool(date.fromisoformat(name.removesuffix(".jsonl")))
-        )
-    except ValueError:
-        return False
 
 
 def _is(kind: type, each: type = object) -> Callable[[Any], object]:

@@ -110,15 +110,12 @@ async def _found(view: View) -> list[Element]:
     lines += _list(verified.problems, t("health.problems"), kind="bad")
     lines += _list(verified.uncovered, t("health.uncovered"), kind="warn")
     lines += _list(verified.doubted, t("health.doubted"), kind="warn")
-    problems, behind = [], []
+    problems: list[str] = []
     if view.is_owner:
-        agreed = await view.memory.agreement()
-        problems = [*await view.memory.problems(), *(agreed.problems if agreed else ())]
-        behind = agreed.behind if agreed else []
+        problems = await view.memory.problems()
         if await view.memory.unproven():
             lines.append(ui.note(t("health.unproven"), " ", el("code", "mcp-memory doctor --repair"), kind="warn"))
     lines += _list(list(dict.fromkeys(problems)), t("health.files"), kind="bad")
-    lines += _list(behind, t("health.behind"), kind="warn")
     is_well = not (verified.problems or verified.doubted or problems)
     return [*lines, *([ui.note(t("health.well"), kind="ok")] if is_well else [])]
 
@@ -150,10 +147,6 @@ def _standing(view: View, status: dict[str, Any]) -> Iterator[Element]:
         yield ui.note(t("health.embedding"), " ", ui.words_of(embedding["error"]), kind="warn")
     if status["damaged"]:
         yield ui.note(t("health.damaged"), " ", ui.words_of(status["damaged"][0]), kind="bad")
-    for one in status["recovered"] if view.is_owner else ():
-        lines, left = t("health.lines", count=one["lines"]), t("health.left", count=one["left"])
-        kind = "warn" if one["left"] else ""
-        yield ui.note(t("health.recovered"), " ", ui.words_of(one["path"]), f": {lines}, {left}", kind=kind)
     if status["set_aside"] and view.is_owner:
         paths = ui.words_of(", ".join(status["set_aside"]))
         yield ui.note(t("health.set_aside"), " ", paths, " ", el("code", "mcp-memory doctor --repair"), kind="warn")

@@ -1,80 +1,306 @@
-"""Rebuild: a new database with the rows of the old one, or its substitute, that agrees with the files of the home.
+"""Rebuild: rows that are in the files of a home are added to a database that lacks them.
 
-The old database is whole and not open elsewhere: a copy, or the rows that `salvage` read around the torn pages of one.
-Its rows are written to a new file. Rows that differ from the files or are missing come from the files (`comparison`);
-indexes, vectors and other derived tables are left out and rebuilt.
+The database is whole and not open elsewhere: a copy of the home's, a backup of it, the rows that `salvage` read around
+the torn pages, or an empty one. Every line of a file proves what it can (`line_rows.row_of`), and becomes a row under
+its own number. Indexes, vectors and other derived tables are made again.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.errors import Damaged, StoreUnavailable
+from mcp_memory.core.regular_files import read_own
+from mcp_memory.store import files
+from mcp_memory.store.sql import canvases, copies, forgetting
+from mcp_memory.store.sql.line_rows import (
+    LineImport,
+    Row,
+    key_of,
+    ref_row,
+    row_of,
+    statement_of,
+    statements,
+    undone_corrections,
+)
 from mcp_memory.store.sql.transaction import catch_up_counters
 from mcp_memory.store.sqlite import home as homes
+from mcp_memory.store.sqlite.copies import kept_beside
 from mcp_memory.store.sqlite.index import terms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.unreadable import Unreadable
-from mcp_memory.store.sqlite.upkeep import recovery, repair
-from mcp_memory.store.sqlite.upkeep.comparison import take_all
+from mcp_memory.store.sqlite.unreadable import WRONG, Unreadable
+from mcp_memory.store.sqlite.upkeep import repair
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.store.values import Layer
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
+_NOTES = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Built:
-    """The result of a rebuild. `dangling`: rows that were left out because they referred to missing rows, by table.
+    """The result of a rebuild.
 
-    `back`: purged rows that were in the old database and are forgotten, by (space, tombstone). `notes`: sentences about
-    damaged files.
+    `added`: rows that the database lacked, by kind. `dangling`: rows that were left out because they referred to
+    missing rows, by table. `back`: purged rows that were in the old database and are forgotten, by (space, tombstone).
+    `notes`: sentences about damaged files.
     """
 
-    dangling: Mapping[str, int]
-    back: Mapping[tuple[str, str], int]
-    notes: list[str]
+    added: Counter[str] = field(default_factory=Counter[str])
+    dangling: Counter[str] = field(default_factory=Counter[str])
+    back: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    notes: list[str] = field(default_factory=list[str])
+
+    def note(self, text: str) -> None:
+        if len(self.notes) < _NOTES:
+            self.notes.append(text)
 
 
-def build(new: Path, home: Path, *, is_alone: bool) -> Built:
-    """Have a copy of the old database say what the files of the home say; `is_alone`: it is a new, empty one."""
+def build(new: Path, home: Path, *, is_current: bool) -> Built:
+    """Add the rows of the files of a home to the database `new`.
+
+    `is_current`: it is a copy of the home's database, so its rows are right and only missing ones are added. Otherwise
+    the files are newer: rows of both become what the files say.
+    """
+    built = Built()
     with opened(new, write=True) as con:
         con.execute("BEGIN")
-        if is_alone and (held := homes.identity(home)):
-            con.execute("UPDATE home SET uuid = ?, key = ?", held)
+        if not is_current and (identity := homes.identity(home)):
+            con.execute("UPDATE home SET uuid = ?, key = ?", identity)
         guard = con.execute("SELECT sql FROM sqlite_master WHERE name = 'turn_is_evidence'").get
         con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
-        recovery.name_again(con, home)
-        _must_be_named(con, home)
-        dangling = Counter(_left_out(con, only="space"))  # before its number is given again
-        taken = take_all(con, home)
-        dangling.update(_left_out(con))
-        con.execute("DELETE FROM file")
-        con.executemany(
-            "INSERT INTO file (space, path, bytes) SELECT id, ?, ? FROM space WHERE name = ?",
-            [(path, length, space) for (space, path), length in taken.lengths.items()],
-        )
-        for layer in _LAYERS:
-            con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('delete-all')")
-        con.execute("DELETE FROM term_range")
-        list(repair.words(con))
-        for layer in _LAYERS:
-            lasts: Any = con.execute(f"SELECT space, max(id) FROM {layer} GROUP BY space").fetchall()
-            for space, last in lasts:
-                terms.cover(con, layer, space, 1, last)
-        names: Any = con.execute("SELECT name FROM space").fetchall()
-        for (name,) in names:
-            catch_up_counters(SqliteTransaction(con, home, name))
+        _require_names(con, home)
+        built.dangling.update(_remove_dangling(con, only="space"))  # before its number is given again
+        names = {str(name) for (name,) in con.execute("SELECT name FROM space")}
+        for name in sorted(names | {path.name for path in (home / "spaces").glob("*/") if path.is_dir()}):
+            _SpaceFiles(SqliteTransaction(con, home, name), built, is_current=is_current).add()
+        built.dangling.update(_remove_dangling(con))
+        _make_derived(con, home)
         if guard:
             con.execute(guard)
         con.execute("COMMIT")
-    return Built(dangling=dangling, back=taken.kept, notes=taken.notes)
+    return built
+
+
+def _make_derived(con: apsw.Connection, home: Path) -> None:
+    """Index the words of all rows, and record the lengths of the line files that they make."""
+    for layer in _LAYERS:
+        con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('delete-all')")
+    con.execute("DELETE FROM term_range")
+    list(repair.words(con))
+    for layer in _LAYERS:
+        newest: Any = con.execute(f"SELECT space, max(id) FROM {layer} GROUP BY space").fetchall()
+        for space, last in newest:
+            terms.cover(con, layer, space, 1, last)
+    con.execute("DELETE FROM file")
+    names: Any = con.execute("SELECT name FROM space").fetchall()
+    for (name,) in names:
+        tx = SqliteTransaction(con, home, name)
+        catch_up_counters(tx)
+        for path in copies.line_files(tx):
+            tx.insert("file", path=path, bytes=sum(map(len, copies.lines(tx, path))))
+
+
+class _SpaceFiles:
+    """The files of one space, and the rows that are added from them.
+
+    A turn whose number or position is another's now is stored under a new number at the end of its session: the
+    database had lost its latest part, and others were stored since.
+    """
+
+    def __init__(self, tx: SqliteTransaction, built: Built, *, is_current: bool) -> None:
+        self.tx, self._built, self._is_current = tx, built, is_current
+        self._paths = [
+            *sorted(path for pattern in copies.LINE_FILES for path in tx.folder.glob(pattern)),
+            *kept_beside(tx.home, tx.name),
+        ]
+        self._notes: dict[str, dict[str, Any]] = {}
+        self._moved: list[Row] = []
+        self._moved_sessions = set[str]()
+
+    def add(self) -> None:
+        if not (self.tx.space or self._paths or any(self.tx.folder.glob("refs/*.md"))):
+            return
+        self._rows = LineImport(self.tx)
+        for row in self._results():
+            self._put("results", row)
+        for fields in self._lines("conversations/"):
+            if (row := self._row(fields)) is not None:
+                self._add_turn(row)
+        tombstones = list(self._lines(forgetting.TOMBSTONES_FILE))
+        self._add_statements(undone=undone_corrections(tombstones))
+        for lines in (self._lines(canvases.FILE), self._lines("offload-"), tombstones):
+            self._add_last(lines)
+        self._rows.finish()
+        self._add_moved()
+        self._rows.finish()
+        for number in canvases.differing(self.tx):
+            canvases.draw(self.tx, number)
+        self._built.back |= {(self.tx.name, tombstone): count for tombstone, count in self._rows.kept.items()}
+
+    # reading
+
+    def _lines(self, prefix: str) -> Iterator[dict[str, Any]]:
+        """Yield the lines of the line files whose paths begin so."""
+        for file in self._paths:
+            path = file.relative_to(self.tx.folder).as_posix()
+            stream = files.opened(file) if path.startswith(prefix) else None
+            if stream is None:
+                continue
+            with stream:
+                for number, line in enumerate(stream, start=1):
+                    if not line.endswith(b"\n"):
+                        break  # it was never written to its end
+                    try:
+                        fields: Any = json.loads(line)
+                        key_of(fields)
+                    except WRONG:
+                        self._built.note(f"{self.tx.name}: line {number} of {path} cannot be read.")
+                    else:
+                        yield fields
+
+    def _row(self, fields: dict[str, Any]) -> Row | None:
+        try:
+            return row_of(fields)
+        except WRONG:
+            kind, name = key_of(fields)
+            self._built.note(f"{self.tx.name}: {name[:40]} of the {kind} in the files is not what it should be.")
+            return None
+
+    def _results(self) -> Iterator[Row]:
+        for path in sorted((self.tx.folder / "refs").glob("*.md")):
+            name = f"refs/{path.name}"
+            try:
+                yield ref_row(files.read_ref_file(read_own(path))[0], name)
+            except OSError as error:
+                self._built.note(f"{self.tx.name}: {name} cannot be read ({error.strerror}).")
+            except Damaged as error:
+                self._built.note(f"{self.tx.name}: {name} is damaged: {error}.")
+            except WRONG:
+                self._built.note(f"{self.tx.name}: {name} is damaged: its front matter says too little.")
+
+    # adding
+
+    def _put(self, kind: str, row: Row) -> None:
+        """Store a row that the database lacks, or has in an older state."""
+        is_there = self._rows.is_there(row)
+        if is_there and self._is_current:
+            return
+        if self._store(lambda: self._rows.put(row)):
+            self._built.added[kind] += not is_there
+
+    def _store(self, put: Callable[[], None]) -> bool:
+        """Return whether the row could be stored: a value that no row can hold is left out."""
+        try:
+            with self.tx.con:
+                put()
+        except WRONG:
+            return False
+        return True
+
+    def _add_turn(self, row: Row) -> None:
+        tx, fields, content = self.tx, row.fields, row.values["content"]
+        there = tx.one("SELECT session, sha256, content FROM turn WHERE space = :space AND id = ?", row.key["id"])
+        session = tx.session(str(row.session))
+        if there is not None and session is None and bytes(there[1]) == row.values["sha256"]:
+            session = there[0]
+            tx.run("INSERT INTO session (space, id, name) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING", session,
+                   row.session)  # fmt: skip
+        is_same = there is not None and (there[0], bytes(there[1])) == (session, row.values["sha256"])
+        if self._is_current and not is_same and (there is not None or self._is_taken(session, row)):
+            if content and not self._has_words(session, row):
+                self._moved.append(row)
+                self._moved_sessions.add(str(row.session))
+            return
+        if fields.get("told"):
+            self._notes[str(fields["turn"])] = fields
+        if (
+            there is not None and is_same and content and there[2] != content
+        ):  # changed outside of this program: the line proves its hash
+            self._rows.put(row)
+            self._built.added["turns"] += 1
+        else:
+            self._put("turns", row)
+
+    def _is_taken(self, session: int | None, row: Row) -> bool:
+        """Return whether the position of a turn in its session is another's now."""
+        return (
+            row.session in self._moved_sessions
+            or self.tx.one(
+                "SELECT 1 FROM turn WHERE space = :space AND session = ? AND position = ?",
+                *(session, row.values["position"]),
+            )
+            is not None
+        )
+
+    def _has_words(self, session: int | None, row: Row) -> bool:
+        """Return whether a session has the turn under another number."""
+        return (
+            self.tx.one(
+                "SELECT 1 FROM turn WHERE space = :space AND session = ? AND sha256 = ?"
+                " AND (position = ? OR client_id = ? OR learned_at = ?)",
+                *(
+                    session,
+                    row.values["sha256"],
+                    row.values["position"],
+                    row.values["client_id"],
+                    row.values["learned_at"],
+                ),
+            )
+            is not None
+        )
+
+    def _add_statements(self, *, undone: set[str]) -> None:
+        """Add explicit statements, as all notes together leave them."""
+        try:
+            told = statements(self._notes.values(), undone=undone)
+        except WRONG:  # one of them has lost its meaning
+            told = {}
+        present = set(self.tx.column("SELECT id FROM atom WHERE space = :space")) if self._is_current else set[int]()
+        for number, statement in sorted(told.items()):
+            if number in present:
+                continue
+            is_new = self.tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ?", number) is None
+            if self._store(lambda statement=statement: self._rows.put_statement(statement)):
+                self._built.added["statements"] += is_new
+                for older in statement.ends if f"a{number}" not in undone else ():
+                    if older in present:
+                        self._rows.end(older, statement)
+
+    def _add_last(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Add rows of which the last line counts."""
+        last = {key_of(fields): fields for fields in lines}
+        for (kind, _), fields in last.items():
+            if (row := self._row(fields)) is not None:
+                self._put(kind, row)
+
+    def _add_moved(self) -> None:
+        tx, names = self.tx, dict[str, str]()
+        for row in self._moved:
+            number = tx.next("turn")
+            position = tx.get(
+                "SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = ?",
+                tx.make_session(str(row.session)),
+            )
+            fields, told = {**row.fields, "turn": f"t{number}", "position": position}, row.fields.get("told")
+            if told:
+                names[told["atom"]] = f"a{tx.next('atom')}"
+                lists = {key: [names.get(id, id) for id in told[key]] for key in ("ends", "supersedes") if key in told}
+                fields["told"] = {**told, **lists, "atom": names[told["atom"]]}
+            self._put("turns", row_of(fields))
+            if told:
+                statement = statement_of(fields)
+                self._rows.put_statement(statement)
+                self._built.added["statements"] += 1
+                for older in statement.ends:
+                    self._rows.end(older, statement)
 
 
 def lacking(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
@@ -87,8 +313,8 @@ def lacking(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
         ]
 
 
-def of_the_database_alone(con: apsw.Connection) -> dict[str, int]:
-    """Count the rows that are in no file by design, so that they cannot be compared."""
+def count_rows_without_files(con: apsw.Connection) -> dict[str, int]:
+    """Count the rows that only the database has, by kind."""
     made = (
         "(a.work IS NOT NULL OR NOT EXISTS (SELECT 1 FROM turn n WHERE n.space = a.space AND n.id = a.evidence"
         " AND n.role = 'note')) AND a.purged_at IS NULL"
@@ -104,17 +330,16 @@ def of_the_database_alone(con: apsw.Connection) -> dict[str, int]:
     return {what: count for what, count in found.items() if count}
 
 
-def _must_be_named(con: apsw.Connection, home: Path) -> None:
+def _require_names(con: apsw.Connection, home: Path) -> None:
     nameless = con.execute("SELECT DISTINCT space FROM turn WHERE space NOT IN (SELECT id FROM space)").get
     if nameless is not None:
         raise StoreUnavailable(
-            f"{home / homes.DATABASE} has lost which folder under spaces/ belongs to space {nameless}, and no journal "
-            "tells it. Nothing was changed. Put the folder back if it was moved away, or restore a backup: "
-            "`mcp-memory backup --list`."
+            f"{home / homes.DATABASE} has lost the name of space {nameless}. Nothing was changed. Restore a backup "
+            "(`mcp-memory backup --list`), or move memory.db away: `mcp-memory rebuild` then makes one from the files."
         )
 
 
-def _left_out(con: apsw.Connection, *, only: str | None = None) -> Iterator[str]:
+def _remove_dangling(con: apsw.Connection, *, only: str | None = None) -> Iterator[str]:
     """Have no row point at nothing: clear what may be empty, leave other rows out, and yield their tables."""
     while True:
         found: list[Any] = con.execute("PRAGMA foreign_key_check").fetchall()

@@ -1,7 +1,6 @@
-"""Repair of derived data: indexes and files are written again from rows.
+"""Repairs derived data: indexes and copies are written again from rows, which are not changed.
 
-Rows are not changed. Damaged files are handed to `set_aside` before they are replaced. A second run finds nothing to
-do.
+Files that are replaced are handed to `set_aside` first. A second run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -12,25 +11,21 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store import files
-from mcp_memory.store.sql import canvases, pages, word_index
-from mcp_memory.store.sql.line_files import due, lines_of
+from mcp_memory.store.sql import word_index
 from mcp_memory.store.sql.transaction import catch_up_counters, counters_behind
 from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, terms_of_row
-from mcp_memory.store.sqlite import checks
+from mcp_memory.store.sqlite import checks, copies
 from mcp_memory.store.sqlite.index import nearest_rows, terms
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK
-from mcp_memory.store.sqlite.line_files import owner
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep.snapshots import line_files
 from mcp_memory.store.values import Layer
 
 SetAside = Callable[[Path], object]
 _BATCH = 2_000
 
 
-def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: bool) -> list[str]:
+def mend(con: apsw.Connection, home: Path, set_aside: SetAside) -> list[str]:
     """See `Store.repair`."""
     spaces: Any = con.execute("SELECT name FROM space").fetchall()
     return [
@@ -38,8 +33,7 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
         *_quotes(con),
         *words(con),
         *_sketches(con),
-        *_line_files(con, home, set_aside, everything=everything),
-        *_pages(con, home, set_aside),
+        *_copies(con, home, set_aside),
     ]
 
 
@@ -116,68 +110,19 @@ def _sketches(con: apsw.Connection) -> Iterator[str]:
                 yield f"The sketches of {layer}s by {identity} are made anew in the background."
 
 
-# --- line files -------------------------------------------------------------------------------------
+# --- copies ------------------------------------------------------------------------------------------
 
 
-def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: bool) -> Iterator[str]:
-    rows: Any = con.execute("SELECT space, path, bytes FROM file").fetchall()
-    lengths: dict[tuple[int, str], int] = {(space, path): length for space, path, length in rows}
-    found = {(number, path): name for number, name, path in line_files(con)}
-    if everything:
-        spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
-        found |= {(number, path): name for number, name in spaces for path in due(SqliteTransaction(con, home, name))}
-    for (number, path), space in sorted(found.items()):
-        target = home / "spaces" / space / path
-        size = target.stat().st_size if is_own(target) else -1
-        length = lengths.get((number, path), 0)
-        whose = owner(con, space, path, files.beyond(target, 0)) if size >= length else None
-        if not everything and size >= length and whose is None:
-            continue
-        content = b"".join(lines_of(SqliteTransaction(con, home, space), path))
-        if size >= 0 and read_own(target) == content:
-            why = ""
-        elif size >= 0:
-            set_aside(target)
-            why = "renewed"
-            if size < length or whose is not None:
-                what = "was torn" if whose is None else f"had lines of the space {whose}"
-                why = f"{what}: it is written anew, the old one kept"
-        else:
-            why = "was missing: it is written anew"
-            if files.is_there(target):  # something else is in its place
-                set_aside(target)
-        if why:
-            files.write_whole(target, content)
-        con.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?)", (number, path, len(content)))
-        if why and why != "renewed":
-            yield f"{space}: {path} {why}."
-
-
-# --- canvases and scenes ----------------------------------------------------------------------------
-
-
-def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[str]:
-    spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
-    for number, name in spaces:
-        folder = home / "spaces" / name
-        drawn: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (number,)).fetchall()
-        wanted = {folder / canvases.path_of(canvas, label): text.encode() for canvas, label, text in drawn}
+def _copies(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[str]:
+    """Write the copies that are not what the rows make, and set aside what is in their place."""
+    names: Any = con.execute("SELECT name FROM space").fetchall()
+    for (name,) in names:
         tx = SqliteTransaction(con, home, name)
-        scenes = {folder / path: page for path, page in pages.scene_files(tx)}
-        for path, content in {**wanted, **scenes}.items():
-            if files.content_of(path) == content and (content is not None or not files.is_there(path)):
-                continue
-            if files.is_there(path):
-                set_aside(path)
-            if content is not None:
-                files.write_whole(path, content)
-            yield f"{name}: {path.relative_to(folder).as_posix()} is as the database has it."
-        for path in checks.stray_scenes(tx):
+        for path in copies.differing(tx):
+            if files.is_there(tx.folder / path):
+                set_aside(tx.folder / path)
+            tx.files.outdate(path)
+            yield f"{name}: {path} is written from the database."
+        for path in checks.stray_files(tx):
             set_aside(path)
-            yield f"{name}: scenes/{path.name}, of no scene, is set aside."
-        for path in checks.stray_canvases(con, folder, number):
-            set_aside(path)
-            yield f"{name}: mmds/{path.name}, of no canvas, is set aside."
-        for path in list(checks.left_behind(folder)) if folder.exists() else []:
-            set_aside(path)
-            yield f"{name}: {path.relative_to(folder).as_posix()}, left from a write that was cut short, is set aside."
+            yield f"{name}: {path.relative_to(tx.folder).as_posix()} is of no row, and set aside."

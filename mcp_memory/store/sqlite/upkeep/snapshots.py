@@ -24,7 +24,7 @@ from mcp_memory.core.private_files import open_private
 from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store.forgetting import How
 from mcp_memory.store.sql import canvases, digests, forgetting, pages
-from mcp_memory.store.sql.line_files import lines_of as line_files_of_rows
+from mcp_memory.store.sql.copies import lines as line_files_of_rows
 from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.migrations import SCHEMA

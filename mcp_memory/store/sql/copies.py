@@ -1,0 +1,83 @@
+"""Readable copies of the rows of a space: their paths in its folder, and the content of each.
+
+Line files (`*.jsonl`) are the journal of turns by day, the records of each session, the versions of canvases and the
+tombstones. Scenes and canvases are whole files. The persona page is a copy too, but it is composed above the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date
+from fnmatch import fnmatchcase
+
+from mcp_memory.store.sql import canvases, forgetting, pages, records, turns
+from mcp_memory.store.sql.transaction import Transaction, from_ms
+
+LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvases.FILE, forgetting.TOMBSTONES_FILE)
+"""Patterns of the paths of line files."""
+
+
+def is_line_file(path: str) -> bool:
+    """Return whether this is the path of a line file; a journal is named by its date."""
+    if not any(fnmatchcase(path, pattern) for pattern in LINE_FILES):
+        return False
+    folder, _, name = path.rpartition("/")
+    try:
+        return not folder or bool(date.fromisoformat(name.removesuffix(".jsonl")))
+    except ValueError:
+        return False
+
+
+def line_files(tx: Transaction) -> list[str]:
+    """Return the paths of the line files that the rows of a space make."""
+    days = tx.column("SELECT DISTINCT learned_at / 86400000 FROM turn WHERE space = :space")
+    sessions = tx.column(
+        "SELECT DISTINCT s.name FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
+        " WHERE r.space = :space"
+    )
+    return [
+        *(f"conversations/{from_ms(day * 86_400_000).astimezone(UTC):%Y-%m-%d}.jsonl" for day in days),
+        *(f"offload-{session}.jsonl" for session in sessions),
+        *([canvases.FILE] if tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1") else []),
+        *([forgetting.TOMBSTONES_FILE] if tx.one("SELECT 1 FROM tombstone WHERE space = :space LIMIT 1") else []),
+    ]
+
+
+def paths(tx: Transaction) -> Iterator[str]:
+    """Yield the paths of all copies of a space."""
+    yield from line_files(tx)
+    for number, label in tx.all("SELECT number, label FROM canvas WHERE space = :space ORDER BY number"):
+        yield canvases.path_of(number, label)
+    yield from (path for path, content in pages.scene_files(tx) if content is not None)
+
+
+def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
+    """Return the content of a copy, line by line or whole; None if the rows make no file of this path."""
+    if is_line_file(path):
+        return lines(tx, path) if tx.space and path in line_files(tx) else None
+    match path.split("/"):
+        case ["mmds", name]:
+            number = name.partition("-")[0]
+            row = tx.one(
+                "SELECT label, text FROM canvas WHERE space = :space AND number = ?",
+                int(number) if number.isdecimal() else 0,
+            )
+            is_current = row is not None and canvases.path_of(int(number), row[0]) == path
+            return [row[1].encode()] if row is not None and is_current else None
+        case ["scenes", _]:
+            page = dict(pages.scene_files(tx)).get(path)
+            return None if page is None else [page]
+        case _:
+            return None
+
+
+def lines(tx: Transaction, path: str) -> Iterable[bytes]:
+    """Return all lines of a line file."""
+    folder, _, name = path.rpartition("/")
+    if folder:
+        return turns.day_lines(tx, date.fromisoformat(name.removesuffix(".jsonl")))
+    if name == canvases.FILE:
+        return canvases.lines(tx)
+    if name == forgetting.TOMBSTONES_FILE:
+        return forgetting.tombstone_lines(tx)
+    return records.lines(tx, name.removeprefix("offload-").removesuffix(".jsonl"))

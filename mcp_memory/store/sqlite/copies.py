@@ -1,0 +1,238 @@
+"""Keeps the readable copies of a home up to date: journals, records, canvases, scenes, tombstones, the persona page.
+
+The database is the truth. A transaction names the copies that it changes; they are written after its commit, under a
+lock of the home, so in the order of the commits of all processes. A copy is never read back: `rebuild` alone reads
+copies, when the database is lost.
+
+A copy is behind if its writer was killed or had no room. The table `file` has the length of each line file, so one
+that is behind has another size; the table `stale_file` marks the copies that are written whole until their content was
+seen to be right. The next transaction that changes a line file, any later transaction (for marked copies) and the
+next opening of the home write such a copy anew. A line file that is longer than its rows make it was edited, or the
+database was replaced by an older one: it is kept beside, as `….beyond-1`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.core.process_registry import waiting_lock
+from mcp_memory.core.regular_files import is_own, read_own, remove_own, rename_own
+from mcp_memory.store import files
+from mcp_memory.store.sql import copies
+from mcp_memory.store.sql.line_rows import key_of
+from mcp_memory.store.sqlite.transaction import Copy, CopyChanges, SqliteTransaction
+from mcp_memory.store.sqlite.unreadable import WRONG
+
+logger = logging.getLogger(__name__)
+
+LOCK = "copies"
+"""The name of the lock under which copies are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A file to write after the commit: `content` after its first `offset` bytes, or whole; None to delete it."""
+
+    path: Path
+    content: bytes | None
+    offset: int | None = None
+
+    def run(self) -> None:
+        try:
+            if self.content is None:
+                remove_own(self.path)
+            elif self.offset is not None:
+                files.append(self.path, self.content, offset=self.offset)
+            elif files.content_of(self.path) != self.content:
+                files.write_whole(self.path, self.content, durable=False)
+        except OSError as error:  # the rows are committed; the copy is written later
+            logger.warning("%s cannot be written yet: %s", self.path, error.strerror or error)
+
+
+@contextmanager
+def committing(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
+    """Commit in the block, then write the copies that the transaction changed or found behind."""
+    if not (changes.appended or changes.outdated or changes.whole or _marks(con)):
+        yield
+        return
+    with waiting_lock(home, LOCK):
+        writes = _prepare(con, home, changes)
+        yield
+        for write in writes:
+            write.run()
+
+
+def _marks(con: apsw.Connection) -> list[Copy]:
+    if not con.table_exists("main", "stale_file"):
+        return []
+    rows: Any = con.execute("SELECT s.name, f.path FROM stale_file f JOIN space s ON s.id = f.space ORDER BY 1, 2")
+    return [(str(space), str(path)) for space, path in rows]
+
+
+def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Write]:
+    """Return what to write after the commit, and record it in the transaction. Marked copies are written at once."""
+    marked = dict.fromkeys(_marks(con))
+    outdated = changes.outdated | dict.fromkeys(key for key in changes.appended if key in marked)
+    for space, path in marked:
+        if (space, path) not in outdated:
+            tx = SqliteTransaction(con, home, space)
+            _whole(tx, path).run()
+            tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
+    writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
+    for space, path in outdated:
+        tx = SqliteTransaction(con, home, space)
+        tx.run("INSERT INTO stale_file (space, path) VALUES (:space, ?) ON CONFLICT DO NOTHING", path)
+        writes.append(_whole(tx, path))
+    for (space, path), lines in changes.appended.items():
+        if (space, path) not in outdated:
+            writes.append(_appended(SqliteTransaction(con, home, space), path, lines))
+    return writes
+
+
+def _whole(tx: SqliteTransaction, path: str) -> _Write:
+    """Return the write of a whole copy, or its deletion, and record the length of a line file."""
+    parts = copies.content(tx, path)
+    content = None if parts is None else b"".join(parts)
+    if path.startswith("refs/") and tx.one("SELECT 1 FROM ref WHERE space = :space AND path = ?", path):
+        content = files.content_of(tx.folder / path)  # it was stored again: evidence stays
+    if copies.is_line_file(path):
+        if content is None:
+            tx.run("DELETE FROM file WHERE space = :space AND path = ?", path)
+        else:
+            _record_length(tx, path, len(content))
+    return _Write(tx.folder / path, content)
+
+
+def _appended(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
+    """Return the write of new lines; of the whole file if it is not as long as it was at the last commit."""
+    content, target = b"".join(lines), tx.folder / path
+    length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
+    size = _size(target)
+    if length is None or size != length:
+        _keep_beside(target, longer_than=length or 0)
+        return _whole(tx, path)
+    _record_length(tx, path, length + len(content))
+    return _Write(target, content, offset=length)
+
+
+def _record_length(tx: SqliteTransaction, path: str, length: int) -> None:
+    tx.run(
+        "INSERT INTO file (space, path, bytes) VALUES (:space, ?, ?)"
+        " ON CONFLICT (space, path) DO UPDATE SET bytes = excluded.bytes",
+        *(path, length),
+    )
+
+
+def _size(path: Path) -> int:
+    """Return the size of a regular file; -1 if there is none."""
+    return path.stat().st_size if is_own(path) else -1
+
+
+def _keep_beside(path: Path, *, longer_than: int) -> None:
+    """Rename a file that is longer than the rows make it, or what is in its place, so that nothing of it is lost."""
+    if not files.is_there(path) or -1 < _size(path) <= longer_than:
+        return
+    number = 1
+    while files.is_there(beside := path.with_name(f"{path.name}.beyond-{number}")):
+        number += 1
+    with suppress(OSError):
+        rename_own(path, beside)
+        logger.warning("%s is not the copy that was written: it is kept as %s", path, beside.name)
+
+
+# --- copies that are behind -------------------------------------------------------------------------
+
+
+def behind(con: apsw.Connection, home: Path) -> list[Copy]:
+    """Return the copies to write anew: marked ones, and line files of another size than their rows make."""
+    rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
+    lengths: dict[Copy, int] = {(space, path): length for space, path, length in rows}
+    sizes = dict(_line_file_sizes(home, {str(name) for (name,) in con.execute("SELECT name FROM space")}))
+    differing = [key for key in lengths.keys() | sizes.keys() if lengths.get(key) != sizes.get(key)]
+    return sorted({*differing, *_marks(con)})
+
+
+def catch_up(con: apsw.Connection, home: Path) -> None:
+    """Have the copies that are behind written after this transaction, the one of a writing connection."""
+    for space, path in behind(con, home):
+        row = con.execute(
+            "SELECT f.bytes FROM file f JOIN space s ON s.id = f.space WHERE s.name = ? AND f.path = ?", (space, path)
+        ).get
+        if copies.is_line_file(path):
+            _keep_beside(home / "spaces" / space / path, longer_than=row or 0)
+        SqliteTransaction(con, home, space).files.outdate(path)
+
+
+def _line_file_sizes(home: Path, spaces: Iterable[str]) -> Iterator[tuple[Copy, int]]:
+    """Yield the size of each line file of these spaces. Runs at each opening: it only scans folders."""
+    for space in spaces:
+        for prefix in ("", "conversations/"):
+            with suppress(OSError), os.scandir(home / "spaces" / space / prefix) as entries:
+                for entry in entries:
+                    path = prefix + entry.name
+                    if path.endswith(".jsonl") and copies.is_line_file(path):
+                        is_file = entry.is_file(follow_symlinks=False)
+                        yield (space, path), entry.stat().st_size if is_file else -1
+
+
+def kept_beside(home: Path, space: str) -> list[Path]:
+    """Return the line files of a space that were kept beside because they had more than the database."""
+    folder = home / "spaces" / space
+    found = (path for pattern in copies.LINE_FILES for why in ("beyond", "damaged") for path in
+             folder.glob(f"{pattern}.{why}-*"))  # fmt: skip
+    return sorted(path for path in found if is_own(path))
+
+
+def problems(tx: SqliteTransaction) -> Iterator[str]:
+    """Yield a sentence for each copy of a space that is not what its rows make. Reads all of them."""
+    for path, why in differing(tx).items():
+        yield f"{path} {why}; `mcp-memory doctor --repair` writes it from the database."
+    for path in kept_beside(tx.home, tx.name):
+        count = read_own(path).count(b"\n")
+        yield (
+            f"{path.relative_to(tx.folder).as_posix()} has {count} lines, some of which the database may lack. "
+            "`mcp-memory doctor --repair` adds what is missing."
+        )
+
+
+def differing(tx: SqliteTransaction) -> dict[str, str]:
+    """Return the copies of a space that are not what its rows make, each with what is wrong. Reads all of them."""
+    paths = dict.fromkeys(copies.paths(tx)) if tx.space else {}
+    paths |= dict.fromkeys(path for space, path in behind(tx.con, tx.home) if space == tx.name)
+    return {path: why for path in paths if (why := _what_is_wrong(tx, path))}
+
+
+def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
+    parts, target = copies.content(tx, path), tx.folder / path
+    if parts is None:
+        return "is of no row" if files.is_there(target) else None
+    try:
+        content = files.content_of(target)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    if content is None:
+        return "is not a file" if files.is_there(target) else "is missing"
+    is_same = _last_lines(content) == _last_lines(b"".join(parts)) if path.endswith(".jsonl") else [content] == parts
+    return None if is_same else "is not what the database has"
+
+
+def _last_lines(content: bytes) -> dict[object, bytes]:
+    """Return the lines of a line file by what they are about: of several lines about a row, the last counts."""
+    last: dict[object, bytes] = {}
+    for line in content.splitlines(keepends=True):
+        try:
+            fields: Any = json.loads(line)
+            if fields.get("active", "") is not None:  # the rows make no line of a session without an active canvas
+                last[key_of(fields)] = line
+        except WRONG:
+            last[line] = line
+    return last
