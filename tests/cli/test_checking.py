@@ -148,7 +148,7 @@ def test_the_checks_are_these(run: Run, small_home: Path) -> None:
     assert (code, list(found)) == (
         0,
         ["python", "engine", "settings", "home", "disk", "hooks", "database", "index", "files", "work", "model", "review",
-         "recovered", "connected", "backups", "embedder", "tokenizer"],
+         "connected", "backups", "embedder", "tokenizer"],
     )  # fmt: skip
 
 

@@ -25,12 +25,11 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes, devices 
 
 STATE_FILES = [
     "identity.json",
-    "recovered.jsonl",
     "run/1-00.json",
     "run/gate",
     "hooks/0123.json",
     "hooks/waiting/0.json",
-    "unsettled/1-1-aa",
+    "run/copies.lock",
 ]
 
 

@@ -67,7 +67,7 @@ def test_a_home_that_was_restored_and_rebuilt_is_private(home: Path, tmp_path: P
         anyio.run(filled, home)
         backup = next((home / "backups").glob("*.zip"))
         restore(backup, home, now=NOW)
-        rebuild(home, now=NOW, accept=True)
+        rebuild(home, now=NOW)
         open_store(home).close()
         assert wrong_modes(home) == {}
     finally:

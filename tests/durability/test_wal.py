@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.store.sqlite.store import open_store
-from tests.durability.filling import capture, keep, said
+from tests.durability.filling import NOON, capture, keep, said
 
 WORDS = [f"Word {number}, which was acknowledged." for number in range(8)]
 
@@ -34,7 +36,7 @@ def torn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
 
 @settings(max_examples=25)
 @given(place=st.floats(0, 1), garbled=st.booleans())
-def test_what_reached_the_disk_before_the_tear_is_there_and_the_rest_comes_back_from_the_journal(
+def test_what_reached_the_disk_before_the_tear_is_there_and_a_repair_adds_the_rest_from_the_journal(
     place: float, garbled: bool, torn: tuple[Path, list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     source, lengths = torn
@@ -45,12 +47,14 @@ def test_what_reached_the_disk_before_the_tear_is_there_and_the_rest_comes_back_
     data = wal.read_bytes()
     wal.write_bytes(data[:cut] + (bytes(byte ^ 0x5A for byte in data[cut : cut + 8]) + data[cut + 8 :]) * garbled)
     kept = sum(length <= cut for length in lengths)
-    store = open_store(home)
-    assert said(store) == WORDS
-    assert sum(one.lines for one in store.recovered("default")) == len(WORDS) - kept
-    capture(store, "After the tear.")
-    assert (said(store), store.problems()) == ([*WORDS, "After the tear."], [])
-    store.close()
+    with closing(open_store(home)) as store:
+        assert said(store) == WORDS[:kept]
+        assert (store.problems() == []) == (kept == len(WORDS))
+    assert repair(home, now=NOON).left == []
+    with closing(open_store(home)) as store:
+        assert said(store) == WORDS
+        capture(store, "After the tear.")
+        assert (said(store), store.problems()) == ([*WORDS, "After the tear."], [])
 
 
 def database_first(home: Path, copy: Path, between: Callable[[], object]) -> None:
@@ -87,16 +91,14 @@ def test_a_home_that_was_copied_while_open_has_all_that_either_part_has(
     between()
     copied(home, copy, between)
     store.close()
-    again = open_store(copy)
-    held = said(again)
-    assert held == told[: len(held)]
-    problems = again.problems()
-    if copied is files_first:  # rows are ahead of the files
-        assert any("is torn" in problem for problem in problems)
-        assert any("is missing: refs/" in problem for problem in problems)
-    else:
-        assert (held, problems) == (told, [])
-    capture(again, "Goes on.")
-    assert said(again) == [*held, "Goes on."]
-    assert not any(".jsonl " in problem for problem in again.problems())
-    again.close()
+    left = repair(copy, now=NOON).left
+    with closing(open_store(copy)) as again:
+        stored = said(again)
+        if copied is files_first:  # rows are ahead of the files
+            assert stored == told[: len(stored)]
+            assert any("is missing: refs/" in problem for problem in left)
+        else:
+            assert (stored, left) == (told, [])
+        capture(again, "Goes on.")
+        assert said(again) == [*stored, "Goes on."]
+        assert not any(".jsonl" in problem for problem in again.problems())

@@ -28,7 +28,7 @@ from mcp_memory.testing import FixedClock
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LOG = "\n".join(f"step {number} of the build took {number % 7} s" for number in range(400)) + "\nERROR: no such ferry"
 
-FILES_ONLY = {"agreement", "back_up", "backups"}
+FILES_ONLY = {"back_up", "backups"}
 """Verbs of a memory with files; PostgreSQL is backed up by its own means."""
 NOT_OF_THE_STORE = {"compress", "connected", "in_space", "met", "of_client", "on_change", "under"}
 """Verbs that return a view of the memory, work on the caller's messages, or concern the processes of a machine."""

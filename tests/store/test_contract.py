@@ -192,30 +192,35 @@ def test_the_journal_has_a_line_for_each_turn_and_each_thing_told(embedded: Embe
     assert json.loads(lines[1])["told"]["kind"] == "persona"
 
 
-def test_a_journal_that_lost_lines_is_set_aside_and_written_anew(embedded: EmbeddedStore) -> None:
+def test_a_journal_that_lost_lines_is_written_whole_by_the_next_turn(embedded: EmbeddedStore) -> None:
     append(embedded, user("first"), assistant("second"))
     journal = embedded.folder("me") / "conversations" / "2026-11-20.jsonl"
     whole = journal.read_bytes()
     journal.write_bytes(whole[:50])
     assert embedded.problems() == [
-        f"me: conversations/2026-11-20.jsonl is torn: 50 of {len(whole)} bytes; the next line written mends it."
+        "me: conversations/2026-11-20.jsonl is not what the database has; `mcp-memory doctor --repair` writes it from "
+        "the database."
     ]
     append(embedded, user("third"))
     assert journal.read_bytes().startswith(whole)
     assert len(journal.read_bytes().splitlines()) == 3
-    assert (journal.parent / "2026-11-20.jsonl.damaged-1").read_bytes() == whole[:50]
-    assert [problem.partition(" has 0 lines")[0] for problem in embedded.problems()] == [
-        "me: conversations/2026-11-20.jsonl.damaged-1"
-    ]
+    assert embedded.problems() == []
 
 
-def test_bytes_behind_the_last_commit_are_cut_off_by_the_next(embedded: EmbeddedStore) -> None:
+def test_a_journal_that_is_longer_than_its_rows_is_kept_beside_and_written_whole(embedded: EmbeddedStore) -> None:
     append(embedded, user("first"))
     journal = embedded.folder("me") / "conversations" / "2026-11-20.jsonl"
     with journal.open("ab") as file:
-        file.write(b'{"turn":"t2","cont')
+        file.write(b'{"turn":"t2","cont\n')
+    longer = journal.read_bytes()
     append(embedded, user("second"))
     assert [json.loads(line)["content"] for line in journal.read_bytes().splitlines()] == ["first", "second"]
+    assert embedded.kept_beside("me") == [beside := journal.with_name(f"{journal.name}.beyond-1")]
+    assert beside.read_bytes() == longer
+    assert embedded.problems() == [
+        "me: conversations/2026-11-20.jsonl.beyond-1 has 2 lines, some of which the database may lack. "
+        "`mcp-memory doctor --repair` adds what is missing."
+    ]
 
 
 # --- spaces -----------------------------------------------------------------------------------------

@@ -209,7 +209,9 @@ def test_a_change_of_words_outside_this_program_is_found(home: Path) -> None:
     database.write(forge)
     assert store.problems() == [
         "me: Turn t1 does not match its hash: its words were changed outside this program. "
-        "`mcp-memory rebuild --accept` takes what the journal says, and keeps this database."
+        "`mcp-memory doctor --repair` takes the words that its journal proves, and keeps this database.",
+        "me: conversations/2026-11-20.jsonl is not what the database has; `mcp-memory doctor --repair` writes it from "
+        "the database.",
     ]
     database.close()
     store.close()

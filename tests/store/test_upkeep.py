@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcp_memory.core.types import NewTurn
+from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Vectors
@@ -82,6 +83,7 @@ def test_a_correction_and_its_undoing_that_the_database_lost_come_back_with_thei
     for path in home.glob("memory.db*"):
         path.unlink()
     (home / "before.db").rename(home / "memory.db")
+    rebuild(home, now=NOW)
     store = open_store(home)
     assert [(atom.id, atom.valid_to) for atom in store.atoms("me", [wrong, fixed])] == [(wrong, None)]
     assert [(one.value, one.valid_to) for one in store.facts("me", filters=Filters(ended=True))] == [("Bergen", None)]

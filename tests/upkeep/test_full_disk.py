@@ -47,7 +47,7 @@ def made(home: Path, backup: Path) -> object:
 
 
 VERBS: dict[str, Callable[[Path, Path], object]] = {
-    "rebuild": lambda home, _: rebuild(home, accept=True, now=NOW),
+    "rebuild": lambda home, _: rebuild(home, now=NOW),
     "repair": lambda home, _: repair(home, now=NOW),
     "restore": lambda home, backup: restore(backup, home, now=NOW),
     "backup": made,

@@ -68,7 +68,7 @@ def spoil(home: Path, sql: str) -> None:
         con.execute(sql)
 
 
-@pytest.mark.parametrize("sql", ["DELETE FROM turn", "DELETE FROM session", "DELETE FROM space"])
+@pytest.mark.parametrize("sql", ["DELETE FROM turn", "DELETE FROM session"])
 def test_what_rests_on_rows_that_can_be_made_again_is_kept(filled: Path, sql: str) -> None:
     before = rows(filled)
     spoil(filled, sql)
@@ -97,32 +97,20 @@ def test_what_is_lost_is_named(filled: Path) -> None:
     spoil(filled, "DELETE FROM atom WHERE work IS NOT NULL")
     done = repair(filled, now=NOW)
     assert done.left == []
-    assert "Lost: Rows that pointed at rows which are gone: 1 of evidence, 1 of fact, 1 of mention." in str(done.mended)
+    assert "Lost: Rows that referred to missing rows: 1 of evidence, 1 of fact, 1 of mention." in str(done.mended)
 
 
-def test_the_number_of_a_space_that_lost_its_row_is_not_given_out_again(filled: Path) -> None:
-    before = rows(filled)
-    spoil(filled, "DELETE FROM space WHERE id IN (2, 3)")
-    with closing(open_store(filled)) as store:
-        assert store.recovered_lines == []
-        store.append_turns("new", "s", [NewTurn(role="user", content="Said elsewhere.")], now=NOW)
-        assert [turn.content for turn in store.session_turns("new", "s")] == ["Said elsewhere."]
-    after = rows(filled)
-    assert after["space"] == [*before["space"], (4, "new")]
-    assert after["turn"][:-1] == before["turn"]
-
-
-def test_a_space_that_no_journal_names_is_told_and_nothing_is_changed(filled: Path) -> None:
-    (filled / "spaces/two").rename(filled.with_name("away"))
+def test_a_space_that_lost_its_name_is_named_and_nothing_is_changed(filled: Path) -> None:
+    whole = rows(filled)
     spoil(filled, "DELETE FROM space WHERE id = 2")
     before = rows(filled)
     assert any(check.state == "fail" for check in examine(home=str(filled), embedder="none"))
-    with pytest.raises(StoreUnavailable, match=r"belongs to space 2, and no journal tells it\. Nothing was changed"):
+    with pytest.raises(StoreUnavailable, match=r"has lost the name of space 2\. Nothing was changed"):
         repair(filled, now=NOW)
     assert rows(filled) == before
-    filled.with_name("away").rename(filled / "spaces/two")
+    (filled / "memory.db").rename(filled / "damaged.db")
     assert repair(filled, now=NOW).left == []
-    assert rows(filled)["space"] == [(1, "one"), (2, "two"), (3, "three")]
+    assert sorted(str(row[5]) for row in rows(filled)["turn"]) == sorted(str(row[5]) for row in whole["turn"])
 
 
 def test_what_was_forgotten_stays_forgotten_where_its_tombstone_is_lost(filled: Path) -> None:
@@ -143,7 +131,6 @@ def test_what_was_forgotten_stays_forgotten_where_its_tombstone_is_lost(filled: 
         "UPDATE scene SET slug = 'a' || char(0) || 'b'",
         "UPDATE canvas SET label = 'a' || char(0) || 'b'",
         "UPDATE session SET name = 'a' || char(0) || 'b' WHERE id = 2",
-        "UPDATE space SET name = 'a' || char(0) || 'b' WHERE id = 2",
     ],
 )
 def test_a_name_with_a_character_that_no_file_can_have_is_told_and_mended(

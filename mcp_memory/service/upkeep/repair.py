@@ -64,7 +64,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             mended += _personas(store, home, aside)
             mended += _purges(store)
             mended += _results(home, aside)
-            mended += _named_again(store, home, aside)
+            mended += _front_matter(store, home, aside)
             mended += _canvases(store, aside, home)
             left = store.problems()
             left += [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
@@ -153,22 +153,20 @@ def _results(home: Path, aside: Aside) -> Iterator[str]:
                 yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
 
 
-def _named_again(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
-    """Rewrite the front matter of results whose bytes are whole, where fields are missing."""
+def _front_matter(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
+    """Rewrite the front matter of results whose bytes are whole, where it is not what their rows say."""
     with snapshots.opened(home / DATABASE) as con:
         named = [one for one in snapshots.named(con) if one.sha256 is not None]
     for one in named:
         path = home / "spaces" / one.space / one.path
         with suppress(OSError, Damaged, NotFound):
-            fields, data = files.read_ref_file(read_own(path))
-            if _NAMES - fields.keys() and fields["sha256"] == one.sha256:
-                row = store.ref(one.space, f"r-{fields['sha256'][:12]}")
+            content = read_own(path)
+            fields, data = files.read_ref_file(content)
+            row = store.ref(one.space, f"r-{fields['sha256'][:12]}")
+            if fields["sha256"] == one.sha256 and content != (due := files.ref_file(row, data)):
                 aside.copy(path)
-                files.write_whole(path, files.ref_file(row, data))
+                files.write_whole(path, due)
                 yield f"{one.space}/{one.path} has its front matter again, from its row."
-
-
-_NAMES = {"ref", "tool", "arguments", "tool_call_id", "session", "timestamp", "bytes", "sha256", "content_type"}
 
 
 def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:

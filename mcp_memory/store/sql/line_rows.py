@@ -50,9 +50,9 @@ def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
     return KINDS[name], shown if name in ("turn", "tombstone", "session") else f"{name} {shown}"
 
 
-def is_idle(fields: Mapping[str, Any], is_held: bool) -> bool:
-    """Whether a line says of a session that it has no active canvas, of which the rows say nothing."""
-    return not is_held and "active" in fields and fields["active"] is None and fields.get("activated") is None
+def is_idle(fields: Mapping[str, Any]) -> bool:
+    """Return whether a line says of a session that it never had an active canvas, for which there is no row."""
+    return "active" in fields and fields["active"] is None and fields.get("activated") is None
 
 
 # --- values of lines --------------------------------------------------------------------------------

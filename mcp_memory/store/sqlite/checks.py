@@ -11,13 +11,13 @@ import apsw
 
 from mcp_memory.core.errors import Damaged
 from mcp_memory.core.regular_files import read_own
-from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import copies as copies_of_rows
 from mcp_memory.store.sql import digests
 from mcp_memory.store.sql.entities import key as entity_key
+from mcp_memory.store.sql.refs import find as find_ref
 from mcp_memory.store.sql.transaction import counters_behind, from_ms
 from mcp_memory.store.sql.word_index import INDEXED
 from mcp_memory.store.sqlite import copies
@@ -99,7 +99,7 @@ def _turn_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
             yield space, problem
 
 
-_ROW = "`mcp-memory rebuild --accept` takes what the journal says, and keeps this database."
+_ROW = "`mcp-memory doctor --repair` takes the words that its journal proves, and keeps this database."
 
 
 def _quote_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
@@ -144,10 +144,12 @@ _AS_IT_WAS = "`mcp-memory rebuild --check` shows what the files say; else restor
 
 
 def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
+    tx = SqliteTransaction(con, folder.parent.parent, folder.name)
     refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
     for id, path, digest in refs:
         try:
-            fields, _ = files.read_ref_file(read_own(folder / path))
+            content = read_own(folder / path)
+            fields, data = files.read_ref_file(content)
         except FileNotFoundError:
             yield f"The file of {id} is missing: {path}. {_from_a_backup(id)}"
         except OSError as error:
@@ -155,10 +157,11 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
         except Damaged as error:
             yield f"The file of {id} is damaged: {error}: {path}. {_from_a_backup(id)}"
         else:
-            if fields.get("ref", id) != id:
-                yield f"{path} is the file of {one_line(str(fields['ref']), 20)}, which its row calls {id}. {_ROW}"
-            if fields["sha256"] != digest:
-                yield f"The file of {id} holds other bytes than were stored: {path}. {_from_a_backup(id)}"
+            row = find_ref(tx, id)
+            if fields["sha256"] != digest or row is None:
+                yield f"The file of {id} has other bytes than were stored: {path}. {_from_a_backup(id)}"
+            elif files.ref_file(row, data) != content:
+                yield f"The front matter of {path} is not its row's; `mcp-memory doctor --repair` writes it anew."
 
 
 def _from_a_backup(id: str) -> str:

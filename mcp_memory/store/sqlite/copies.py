@@ -28,7 +28,7 @@ from mcp_memory.core.process_registry import waiting_lock
 from mcp_memory.core.regular_files import is_own, read_own, remove_own, rename_own
 from mcp_memory.store import files
 from mcp_memory.store.sql import copies
-from mcp_memory.store.sql.line_rows import key_of
+from mcp_memory.store.sql.line_rows import is_idle, key_of
 from mcp_memory.store.sqlite.transaction import Copy, CopyChanges, SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import WRONG
 
@@ -231,7 +231,7 @@ def _last_lines(content: bytes) -> dict[object, bytes]:
     for line in content.splitlines(keepends=True):
         try:
             fields: Any = json.loads(line)
-            if fields.get("active", "") is not None:  # the rows make no line of a session without an active canvas
+            if not is_idle(fields):  # of which the rows make no line
                 last[key_of(fields)] = line
         except WRONG:
             last[line] = line

@@ -30,7 +30,7 @@ from mcp_memory.store.sql.line_rows import (
     statements,
     undone_corrections,
 )
-from mcp_memory.store.sql.transaction import catch_up_counters
+from mcp_memory.store.sql.transaction import Value, catch_up_counters
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.copies import kept_beside
 from mcp_memory.store.sqlite.index import terms
@@ -123,7 +123,7 @@ class _SpaceFiles:
         ]
         self._notes: dict[str, dict[str, Any]] = {}
         self._moved: list[Row] = []
-        self._moved_sessions = set[str]()
+        self._moved_sessions, self._restored_sessions = set[str](), set[Value]()
 
     def add(self) -> None:
         if not (self.tx.space or self._paths or any(self.tx.folder.glob("refs/*.md"))):
@@ -190,7 +190,7 @@ class _SpaceFiles:
 
     def _put(self, kind: str, row: Row) -> None:
         """Store a row that the database lacks, or has in an older state."""
-        is_there = self._rows.is_there(row)
+        is_there = self._rows.is_there(row) and row.key.get("name") not in self._restored_sessions
         if is_there and self._is_current:
             return
         if self._store(lambda: self._rows.put(row)):
@@ -211,6 +211,7 @@ class _SpaceFiles:
         session = tx.session(str(row.session))
         if there is not None and session is None and bytes(there[1]) == row.values["sha256"]:
             session = there[0]
+            self._restored_sessions.add(row.session)
             tx.run("INSERT INTO session (space, id, name) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING", session,
                    row.session)  # fmt: skip
         is_same = there is not None and (there[0], bytes(there[1])) == (session, row.values["sha256"])
@@ -387,7 +388,6 @@ def salvage(torn: Path, into: Path) -> list[str]:
     with opened(into, write=True) as new:
         new.execute("PRAGMA foreign_keys = OFF; BEGIN")
         for table in _tables(new):
-            new.execute(f"DELETE FROM {table}")
             columns = [str(name) for (name,) in new.execute("SELECT name FROM pragma_table_info(?)", (table,))]
             if why := _salvaged_table(torn, new, table, columns):
                 unreadable.append(f"{table} ({why})")
@@ -415,7 +415,7 @@ def _salvaged_table(torn: Path, new: apsw.Connection, table: str, columns: Itera
                 if not names:
                     return None
                 marks = ", ".join("?" * len(names))
-                insert = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({marks})"
+                insert = f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({marks})"
                 for row in con.execute(f"SELECT {', '.join(names)} FROM {table} NOT INDEXED {order}"):
                     new.execute(insert, row)
             return why

@@ -1,7 +1,8 @@
-"""What `doctor` vouches for it has compared: a change of one byte or one value, of any kind, is told, with a next step."""
+"""A change of one byte of a copy, or of one value of a row that copies show, is named with a next step."""
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -14,30 +15,27 @@ import pytest
 
 from mcp_memory.cli.doctor import examine
 from mcp_memory.service.upkeep.backup import back_up
-from mcp_memory.service.upkeep.rebuild import agreement, rebuild
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
+from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store.sqlite.store import open_store
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
-# A value of each column that is not the one there. What is left out is told by no file, and said to be (`alone`), or
-# is no word of anybody: how far an index has come, which work made a row, and numbers that only count.
+# Columns whose values are in copies of rows, or are proven by a hash or by other columns.
 CHANGES = {
-    "turn": "position role name content client_id said_at dated learned_at sha256 told tombstone",
-    "atom": "kind text folded priority confidence span_start span_end valid_from valid_to learned_at superseded_by"
-    " closed_because source tombstone",
-    "fact": "entity entity_key relation value single_valued valid_from valid_to tombstone",
+    "turn": "position role name content client_id said_at dated learned_at sha256 told",
+    "atom": "text folded tombstone",
+    "fact": "entity entity_key valid_from valid_to tombstone",
     "evidence": "span_start span_end quote",
-    "ref": "path tool arguments tool_call_id session timestamp bytes sha256 content_type masked tombstone",
+    "ref": "path tool arguments session timestamp bytes sha256 content_type masked",
     "record": "canvas node tool_call summary result_ref tool_call_id timestamp score tokens_raw tokens_kept ref"
     " summary_by step",
     "canvas": "label text status folded groups updated version",
     "canvas_version": "kind detail label status folded updated crc delta",
     "session": "name active_canvas activated_at",
     "tombstone": "reason at undone_at purged_at",
-    "file": "bytes",
 }
 _OTHER: dict[str, Any] = {
     "role": "system",
@@ -60,10 +58,11 @@ _OTHER: dict[str, Any] = {
 _NUMBERS = {("canvas", "folded"): 0, ("tombstone", "at"): 5, ("tombstone", "undone_at"): 5, ("ref", "sha256"): "0" * 64}
 
 
-def told(home: Path) -> list[str]:
-    """Return what doctor would say of the rows and files of a home."""
+def problems(home: Path) -> list[str]:
+    """Return what doctor reports of the rows and files of a home."""
     with closing(open_store(home)) as store:
-        return [*store.problems(), *agreement(home).problems]
+        found = store.problems()
+        return found or [problem for space in store.spaces() for problem in canvas_problems(store, space)]
 
 
 def changed(home: Path, table: str, column: str) -> None:
@@ -93,9 +92,9 @@ def test_a_value_that_was_changed_is_told_with_what_to_do_next(
 ) -> None:
     lived(home)
     changed(home, table, column)
-    found = told(home)
+    found = problems(home)
     assert found
-    assert all("`mcp-memory " in line or "next line written" in line or "points at nothing" in line for line in found)
+    assert all("`mcp-memory " in line or "points at nothing" in line for line in found)
 
 
 def words_of(home: Path) -> Iterator[tuple[Path, int]]:
@@ -120,71 +119,43 @@ def test_a_letter_that_was_changed_in_any_file_is_told(home: Path, lived: Lived,
     data = bytearray((home / path).read_bytes())
     data[place] = ord("q") if data[place] != ord("q") else ord("z")
     (home / path).write_bytes(bytes(data))
-    assert [line for line in told(home) if "`mcp-memory " in line]
+    assert [line for line in problems(home) if "`mcp-memory " in line]
 
 
-def test_a_home_that_nobody_changed_agrees_with_itself(home: Path, lived: Lived) -> None:
-    found = agreement(lived(home))
-    assert (told(home), found.problems, found.is_short) == ([], [], False)
-    assert (found.same["turns"], found.same["statements that were told"]) == (14, 8)
+def test_a_home_that_nobody_changed_has_no_problem(home: Path, lived: Lived) -> None:
+    assert problems(lived(home)) == []
 
 
-def test_a_journal_whose_words_were_changed_is_written_anew_from_rows_that_match_their_hashes(
-    home: Path, lived: Lived
-) -> None:
+def test_a_journal_whose_words_were_changed_is_written_from_the_rows(home: Path, lived: Lived) -> None:
     journal = next((lived(home) / "spaces" / "default" / "conversations").iterdir())
     whole = journal.read_bytes()
     journal.write_bytes(whole.replace(b"moved to Lisbon", b"moved to Madrid"))
-    assert any("in the journal is not what its hash says" in line for line in told(home))
+    assert len(problems(home)) == 1
     done = repair(home, now=NOW)
     assert (done.left, journal.read_bytes()) == ([], whole)
     assert done.aside is not None
     assert b"Madrid" in (done.aside / journal.relative_to(home)).read_bytes()
 
 
-def test_rows_that_were_changed_are_as_the_files_say_after_a_rebuilding_that_accepts_it(
-    home: Path, lived: Lived
-) -> None:
+def test_a_turn_that_was_changed_outside_is_as_its_journal_proves_after_a_repair(home: Path, lived: Lived) -> None:
     lived(home)
-    for table, column in (("turn", "content"), ("atom", "text"), ("fact", "value")):
-        with closing(sqlite3.connect(home / "memory.db")) as con, con:
-            con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
-            con.execute(f"UPDATE {table} SET {column} = {column} || ' once'")
-    assert len(told(home)) > 3
-    assert rebuild(home, accept=True, now=NOW).is_swapped
-    assert told(home) == []
-
-
-def test_a_changed_row_is_not_written_into_the_journal(home: Path, lived: Lived) -> None:
-    lived(home)
-    changed(home, "turn", "content")
     journals = {path: path.read_bytes() for path in (home / "spaces").glob("*/conversations/*")}
-    assert repair(home, now=NOW).left
+    changed(home, "turn", "content")
+    assert repair(home, now=NOW).left == []
+    assert problems(home) == []
     assert {path: path.read_bytes() for path in journals} == journals
 
 
-def test_a_check_of_a_rebuilding_names_what_doctor_names_of_files_that_are_of_no_row_or_of_another(
-    home: Path, lived: Lived
-) -> None:
+def test_files_of_no_row_are_set_aside_once_nobody_can_be_writing_them(home: Path, lived: Lived) -> None:
     folder = lived(home) / "spaces" / "default"
     canvas, result = min((folder / "mmds").iterdir()), min((folder / "refs").iterdir())
-    (folder / "mmds" / f"009-{canvas.name[4:]}").write_bytes(canvas.read_bytes())
-    with closing(sqlite3.connect(home / "memory.db")) as con, con:
-        con.execute("UPDATE ref SET id = 'r-0123456789ab' WHERE path = ?", (f"refs/{result.name}",))
-    found = told(home)
-    done = rebuild(home, check=True, now=NOW)
-    for what in (
-        f"mmds/009-{canvas.name[4:]} is of no canvas",
-        "calls r-012",
-    ):
-        assert any(what in one for one in found), what
-        assert any(what in one for one in done.pages), what
-    assert not done.is_well
-
-    with closing(sqlite3.connect(home / "memory.db")) as con, con:
-        con.execute("UPDATE ref SET id = ? WHERE id = 'r-0123456789ab'", (f"r-{result.stem[-12:]}",))
-    assert repair(home, now=NOW).left == []
-    assert rebuild(home, check=True, now=NOW).is_well
+    for path in (canvas.with_name(f"009-{canvas.name[4:]}"), result.with_name(f"2020-{result.name}")):
+        path.write_bytes(result.read_bytes())
+        assert problems(home) == []
+        os.utime(path, (0, 0))
+        assert [f"{path.name} is of no row" in problem for problem in problems(home)] == [True]
+        done = repair(home, now=NOW)
+        assert (done.left, path.exists()) == ([], False)
 
 
 @pytest.mark.parametrize("page", [None, "The page of an hour ago.\n"])
@@ -197,14 +168,12 @@ def test_a_page_about_the_user_that_is_behind_is_told_and_is_no_damage(
     path.unlink()
     if page is not None:
         path.write_text(page)
-    assert told(home) == []
+    assert problems(home) == []
     checks = [check for check in examine(home=str(home), embedder="none") if check.name == "files"]
-    assert [(check.state, "persona.md is missing, or not the page" in check.found) for check in checks] == [
+    assert [(check.state, "persona.md is missing, or not the current" in check.found) for check in checks] == [
         ("warn", True),
         ("ok", False),
     ]
-    done = rebuild(home, check=True, now=NOW)
-    assert (done.is_well, ["persona.md" in one for one in done.behind]) == (True, [True])
     repair(home, now=NOW)
     assert path.read_bytes() == held
 
@@ -221,4 +190,4 @@ def test_a_page_about_the_user_from_another_zone_of_the_clock_is_the_same_page(h
     page = lived(home) / "spaces" / "default" / "persona.md"
     page.write_bytes(page.read_bytes().replace(b"2026-03-01", b"2026-02-28"))
     assert b"2026-02-28" in page.read_bytes()
-    assert told(home) == []
+    assert problems(home) == []
