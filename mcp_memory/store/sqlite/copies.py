@@ -231,8 +231,9 @@ def _last_lines(content: bytes) -> dict[object, bytes]:
     for line in content.splitlines(keepends=True):
         try:
             fields: Any = json.loads(line)
-            if not is_idle(fields):  # of which the rows make no line
-                last[key_of(fields)] = line
+            last[key_of(fields)] = line
+            if is_idle(fields):  # the rows make no line of it
+                del last[key_of(fields)]
         except WRONG:
             last[line] = line
     return last
