@@ -207,6 +207,7 @@ def test_rows_that_a_database_lost_are_added_and_the_old_one_is_kept(home: Path,
     assert (done.added, done.is_swapped, done.is_well) == ({"records": 1}, True, True)
     assert dump(home) == before
     assert done.aside == home / "backups/aside-20260302T080000Z-rebuild"
+    assert done.aside is not None
     assert dump(done.aside) == lacking
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -18,7 +18,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.numeric import NumericBinaryLoader
 
-from mcp_memory.store.sql.transaction import Value
+from mcp_memory.store.sql.transaction import HomeTransaction, Value
 
 _ESCAPE = "\U0010fffe"
 """A noncharacter, which no text should have; one that has it is escaped as well."""
@@ -30,6 +30,16 @@ _MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
 
 class Binary(bytes):
     """A value in the binary form of its type, which the statement tells: `?::halfvec`."""
+
+
+def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
+    """Return the connection of a transaction of this engine."""
+    return cast("PostgresConnection", tx.connection).con
+
+
+def forbid_scans(tx: HomeTransaction) -> None:
+    """Have the rest of a transaction use indexes: the planner would rather read the rows of all spaces."""
+    tx.run("SET LOCAL enable_seqscan = off")
 
 
 class PostgresConnection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mcp_memory.store.postgres.connection import forbid_scans
 from mcp_memory.store.postgres.terms import array_of, keys_in_blocks, newest
 from mcp_memory.store.sql import postings
 from mcp_memory.store.sql.filters import is_plain, where
@@ -30,7 +31,7 @@ def read(
     """See `Store.postings`. `common` is that of the store."""
     if not tx.space:
         return []
-    tx.forbid_scans()
+    forbid_scans(tx)
     return postings.read(_GinRows(tx, layer, filters), wanted, also=also, common=common.of(tx, layer))
 
 

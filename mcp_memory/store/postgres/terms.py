@@ -10,17 +10,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from mcp_memory.language.words import TERMS_VERSION
-from mcp_memory.store.postgres.connection import Binary
+from mcp_memory.store.postgres.connection import Binary, connection_of
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sql.word_index import INDEXED_COLUMNS, terms_of_row
 from mcp_memory.store.values import Layer
-
-if TYPE_CHECKING:
-    from mcp_memory.store.postgres.transaction import PostgresTransaction
-
 
 _BIGINT = 20  # the number of this type in every database
 BLOCK = 32_768
@@ -54,7 +49,7 @@ def _array(keys: Sequence[bytes]) -> Binary:
     return Binary(struct.pack(">5i", 1, 0, _BIGINT, len(keys), 1) + size + size.join(keys))
 
 
-def put(tx: PostgresTransaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
+def put(tx: Transaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
     """Index rows, given as (number, terms); None for one that is not to be found by its words."""
     indexed = [
         (number, _array(_keys(tx.space, number // BLOCK, set(found)))) for number, found in rows if found is not None
@@ -71,15 +66,19 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
     tx.many(f"DELETE FROM {layer}_terms WHERE space = :space AND id = ?", [(number,) for number in numbers])
 
 
-def with_all(tx: PostgresTransaction, layer: Layer, wanted: Sequence[str]) -> list[int]:
+def with_all(tx: Transaction, layer: Layer, wanted: Sequence[str]) -> list[int]:
     """Return the rows of a space that have all of these terms."""
     last = newest(tx, layer)
     of_blocks = zip(*(keys_in_blocks(tx.space, term, last) for term in wanted), strict=True)
-    rows = tx.con.execute(
-        f"SELECT w.id, w.space FROM unnest(%s::text[]) block (keys), LATERAL"
-        f" (SELECT id, space FROM {layer}_terms WHERE keys @> block.keys::bigint[] OFFSET 0) w",
-        ([array_of(keys) for keys in of_blocks],),
-    ).fetchall()
+    rows = (
+        connection_of(tx)
+        .execute(
+            f"SELECT w.id, w.space FROM unnest(%s::text[]) block (keys), LATERAL"
+            f" (SELECT id, space FROM {layer}_terms WHERE keys @> block.keys::bigint[] OFFSET 0) w",
+            ([array_of(keys) for keys in of_blocks],),
+        )
+        .fetchall()
+    )
     return sorted(id for id, space in rows if space == tx.space)
 
 
@@ -106,7 +105,7 @@ def outdated(tx: HomeTransaction) -> tuple[str, Layer] | None:
     return None
 
 
-def renew(tx: PostgresTransaction, layer: Layer, *, limit: int) -> None:
+def renew(tx: Transaction, layer: Layer, *, limit: int) -> None:
     """Index up to `limit` rows with terms of an earlier version again, newest first.
 
     They are chosen with the space locked, so servers that do so at once take different ones.

@@ -93,10 +93,6 @@ class PostgresTransaction(Transaction):
             self.space = self.get("INSERT INTO space (name) VALUES (?) RETURNING id", self.name)
             self._enter(self.space)
 
-    def forbid_scans(self) -> None:
-        """Have the rest of the transaction use indexes: the planner would rather read the rows of all spaces."""
-        self.run("SET LOCAL enable_seqscan = off")
-
     def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
         super().touch(*topics, due=due, but=but)
         self.is_touched = True

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.connection import Binary, known_to
+from mcp_memory.store.postgres.connection import Binary, connection_of, forbid_scans, known_to
 from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, number_of
@@ -26,8 +26,6 @@ from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from mcp_memory.store.postgres.transaction import PostgresTransaction
 
 
 OWN = 50_000
@@ -93,11 +91,11 @@ def put(
 
 
 def put_new(
-    tx: PostgresTransaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
+    tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
     """Do what `put` does, for rows that this transaction has inserted."""
     data = quantised(new.data if rows is None else new.data[list(rows)])
-    tables, name = known_to(tx.con).tables, (layer, new.identity)
+    tables, name = known_to(connection_of(tx)).tables, (layer, new.identity)
     if name not in tables:
         found = _ensure(tx, layer, new.identity, data.shape[1])
         tables[name] = found.shared, found.dimensions
@@ -137,7 +135,7 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
         tx.run_among(f"DELETE FROM {table} WHERE space = :space AND id IN ({{}})", numbers)
 
 
-def nearest(tx: PostgresTransaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
+def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
     """See `Store.nearest`. With filters, the vectors of all rows that pass are scored."""
     known = _tables(tx, layer, identity=query.identity)
     if not tx.space or not known or known[0].dimensions != query.data.shape[1] or not query.data.any():
@@ -147,7 +145,7 @@ def nearest(tx: PostgresTransaction, layer: Layer, query: Vectors, *, filters: F
         condition, values = where(tx, layer, filters)
         passes = f" AND EXISTS (SELECT 1 FROM {layer} r WHERE r.space = v.space AND r.id = v.id AND {condition})"
     approximate = known[0].own if not passes and limit + _MORE <= _EF_SEARCH else None
-    tx.forbid_scans()
+    forbid_scans(tx)
     if approximate:
         tx.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
     legs = [

@@ -5,6 +5,12 @@ So the rows of a space are one stretch in the order of their ids, and a search r
 
 from __future__ import annotations
 
+from typing import cast
+
+import apsw
+
+from mcp_memory.store.sql.transaction import HomeTransaction
+
 ID_BITS = 40
 ID_MASK = (1 << ID_BITS) - 1
 
@@ -16,3 +22,8 @@ def rowid(space: int, id: int) -> int:
 def span(space: int) -> tuple[int, int]:
     """Return the first and the last row number that a space can have."""
     return rowid(space, 0), rowid(space, ID_MASK)
+
+
+def connection_of(tx: HomeTransaction) -> apsw.Connection:
+    """Return the connection of a transaction of this engine."""
+    return cast("apsw.Connection", tx.connection)

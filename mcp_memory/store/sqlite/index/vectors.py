@@ -17,15 +17,13 @@ from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, numbe
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.index.outlines import Outlines
-from mcp_memory.store.sqlite.index.rowids import ID_BITS, rowid
+from mcp_memory.store.sqlite.index.rowids import ID_BITS, connection_of, rowid
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, normalised, other_dimensions, quantised
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 
 _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "text"), ("turn", "content"))
@@ -113,7 +111,7 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
 
 
 def nearest(
-    tx: SqliteTransaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int, outlines: Outlines
+    tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int, outlines: Outlines
 ) -> list[Scored]:
     """See `Store.nearest`. `outlines` are those of the store."""
     index = tx.get(  # a model that changed behind its name is near to nothing that it embedded before
@@ -122,13 +120,13 @@ def nearest(
     if not tx.space or index is None or not query.data.any():
         return []
     allowed = _allowed(tx, layer, filters, outlines)
-    found = nearest_rows.nearest(tx.con, layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
+    found = nearest_rows.nearest(connection_of(tx), layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
 
 
-def of_rows(tx: SqliteTransaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
+def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
-    found = stored(tx.con, layer, tx.space, [number_of(id, layer[0]) for id in ids], identity)
+    found = stored(connection_of(tx), layer, tx.space, [number_of(id, layer[0]) for id in ids], identity)
     return {f"{layer[0]}{number}": normalised(row) for number, row in found.items()}
 
 
@@ -226,9 +224,9 @@ def embeddable(con: apsw.Connection) -> int:
     return sum(con.execute(count).get for count in counts)
 
 
-def unembedded(tx: SqliteTransaction, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str]]:
+def unembedded(tx: Transaction, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str]]:
     """See `Store.unembedded`."""
-    con, space = tx.con, tx.space
+    con, space = connection_of(tx), tx.space
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
     state = index, con.execute("PRAGMA schema_version").get, _brought_back(con)
     if seen.state != state:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
-
-import apsw
+from typing import TypeVar
 
 from mcp_memory.store.sql.transaction import HomeTransaction
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.index.rowids import connection_of
 from mcp_memory.store.sqlite.migrations import is_unfinished
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
@@ -35,14 +34,10 @@ class MovableSqlite(SQLiteStore):
         return MovableSqlite(self.home)
 
     def in_space(self, tx: HomeTransaction, space: str) -> SqliteTransaction:
-        return SqliteTransaction(_connection(tx), self.home, space)
+        return SqliteTransaction(connection_of(tx), self.home, space)
 
     def is_unfinished(self, tx: HomeTransaction) -> bool:
-        return is_unfinished(_connection(tx))
+        return is_unfinished(connection_of(tx))
 
     def constraints(self, tx: HomeTransaction) -> list[tuple[str, str]]:
         return tx.all("SELECT 'DROP INDEX ' || name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
-
-
-def _connection(tx: HomeTransaction) -> apsw.Connection:
-    return cast("apsw.Connection", tx.connection)
