@@ -2,7 +2,7 @@
 
     store        the verbs, each a transaction             database        the file, its writer and readers
     home         the folder and its permissions            migrations      the schema, step by step
-    transaction  SQL and files of one transaction          line_files      journals kept in step with rows
+    transaction  SQL and files of one transaction          copies          readable copies of rows
     index        terms and vectors for the search          checks          problems of rows and files
     upkeep       recovery, rebuild, repair, snapshots      unreadable      values that cannot be read
 
