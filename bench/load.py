@@ -133,7 +133,7 @@ async def _live(home: Path, turns: int) -> None:
 # --- a run ------------------------------------------------------------------------------------------
 
 
-def loaded(
+def load(
     *,
     home: Path,
     clients: int,
@@ -285,7 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found, lines, wrong = big_home.measured(options.home, options.turns)
     else:
         with TemporaryDirectory(prefix="load-home-") as folder:
-            found = loaded(
+            found = load(
                 home=options.home or Path(folder, "home"),
                 clients=options.clients,
                 minutes=options.minutes,

@@ -55,8 +55,8 @@ def _import(data: bytes) -> None:
     for asked in (ImportOptions(), ImportOptions(format="seed", skip_bad=True)):
         try:
             found = survey(source, asked, at=_silent)
-            first = list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
-            second = list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            first = list(records(source, asked, found.layout, skipped=SkippedParts(), at=_silent))
+            second = list(records(source, asked, found.layout, skipped=SkippedParts(), at=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
             continue
@@ -89,7 +89,7 @@ def _format(data: bytes) -> None:
             form.is_line(value)
             so_far = LogState()
             list(form.records(value, "line 1", so_far, SkippedParts()))
-            assert LogState.loaded(so_far.dumped()).conversation == so_far.conversation
+            assert LogState.load(so_far.dump()).conversation == so_far.conversation
 
 
 _KEYS = (
@@ -126,7 +126,7 @@ def _followed(piece: LogChunk) -> FollowedLog:
         offset=piece.offset,
         head=piece.head,
         tail=piece.tail,
-        state=piece.state.dumped(),
+        state=piece.state.dump(),
         at=datetime(2026, 1, 1, tzinfo=UTC),
     )
 
@@ -223,7 +223,7 @@ def _bytes_of(parts: Sequence[bytes | wire.LinePart]) -> bytes:
 def _result(result: dict[str, Any]) -> None:
     if edit.is_plain(result):
         found = edit.texts_in(result, with_structured=True)
-        edit.replaced(result, dict.fromkeys(found, "note"))
+        edit.replace_texts(result, dict.fromkeys(found, "note"))
         edit.full_text(result)
     if isinstance(result.get("tools"), list):
         try:
@@ -238,14 +238,14 @@ def _hook(data: bytes) -> None:
     given: Any = object_in(data)
     for client in AGENTS:
         for name in ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "Stop", "BeforeAgent"):
-            event = conversations.read(client, name, given)
+            event = conversations.parse_event(client, name, given)
             if event is None or event.call is None:
                 continue
             call = event.call
             parts = tool_outputs.parts_of(client, call.tool, call.response)
-            tool_outputs.whole_file(call.tool, call.response)
+            tool_outputs.full_output_path(call.tool, call.response)
             if parts:
-                tool_outputs.replaced(call.response, {part.way: "note" for part in parts})
+                tool_outputs.replace_parts(call.response, {part.keys: "note" for part in parts})
 
 
 _WIRE_KEYS = ("jsonrpc", "id", "method", "params", "result", "content", "type", "text", "structuredContent", "tools")

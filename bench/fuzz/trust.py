@@ -74,7 +74,7 @@ def _notes(data: bytes) -> None:
     for asked in (ImportOptions(), ImportOptions(format="basic-memory"), ImportOptions(format="mempalace")):
         try:
             found = survey(source, asked, at=_silent)
-            list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            list(records(source, asked, found.layout, skipped=SkippedParts(), at=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
 

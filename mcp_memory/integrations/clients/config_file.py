@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import InvalidInput, Refused, StoreUnavailable
 
-LARGEST = 16 * 2**20  # bytes
+MAX_BYTES = 16 * 2**20  # bytes
 NEW_FILE = 0o600  # an entry may hold a key
 
 
@@ -28,11 +28,11 @@ class ConfigFile:
     mode: int = NEW_FILE
 
 
-def backup_of(path: Path) -> Path:
+def backup_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.mcp-memory-backup")
 
 
-def look(path: Path) -> ConfigFile:
+def read_config(path: Path) -> ConfigFile:
     """Read a file. Raises Refused for one that must not be edited, StoreUnavailable for one that cannot be read."""
     try:
         target = path.resolve()
@@ -43,17 +43,17 @@ def look(path: Path) -> ConfigFile:
         about = target.stat()
         if not stat.S_ISREG(about.st_mode):
             raise Refused(f"{path} is not a file. Move it away, or name another place.")
-        if about.st_size > LARGEST:
+        if about.st_size > MAX_BYTES:
             raise Refused(
-                f"{path} has {about.st_size:,} bytes, and more than {LARGEST:,} are no settings of a person. Put the "
+                f"{path} has {about.st_size:,} bytes, and more than {MAX_BYTES:,} are no settings of a person. Put the "
                 "entry in by hand: `mcp-memory install --print` shows it."
             )
         return ConfigFile(path, target, target.read_bytes(), stat.S_IMODE(about.st_mode))
     except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
-        raise StoreUnavailable(f"{path} cannot be read: {_why(error)}. Nothing was changed.") from None
+        raise StoreUnavailable(f"{path} cannot be read: {_reason(error)}. Nothing was changed.") from None
 
 
-def text_of(data: bytes | None, path: Path) -> str:
+def decode(data: bytes | None, path: Path) -> str:
     """Return a file as text. Raises InvalidInput for another encoding than UTF-8."""
     try:
         return (data or b"").decode("utf-8")
@@ -63,50 +63,50 @@ def text_of(data: bytes | None, path: Path) -> str:
         ) from None
 
 
-def check_writable(found: ConfigFile) -> None:
+def check_writable(file: ConfigFile) -> None:
     """Raise Refused when the file is there for reading only, even where this user could replace it all the same."""
-    if found.data is not None and not (found.mode & stat.S_IWUSR and os.access(found.target, os.W_OK)):
+    if file.data is not None and not (file.mode & stat.S_IWUSR and os.access(file.target, os.W_OK)):
         raise Refused(
-            f"{found.path} is read-only, so it was left as it is. Make it writable, or put the entry in by hand: "
+            f"{file.path} is read-only, so it was left as it is. Make it writable, or put the entry in by hand: "
             "`mcp-memory install --print` shows it."
         )
 
 
-def put(found: ConfigFile, data: bytes, *, backup: bool = False) -> None:
+def write_config(file: ConfigFile, data: bytes, *, backup: bool = False) -> None:
     """Replace or create the file; with `backup`, keep the old one beside it first.
 
     Raises Refused if it has changed since it was read, StoreUnavailable if it cannot be written. It is unchanged then.
     """
-    check_writable(found)
-    new = [(found.target, data)]
-    if backup and found.data is not None:
-        new.insert(0, (backup_of(found.target), found.data))
+    check_writable(file)
+    new = [(file.target, data)]
+    if backup and file.data is not None:
+        new.insert(0, (backup_path(file.target), file.data))
     beside = [(path.with_name(f".{path.name}.{os.getpid()}.tmp"), path, held) for path, held in new]
     try:
-        found.target.parent.mkdir(parents=True, exist_ok=True)
-        _check_unchanged(found)
+        file.target.parent.mkdir(parents=True, exist_ok=True)
+        _check_unchanged(file)
         for made, _, held in beside:
-            _write(made, held, found)
-        _check_unchanged(found)
+            _write(made, held, file)
+        _check_unchanged(file)
         for made, path, _ in beside:  # all there is room for is written by now
             made.replace(path)
-        _sync(found.target.parent)
+        _fsync_folder(file.target.parent)
     except OSError as error:
-        raise StoreUnavailable(f"{found.path} cannot be written: {_why(error)}. It was left as it is.") from None
+        raise StoreUnavailable(f"{file.path} cannot be written: {_reason(error)}. It was left as it is.") from None
     finally:
         for made, _, _ in beside:
             with suppress(OSError):
                 made.unlink(missing_ok=True)
 
 
-def remove(found: ConfigFile) -> None:
+def delete_config(file: ConfigFile) -> None:
     """Delete the file. Raises as `put`."""
-    check_writable(found)
+    check_writable(file)
     try:
-        _check_unchanged(found)
-        found.target.unlink()
+        _check_unchanged(file)
+        file.target.unlink()
     except OSError as error:
-        raise StoreUnavailable(f"{found.path} cannot be removed: {_why(error)}. It was left as it is.") from None
+        raise StoreUnavailable(f"{file.path} cannot be removed: {_reason(error)}. It was left as it is.") from None
 
 
 def _write(path: Path, data: bytes, like: ConfigFile) -> None:
@@ -123,13 +123,13 @@ def _write(path: Path, data: bytes, like: ConfigFile) -> None:
         path.chmod(like.mode)
 
 
-def _check_unchanged(found: ConfigFile) -> None:
-    now = found.target.read_bytes() if found.target.exists() else None
-    if now != found.data:
-        raise Refused(f"Another program changed {found.path} in the meantime, so it was left as it is. Try again.")
+def _check_unchanged(file: ConfigFile) -> None:
+    now = file.target.read_bytes() if file.target.exists() else None
+    if now != file.data:
+        raise Refused(f"Another program changed {file.path} in the meantime, so it was left as it is. Try again.")
 
 
-def _sync(folder: Path) -> None:
+def _fsync_folder(folder: Path) -> None:
     with suppress(OSError):  # not every system opens folders
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -138,5 +138,5 @@ def _sync(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _why(error: OSError | RuntimeError) -> str:
+def _reason(error: OSError | RuntimeError) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else "it is a link that leads to itself"

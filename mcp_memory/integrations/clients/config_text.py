@@ -24,8 +24,8 @@ from typing import Any, Literal, cast
 from mcp_memory.core.text import well_formed
 
 Dialect = Literal["json", "json+comments", "jsonc"]
-DEEPEST = 100
-WIDEST = 80
+MAX_DEPTH = 100
+MAX_WIDTH = 80
 """Columns of a line that people write."""
 BOM = "\ufeff"
 
@@ -39,7 +39,7 @@ class BadJson(ValueError):
     """The text is not of its dialect; `str(error)` is `line 3, column 7: …`."""
 
     def __init__(self, text: str, at: int, what: str) -> None:
-        ends = [found.end() for found in re.finditer(r"\r\n|\r|\n", text)]
+        ends = [line_break.end() for line_break in re.finditer(r"\r\n|\r|\n", text)]
         line = bisect_right(ends, at)
         column = at - (ends[line - 1] if line else 0) + 1
         super().__init__(f"line {line + 1}, column {column}: {what}")
@@ -68,12 +68,12 @@ class JsonChild:
 def read_json(text: str, dialect: Dialect = "jsonc") -> Any:
     """Return the value of a text; an empty one (or only comments) reads as `{}`. Raises BadJson."""
     try:  # most files are plain JSON, which the standard library reads ten times as fast
-        return json.loads(text.removeprefix(BOM), parse_constant=_refused)
+        return json.loads(text.removeprefix(BOM), parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return parse_json(text, dialect).value
 
 
-def _refused(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
@@ -91,7 +91,7 @@ def same_value(one: object, other: object) -> bool:
 
 def is_minified(text: str) -> bool:
     """Return whether the whole document is on one line, longer than people write."""
-    return len(text) > WIDEST and not re.search(r"[\r\n]", text.strip())
+    return len(text) > MAX_WIDTH and not re.search(r"[\r\n]", text.strip())
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -118,20 +118,20 @@ class _JsonReader:
     def skip(self, at: int) -> int:
         """Return where the next token begins."""
         while True:
-            if found := _SPACE.match(self.text, at):
-                at = found.end()
+            if match := _SPACE.match(self.text, at):
+                at = match.end()
             if not self.text.startswith("/", at):
                 return at
-            found = _COMMENT.match(self.text, at)
-            if found is None:
+            match = _COMMENT.match(self.text, at)
+            if match is None:
                 raise BadJson(self.text, at, "a comment that does not end, or a slash that is none")
             if self.dialect == "json":
                 raise BadJson(self.text, at, "a comment, and this client reads none here")
-            at = found.end()
+            at = match.end()
 
     def node(self, at: int, depth: int) -> JsonNode:
-        if depth > DEEPEST:
-            raise BadJson(self.text, at, f"nested more than {DEEPEST} deep")
+        if depth > MAX_DEPTH:
+            raise BadJson(self.text, at, f"nested more than {MAX_DEPTH} deep")
         match self.text[at : at + 1]:
             case "{" | "[" as opening:
                 return self.container(at, "}" if opening == "{" else "]", depth)
@@ -139,17 +139,17 @@ class _JsonReader:
                 end, value = self.string(at)
                 return JsonNode(at, end, value)
             case _:
-                found = _ATOM.match(self.text, at)
-                if found is None:
+                match = _ATOM.match(self.text, at)
+                if match is None:
                     what = "the document ends too early" if at >= len(self.text) else "a value is expected here"
                     raise BadJson(self.text, at, what)
-                return JsonNode(at, found.end(), _number(found[0]))
+                return JsonNode(at, match.end(), _number(match[0]))
 
     def string(self, at: int) -> tuple[int, str]:
-        found = _STRING.match(self.text, at)
-        if found is None:
+        match = _STRING.match(self.text, at)
+        if match is None:
             raise BadJson(self.text, at, "a string that does not end on its line, or has a wrong escape")
-        return found.end(), json.loads(found[0])
+        return match.end(), json.loads(match[0])
 
     def container(self, start: int, closing: str, depth: int) -> JsonNode:
         children: list[JsonChild] = []
@@ -199,21 +199,21 @@ def rewrite_json(text: str, value: Any, dialect: Dialect = "jsonc") -> str:
     """Return the text changed so that it reads as `value`. Raises BadJson when it cannot be read to begin with."""
     root = parse_json(text, dialect)
     style = _JsonStyle.of(text, root)
-    while not is_minified(text) and (crowded := _crowded(text, root, value, style)):
-        text = _applied(text, crowded.opened())
+    while not is_minified(text) and (crowded := _find_crowded(text, root, value, style)):
+        text = _apply(text, crowded.spread_out())
         root = parse_json(text, dialect)
     if root.start == root.end:  # nothing but comments, or nothing at all
         if same_value(value, {}):
             return text
         gap = "" if text.rstrip("\r\n") in ("", BOM) or text.endswith("\n") else style.newline
         return text + gap + style.dump(value, "", inline=False) + style.newline
-    return _applied(text, _edits(text, root, value, style, inline=False))
+    return _apply(text, _edits(text, root, value, style, inline=False))
 
 
 Edit = tuple[int, int, str]
 
 
-def _applied(text: str, edits: Iterable[Edit]) -> str:
+def _apply(text: str, edits: Iterable[Edit]) -> str:
     pieces: list[str] = []
     at = 0
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
@@ -252,18 +252,18 @@ class _JsonStyle:
 
     def _spread(self, value: Any, newline: str) -> str:
         """Return a value over several lines, as programs write settings; a short list of plain values keeps to one."""
-        inner, plain = newline + self.unit, _plain(value)
+        inner, plain = newline + self.unit, _dump_inline(value)
         match value:
             case {**members} if members:
-                lines = [f"{_plain(key)}: {self._spread(one, inner)}" for key, one in members.items()]
+                lines = [f"{_dump_inline(key)}: {self._spread(member, inner)}" for key, member in members.items()]
                 return f"{{{inner}{f',{inner}'.join(lines)}{newline}}}"
-            case [*items] if any(isinstance(item, list | dict) for item in items) or _width(inner + plain) > WIDEST:
+            case [*items] if any(isinstance(item, list | dict) for item in items) or _width(inner + plain) > MAX_WIDTH:
                 return f"[{inner}{f',{inner}'.join(self._spread(item, inner) for item in items)}{newline}]"
             case _:
                 return plain
 
 
-def _plain(value: Any) -> str:
+def _dump_inline(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -281,23 +281,23 @@ def _edits(text: str, node: JsonNode, new: Any, style: _JsonStyle, *, inline: bo
     if node.children:  # what it looks like already; an empty one looks like what it stands in
         inline = _indent(text, node.children[0].start) is None
     if changes := _changes(node, new):
-        yield from _JsonContainer(text, node, style, inline).become(*changes)
+        yield from _JsonContainer(text, node, style, inline).edits_to(*changes)
     else:
         yield node.start, node.end, style.dump(new, _line_indent(text, node.start), inline=inline)
 
 
-def _crowded(text: str, node: JsonNode, new: Any, style: _JsonStyle) -> _JsonContainer | None:
+def _find_crowded(text: str, node: JsonNode, new: Any, style: _JsonStyle) -> _JsonContainer | None:
     """Return the outermost container on a line that would grow too wide, unless comments are in the way."""
     if same_value(node.value, new) or not node.children or not (changes := _changes(node, new)):
         return None
     container = _JsonContainer(text, node, style, inline=_indent(text, node.children[0].start) is None)
     if container.inline and container.is_bare():
         begin = max(text.rfind("\n", 0, node.start), text.rfind("\r", 0, node.start)) + 1
-        edits = [(start - begin, end - begin, piece) for start, end, piece in container.become(*changes)]
+        edits = [(start - begin, end - begin, piece) for start, end, piece in container.edits_to(*changes)]
         before = text[begin : node.end]
-        if _width(_applied(before, edits)) > max(WIDEST, _width(before)):
+        if _width(_apply(before, edits)) > max(MAX_WIDTH, _width(before)):
             return container
-    inner = (_crowded(text, node.children[at].node, value, style) for at, value in changes[0].items())
+    inner = (_find_crowded(text, node.children[at].node, value, style) for at, value in changes[0].items())
     return next(filter(None, inner), None)
 
 
@@ -351,7 +351,7 @@ class _JsonContainer:
     style: _JsonStyle
     inline: bool
 
-    def become(self, kept: Kept, added: Added) -> Iterator[Edit]:
+    def edits_to(self, kept: Kept, added: Added) -> Iterator[Edit]:
         children = self.node.children
         ends_with_comma = bool(children) and children[-1].comma is not None
         last = max((at for at, new in [*((at, [0]) for at in kept), *added.items()] if new), default=None)
@@ -360,7 +360,7 @@ class _JsonContainer:
             return
         for at, child in enumerate(children):
             if at not in kept:
-                yield self.deleted(at)
+                yield self.deletion(at)
                 continue
             yield from _edits(self.text, child.node, kept[at], self.style, inline=self.inline)
             is_last = at == last and not added.get(at)
@@ -370,7 +370,7 @@ class _JsonContainer:
                 yield child.comma, child.comma + 1, ""
         for at, new in added.items():
             if new:
-                yield self.inserted(at, new, comma_after=at != last or ends_with_comma)
+                yield self.insertion(at, new, comma_after=at != last or ends_with_comma)
 
     def is_bare(self) -> bool:
         """Return whether there is nothing between the brackets but children, commas and white space."""
@@ -381,14 +381,14 @@ class _JsonContainer:
         ends = [self.node.start + 1, *map(self.end_of, range(len(self.node.children)))]
         return list(zip(ends, [*(child.start for child in self.node.children), self.node.end - 1], strict=True))
 
-    def opened(self) -> Iterator[Edit]:
+    def spread_out(self) -> Iterator[Edit]:
         """Yield the edits that put each child on a separate line."""
         closing = self.style.newline + _line_indent(self.text, self.node.start)
         *before, (start, end) = self.gaps()
         yield from ((*gap, closing + self.style.unit) for gap in before)
         yield start, end, closing
 
-    def deleted(self, at: int) -> Edit:
+    def deletion(self, at: int) -> Edit:
         child = self.node.children[at]
         end = child.node.end if child.comma is None else child.comma + 1
         indent = _indent(self.text, child.start)
@@ -405,28 +405,28 @@ class _JsonContainer:
                 end += 1
         return start, end, ""
 
-    def inserted(self, after: int, new: Sequence[tuple[str | None, Any]], *, comma_after: bool) -> Edit:
+    def insertion(self, after: int, new: Sequence[tuple[str | None, Any]], *, comma_after: bool) -> Edit:
         """Return the edit that puts new children after that at `after` (-1: before all)."""
-        texts = [self.written(key, value) for key, value in new]
+        texts = [self.dump_child(key, value) for key, value in new]
         if self.inline:
-            return self.inserted_on_the_line(after, texts, comma_after=comma_after)
+            return self.inline_insertion(after, texts, comma_after=comma_after)
         lines = "".join(f"{self.style.newline}{self.child_indent()}{text}," for text in texts)
         lines = lines if comma_after else lines[:-1]
         if not self.node.children:
-            return self.filled(lines)
+            return self.filling(lines)
         at = self.node.start + 1 if after < 0 else self.end_of(after)
         rest = _REST_OF_LINE.match(self.text, at)
         at = at if rest is None else rest.end()
         return at, at, lines
 
-    def inserted_on_the_line(self, after: int, texts: Sequence[str], *, comma_after: bool) -> Edit:
+    def inline_insertion(self, after: int, texts: Sequence[str], *, comma_after: bool) -> Edit:
         if after < 0:
             at, comma = self.node.start + 1, "," + self.style.space
             return at, at, comma.join(texts) + (comma if comma_after else "")
         at, line = self.end_of(after), "".join(f"{self.style.space}{text}," for text in texts)
         return at, at, line if comma_after else line[:-1]
 
-    def filled(self, lines: str) -> Edit:
+    def filling(self, lines: str) -> Edit:
         """Return the edit that puts lines into a container without children, behind the comments in it."""
         start, end = self.node.start + 1, self.node.end - 1
         inside = self.text[start:end]
@@ -434,7 +434,7 @@ class _JsonContainer:
         closing = self.style.newline + _line_indent(self.text, self.node.start)
         return at, at if inside.strip() else end, lines + closing
 
-    def written(self, key: str | None, value: Any) -> str:
+    def dump_child(self, key: str | None, value: Any) -> str:
         text = self.style.dump(value, self.child_indent(), inline=self.inline)
         if key is None:
             return text
@@ -446,8 +446,8 @@ class _JsonContainer:
         return child.node.end if child.comma is None else child.comma + 1
 
     def child_indent(self) -> str:
-        if self.node.children and (found := _indent(self.text, self.node.children[0].start)) is not None:
-            return found
+        if self.node.children and (indent := _indent(self.text, self.node.children[0].start)) is not None:
+            return indent
         return _line_indent(self.text, self.node.start) + self.style.unit
 
 
@@ -494,22 +494,22 @@ def rewrite_toml(text: str, value: Mapping[str, Any]) -> str:
     """
     old = read_toml(text)
     for path in sorted(_paths(old) | _paths(value)):
-        before, after = _at(old, path), _at(value, path)
+        before, after = _table_at(old, path), _table_at(value, path)
         if same_value(before, after):
             continue
         blocks = list(_blocks(text, path))
         if before is not None and not blocks:
             raise BadToml(f"{'.'.join(path)} is not a table of its own, with a line [{'.'.join(path)}]")
         if after is None:
-            text = _without(text, blocks)
+            text = _cut_blocks(text, blocks)
         elif not blocks:
-            text = _with(text, toml_table(path, after))
+            text = _append_block(text, toml_table(path, after))
         else:
             (start, end), *others = blocks
-            text = _without(text, others)
+            text = _cut_blocks(text, others)
             text = text[:start] + toml_table(path, after).replace("\n", _newline(text)) + text[end:]
     try:
-        if same_value(_with_content(read_toml(text)), _with_content(value)):
+        if same_value(_drop_empty_tables(read_toml(text)), _drop_empty_tables(value)):
             return text
     except BadToml:
         pass
@@ -557,12 +557,12 @@ def _paths(document: Mapping[str, Any]) -> set[Keys]:
     }
 
 
-def _at(document: Mapping[str, Any], path: Keys) -> Any:
+def _table_at(document: Mapping[str, Any], path: Keys) -> Any:
     outer = document.get(path[0])
     return cast("dict[str, Any]", outer).get(path[1]) if isinstance(outer, dict) else None
 
 
-def _with_content(document: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_empty_tables(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document without empty tables of the first level, which may be there without a line that says so."""
     return {key: value for key, value in document.items() if value != {}}
 
@@ -576,16 +576,16 @@ def _blocks(text: str, path: Keys) -> Iterator[tuple[int, int]]:
     for at, (start, body, name) in enumerate(headers):
         if name[: len(path)] == path:
             end = headers[at + 1][0] if at + 1 < len(headers) else len(text)
-            yield start, body + len(_up_to_the_last_value(text[body:end]))
+            yield start, body + len(_strip_trailing_comments(text[body:end]))
 
 
 def _headers(text: str) -> Iterator[tuple[int, int, Keys]]:
     """Yield start, end and name of each line that begins a table; those in strings and arrays are none."""
     at, depth, fresh = len(BOM) if text.startswith(BOM) else 0, 0, True
     while at < len(text):
-        if fresh and not depth and (found := _HEADER.match(text, at)):
-            yield at, found.end(), _name(found["name"])
-            at = found.end()
+        if fresh and not depth and (header := _HEADER.match(text, at)):
+            yield at, header.end(), _name(header["name"])
+            at = header.end()
             continue
         token = _TOKEN.search(text, at)
         if token is None:
@@ -594,9 +594,9 @@ def _headers(text: str) -> Iterator[tuple[int, int, Keys]]:
         fresh, at = token[0] == "\n", token.end()
 
 
-def _name(written: str) -> Keys:
+def _name(name: str) -> Keys:
     """Return the parts of a header's name, as TOML itself reads it."""
-    document: Any = tomllib.loads(f"{written.strip('[] ')} = 0")
+    document: Any = tomllib.loads(f"{name.strip('[] ')} = 0")
     parts: list[str] = []
     while isinstance(document, dict):
         ((part, document),) = cast("dict[str, Any]", document).items()
@@ -604,7 +604,7 @@ def _name(written: str) -> Keys:
     return tuple(parts)
 
 
-def _up_to_the_last_value(body: str) -> str:
+def _strip_trailing_comments(body: str) -> str:
     """Return a table's lines up to its last value; comments and empty lines behind it belong to what follows."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", body)
     while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
@@ -612,7 +612,7 @@ def _up_to_the_last_value(body: str) -> str:
     return "".join(lines)
 
 
-def _without(text: str, blocks: list[tuple[int, int]]) -> str:
+def _cut_blocks(text: str, blocks: list[tuple[int, int]]) -> str:
     for start, end in reversed(blocks):
         rest = text[end:]
         before = text[:start]
@@ -625,7 +625,7 @@ def _without(text: str, blocks: list[tuple[int, int]]) -> str:
     return text
 
 
-def _with(text: str, block: str) -> str:
+def _append_block(text: str, block: str) -> str:
     newline = _newline(text)
     if text.removeprefix(BOM):
         text += newline if text.endswith("\n") else newline * 2

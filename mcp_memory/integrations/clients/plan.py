@@ -57,99 +57,103 @@ class ConfigChange:
         return self.found.data != self.after
 
 
-def seen(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
+def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
     """Return the entry of that name, whoever's it is, and whether hooks of ours are there. Raises as `installed`."""
-    document = _read(config_file.text_of(config_file.look(part.path).data, part.path), part.format, part.path)
-    with _shapes(part):
-        entry = programs.server_in(document, part.of, part.name) if part.server is not None else None
-        return entry, bool(part.hooks and programs.hooks_in(document))
+    document = _parse(config_file.decode(config_file.read_config(part.path).data, part.path), part.format, part.path)
+    with _naming_file(part):
+        entry = programs.find_server(document, part.of, part.name) if part.server is not None else None
+        return entry, bool(part.hooks and programs.find_hooks(document))
 
 
-def plugins(project: Path | None) -> dict[str, bool]:
+def find_plugins(project: Path | None) -> dict[str, bool]:
     """Return our plugins in Claude Code, and whether each is enabled, everywhere or in a project."""
-    found: dict[str, bool] = {}
+    enabled: dict[str, bool] = {}
     for path in map(Path, programs.plugin_files(programs.this_machine(), project)):
-        document = _read(config_file.text_of(config_file.look(path).data, path), "json", path)
+        document = _parse(config_file.decode(config_file.read_config(path).data, path), "json", path)
         try:
-            found |= programs.plugins_in(document)
+            enabled |= programs.find_plugins(document)
         except programs.WrongShape as error:
             raise InvalidInput(f"In {path}, {error}.") from None
-    return found
+    return enabled
 
 
-def alone(part: ConfigPart) -> str:
+def standalone_text(part: ConfigPart) -> str:
     """Return the text of a file that has nothing but our part."""
-    return _rewritten("", _with({}, part), part)
+    return _rewrite("", _add_part({}, part), part)
 
 
-def installed(part: ConfigPart) -> ConfigChange:
+def plan_install(part: ConfigPart) -> ConfigChange:
     """Plan to put our part into its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
-    found = config_file.look(part.path)
-    text = config_file.text_of(found.data, part.path)
-    before = _read(text, part.format, part.path)
-    with _shapes(part):
-        after = _rewritten(text, _with(before, part), part)
-    if after == text and found.data is not None:
-        return ConfigChange(found, found.data)
-    config_file.check_writable(found)
-    kept = config_file.look(config_file.backup_of(found.target)).data is not None and _holds_ours(before, part)
-    return ConfigChange(found, after.encode(), makes_backup=found.data is not None and not kept)
+    file = config_file.read_config(part.path)
+    text = config_file.decode(file.data, part.path)
+    before = _parse(text, part.format, part.path)
+    with _naming_file(part):
+        after = _rewrite(text, _add_part(before, part), part)
+    if after == text and file.data is not None:
+        return ConfigChange(file, file.data)
+    config_file.check_writable(file)
+    kept = config_file.read_config(config_file.backup_path(file.target)).data is not None and _contains_ours(
+        before, part
+    )
+    return ConfigChange(file, after.encode(), makes_backup=file.data is not None and not kept)
 
 
-def removed(part: ConfigPart) -> ConfigChange:
+def plan_removal(part: ConfigPart) -> ConfigChange:
     """Plan to remove our part from its file, whatever it looks like now."""
-    found = config_file.look(part.path)
-    text = config_file.text_of(found.data, part.path)
-    now = _read(text, part.format, part.path)
-    with _shapes(part):
-        ours = _ours(now, part)
-    if found.data is None or ours.is_empty:
-        return ConfigChange(found, found.data)
-    config_file.check_writable(found)
-    backup = config_file.look(config_file.backup_of(found.target)).data
-    before = _before(backup, part)
-    less = _taken(text, ours, before or {})
+    file = config_file.read_config(part.path)
+    text = config_file.decode(file.data, part.path)
+    now = _parse(text, part.format, part.path)
+    with _naming_file(part):
+        ours = _find_ours(now, part)
+    if file.data is None or ours.is_empty:
+        return ConfigChange(file, file.data)
+    config_file.check_writable(file)
+    backup = config_file.read_config(config_file.backup_path(file.target)).data
+    before = _read_original(backup, part)
+    less = _text_without(text, ours, before or {})
     if before is not None:
-        original = config_file.text_of(backup, part.path)
-        if _taken(_rewritten(original, _with(before, ours), part), ours, before) == less:
-            return ConfigChange(found, backup, ends_backup=True)
+        original = config_file.decode(backup, part.path)
+        if _text_without(_rewrite(original, _add_part(before, ours), part), ours, before) == less:
+            return ConfigChange(file, backup, ends_backup=True)
     if backup is None and less.removeprefix(config_text.BOM).strip() in ("", "{}"):
-        return ConfigChange(found, None)
-    return ConfigChange(found, less.encode())
+        return ConfigChange(file, None)
+    return ConfigChange(file, less.encode())
 
 
-def with_setting(config: Path, name: str, value: str) -> ConfigChange:
+def plan_setting(config: Path, name: str, value: str) -> ConfigChange:
     """Plan to add a setting of ours that is not there yet to the `config.toml` of a home. Raises as `installed`."""
-    found = config_file.look(config)
-    config_file.check_writable(found)
-    text = config_file.text_of(found.data, config)
-    return ConfigChange(found, f"{name} = {json.dumps(value)}\n{text}".encode())
+    file = config_file.read_config(config)
+    config_file.check_writable(file)
+    text = config_file.decode(file.data, config)
+    return ConfigChange(file, f"{name} = {json.dumps(value)}\n{text}".encode())
 
 
-def carry_out(changes: Iterable[ConfigChange]) -> None:
+def apply_changes(changes: Iterable[ConfigChange]) -> None:
     """Write all of them or, where one fails, none: those before it are put back."""
     done: list[ConfigChange] = []
     try:
         for change in (change for change in changes if change.changes):
             if change.after is None:
-                config_file.remove(change.found)
+                config_file.delete_config(change.found)
             else:
-                config_file.put(change.found, change.after, backup=change.makes_backup)
+                config_file.write_config(change.found, change.after, backup=change.makes_backup)
             done.append(change)
     except McpMemoryError:
         for change in reversed(done):
-            now = config_file.look(change.found.path)
-            config_file.put(now, change.found.data) if change.found.data is not None else config_file.remove(now)
-        _end_backups(change for change in done if change.makes_backup)
+            now = config_file.read_config(change.found.path)
+            config_file.write_config(
+                now, change.found.data
+            ) if change.found.data is not None else config_file.delete_config(now)
+        _delete_backups(change for change in done if change.makes_backup)
         raise
-    _end_backups(change for change in done if change.ends_backup)
+    _delete_backups(change for change in done if change.ends_backup)
 
 
-def _end_backups(changes: Iterable[ConfigChange]) -> None:
+def _delete_backups(changes: Iterable[ConfigChange]) -> None:
     for change in changes:
-        backup = config_file.look(config_file.backup_of(change.found.target))
+        backup = config_file.read_config(config_file.backup_path(change.found.target))
         if backup.data is not None:
-            config_file.remove(backup)
+            config_file.delete_config(backup)
 
 
 def diff(change: ConfigChange) -> str:
@@ -158,10 +162,10 @@ def diff(change: ConfigChange) -> str:
     A document that is all on one line is shown over several, and the heading says so.
     """
     path = str(change.found.path)
-    before, after = (_text(data) for data in (change.found.data, change.after))
+    before, after = (_decode_leniently(data) for data in (change.found.data, change.after))
     heading = path if change.after is not None else "(no file)"
     if config_text.is_minified(before) and config_text.is_minified(after):
-        before, after, heading = _formatted(before), _formatted(after), f"{path} (one line, formatted here)"
+        before, after, heading = _format_json(before), _format_json(after), f"{path} (one line, formatted here)"
     shown = difflib.unified_diff(before.splitlines(), after.splitlines(), path, heading, lineterm="")
     return "\n".join(map(mask, shown))
 
@@ -169,55 +173,55 @@ def diff(change: ConfigChange) -> str:
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def _with(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
+def _add_part(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
-        after = programs.with_server(after, part.of, part.name, part.server)
-    return programs.with_hooks(after, part.hooks)
+        after = programs.add_server(after, part.of, part.name, part.server)
+    return programs.set_hooks(after, part.hooks)
 
 
-def _without(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
-    after = programs.without_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
-    return programs.without_hooks(after, empty=before) if ours.hooks else dict(after)
+def _remove_part(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
+    after = programs.remove_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
+    return programs.remove_hooks(after, empty=before) if ours.hooks else dict(after)
 
 
-def _taken(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
-    return _rewritten(text, _without(_read(text, ours.format, ours.path), ours, before), ours)
+def _text_without(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
+    return _rewrite(text, _remove_part(_parse(text, ours.format, ours.path), ours, before), ours)
 
 
-def _ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
+def _find_ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
     """Return what the document has of the part: the server when the part has one, hooks when it has some."""
-    server = programs.server_in(now, part.of, part.name) if part.server is not None else None
+    server = programs.find_server(now, part.of, part.name) if part.server is not None else None
     if server is not None and not programs.is_ours(server):
         server = None
-    hooks = programs.hooks_in(now) if part.hooks else {}
+    hooks = programs.find_hooks(now) if part.hooks else {}
     return ConfigPart(part.path, part.format, part.of, part.name, server, hooks)
 
 
-def _holds_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
+def _contains_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
     servers = cast("dict[str, Any]", now.get(part.of.key) or {})
     try:
-        hooked = bool(programs.hooks_in(now))
+        hooked = bool(programs.find_hooks(now))
     except programs.WrongShape:  # what Codex notes there of the hooks that were trusted
         hooked = False
     return hooked or any(
-        isinstance(one, dict) and programs.is_ours(cast("dict[str, Any]", one)) for one in servers.values()
+        isinstance(server, dict) and programs.is_ours(cast("dict[str, Any]", server)) for server in servers.values()
     )
 
 
-def _before(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | None:
+def _read_original(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | None:
     """Return what the backup says, unless it cannot be read or has something of ours in it too."""
     if backup is None:
         return None
     try:
-        before = _read(config_file.text_of(backup, part.path), part.format, part.path)
-        return before if _ours(before, part).is_empty else None
+        before = _parse(config_file.decode(backup, part.path), part.format, part.path)
+        return before if _find_ours(before, part).is_empty else None
     except (McpMemoryError, programs.WrongShape):
         return None
 
 
 @contextmanager
-def _shapes(part: ConfigPart) -> Generator[None]:
+def _naming_file(part: ConfigPart) -> Generator[None]:
     try:
         yield
     except programs.WrongShape as error:
@@ -227,7 +231,7 @@ def _shapes(part: ConfigPart) -> Generator[None]:
 # --- texts ------------------------------------------------------------------------------------------
 
 
-def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
+def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
     try:
         value: Any = config_text.read_toml(text) if format == "toml" else config_text.read_json(text, format)
     except (config_text.BadJson, config_text.BadToml) as error:
@@ -240,7 +244,7 @@ def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A00
     return cast("dict[str, Any]", value)
 
 
-def _rewritten(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
+def _rewrite(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
     try:
         if part.format == "toml":
             return config_text.rewrite_toml(text, value)
@@ -249,18 +253,18 @@ def _rewritten(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
         raise Refused(f"{part.path} was left as it is: {error}. Change it by hand, or with {part.of.title}.") from None
 
 
-def _text(data: bytes | None) -> str:
+def _decode_leniently(data: bytes | None) -> str:
     return (data or b"").decode("utf-8", "replace").removeprefix(config_text.BOM)
 
 
-def _formatted(text: str) -> str:
+def _format_json(text: str) -> str:
     try:
         return json.dumps(config_text.read_json(text), indent=2, ensure_ascii=False)
     except config_text.BadJson:  # TOML
         return text
 
 
-def parts(
+def config_parts(
     client: str, command: Sequence[str], *, name: str, project: Path | None, env: Mapping[str, str], hooks: bool
 ) -> list[ConfigPart]:
     """Return the server's part and that of the hooks, in the same or another file.
@@ -268,41 +272,41 @@ def parts(
     `command` starts this program, with the options that name the memory. Raises InvalidInput for a client that is
     unknown or has no projects, and for names that no client could read.
     """
-    _check(name, command, env)
+    _check_values(name, command, env)
     of = programs.client_named(client)
     machine = programs.this_machine()
-    path = programs.found(programs.server_files(of.name, machine, project))
-    start = _shared(command) if project else command
+    path = programs.existing_path(programs.server_files(of.name, machine, project))
+    start = _shareable_command(command) if project else command
     server = programs.server_entry(of, [*start, "serve"], env)
-    wanted = hooks_of(of.name, command) if hooks else {}
-    beside = [Path(file) for file in programs.hooks_files(of.name, machine, project)] if wanted else []
+    hooks_config = hooks_of(of.name, command) if hooks else {}
+    beside = [Path(file) for file in programs.hooks_files(of.name, machine, project)] if hooks_config else []
     return [
-        ConfigPart(path, of.format, of, name, server, wanted if beside == [path] else {}),
-        *(ConfigPart(file, "json", of, name, hooks=wanted) for file in beside if file != path),
+        ConfigPart(path, of.format, of, name, server, hooks_config if beside == [path] else {}),
+        *(ConfigPart(file, "json", of, name, hooks=hooks_config) for file in beside if file != path),
     ]
 
 
 def for_any_client(command: Sequence[str], *, name: str, env: Mapping[str, str]) -> dict[str, Any]:
     """Return what most clients that are not known here want to see in their file. Raises InvalidInput as `parts`."""
-    _check(name, command, env)
+    _check_values(name, command, env)
     return {"mcpServers": {name: programs.server_entry(None, [*command, "serve"], env)}}
 
 
-def _check(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+def _check_values(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
         raise InvalidInput(f"The name {name!r} is not one that every client takes. Use letters, digits, - and _.")
     if strange := next((word for word in (*command, *env, *env.values()) if not well_formed(word)), None):
         raise InvalidInput(f"{strange!r} is not UTF-8, and configurations are. Use another path or value.")
 
 
-def _shared(command: Sequence[str]) -> Sequence[str]:
+def _shareable_command(command: Sequence[str]) -> Sequence[str]:
     """Return the command for a file that others share: by its name, where a PATH leads to it."""
     named = shutil.which(NAME)
     same = named is not None and Path(named).resolve() == Path(command[0]).resolve()
     return [NAME, *command[1:]] if same else command
 
 
-def is_here(part: ConfigPart) -> bool:
+def is_client_present(part: ConfigPart) -> bool:
     """Return whether the client seems to be on this machine: its folder or its command is."""
     place = part.path if part.path.parent == Path.home() else part.path.parent
     return place.exists() or bool(part.of.program and shutil.which(part.of.program))

@@ -50,8 +50,8 @@ class Machine:
 
     def folder(self, variable: str, *default: str) -> PurePath:
         """Return the folder that a variable names, or the default one in the home."""
-        told = self.environ.get(variable, "").strip()
-        return self.path(told) if told and self.path(told).is_absolute() else self.home.joinpath(*default)
+        value = self.environ.get(variable, "").strip()
+        return self.path(value) if value and self.path(value).is_absolute() else self.home.joinpath(*default)
 
     @property
     def settings(self) -> PurePath:
@@ -74,7 +74,7 @@ def this_machine() -> Machine:
     return Machine(_SYSTEMS.get(sys.platform, "linux"), dict(os.environ), home)
 
 
-def clients(project: PurePath | None) -> list[ClientName]:
+def clients_for(project: PurePath | None) -> list[ClientName]:
     """Return the clients that can have a server: in a project alone, or everywhere."""
     return [client for client in CLIENTS if project is None or client != "claude-desktop"]
 
@@ -85,7 +85,7 @@ def server_files(client: ClientName, machine: Machine, project: PurePath | None 
     Raises InvalidInput for a client that knows no projects.
     """
     if project is not None:
-        return [_of_project(client, project)]
+        return [_project_file(client, project)]
     match client:
         case "claude-desktop":
             name = "claude_desktop_config.json"
@@ -137,7 +137,7 @@ def plugin_files(machine: Machine, project: PurePath | None = None) -> list[Pure
     return [*everywhere, project / ".claude" / "settings.json", *hooks_files("claude-code", machine, project)]
 
 
-def _of_project(client: ClientName, project: PurePath) -> PurePath:
+def _project_file(client: ClientName, project: PurePath) -> PurePath:
     match client:
         case "claude-code":
             return project / ".mcp.json"
@@ -153,7 +153,7 @@ def _of_project(client: ClientName, project: PurePath) -> PurePath:
             raise InvalidInput("Claude Desktop has no projects; install it without --project.")
 
 
-def found(candidates: Sequence[PurePath]) -> Path:
+def existing_path(candidates: Sequence[PurePath]) -> Path:
     """Return the first candidate whose folder is there, or the first one that names a place when none is."""
     for candidate in candidates:
         folder = candidate.parent
@@ -169,7 +169,7 @@ def found(candidates: Sequence[PurePath]) -> Path:
 
 
 NAME = "mcp-memory"
-_PASSING = (
+_TEMPORARY = (
     ("uvx", "/archive-v"),
     ("uvx", "/.cache/uv/"),
     ("uvx", "/uv/cache/"),
@@ -179,7 +179,7 @@ _PASSING = (
 """Runner → what the path of an environment holds that it made for one run."""
 
 
-def _runs_us(runner: str) -> tuple[str, ...]:
+def _runner_arguments(runner: str) -> tuple[str, ...]:
     if runner == "uvx":
         return uvx_arguments()
     return ("run", DISTRIBUTION) if RELEASED else ("run", "--spec", SOURCE, NAME)
@@ -187,14 +187,14 @@ def _runs_us(runner: str) -> tuple[str, ...]:
 
 def this_command() -> list[str]:
     """Return what starts this installation."""
-    return command(Path(sys.executable), Path(sys.prefix), shutil.which)
+    return command_for(Path(sys.executable), Path(sys.prefix), shutil.which)
 
 
-def command(python: Path, environment: Path, which: Callable[[str], str | None]) -> list[str]:
+def command_for(python: Path, environment: Path, which: Callable[[str], str | None]) -> list[str]:
     """Return the program and its first arguments: the installed script, a runner, or `python -m mcp_memory`."""
-    for runner, mark in _PASSING:
+    for runner, mark in _TEMPORARY:
         if mark in f"{environment.as_posix()}/" and (path := which(runner)):
-            return [os.path.abspath(path), *_runs_us(runner)]  # noqa: PTH100 links stay
+            return [os.path.abspath(path), *_runner_arguments(runner)]  # noqa: PTH100 links stay
     script = python.with_name(f"{NAME}.exe" if os.name == "nt" else NAME)
     if not script.is_file():
         return [str(python), "-m", "mcp_memory"]
@@ -234,10 +234,10 @@ class ClientProgram:
 
 def client_named(name: str) -> ClientProgram:
     """Return the client of that name. Raises InvalidInput for any other."""
-    known = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
-    if name in known:
-        return ClientProgram(name=cast("ClientName", name), **known[name])
-    names = ", ".join(known)
+    definitions = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
+    if name in definitions:
+        return ClientProgram(name=cast("ClientName", name), **definitions[name])
+    names = ", ".join(definitions)
     raise InvalidInput(f"There is no client {name!r}. Known: {names}; for any other, see `mcp-memory install --print`.")
 
 
@@ -254,7 +254,7 @@ def server_entry(of: ClientProgram | None, command: Sequence[str], env: Mapping[
 # --- the server -------------------------------------------------------------------------------------
 
 
-def server_in(document: Document, of: ClientProgram, name: str) -> dict[str, Any] | None:
+def find_server(document: Document, of: ClientProgram, name: str) -> dict[str, Any] | None:
     """Return the entry of that name, if there is one. Raises WrongShape where the document has another shape."""
     servers = _member(document, of.key)
     if name not in servers:
@@ -262,14 +262,16 @@ def server_in(document: Document, of: ClientProgram, name: str) -> dict[str, Any
     return _member(servers, name, f"{of.key}.{name}")
 
 
-def with_server(document: Document, of: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
+def add_server(document: Document, of: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document with our entry; other members of an entry of ours stay.
 
     Raises Refused if the name belongs to another server.
     """
-    old = server_in(document, of, name) or {}
+    old = find_server(document, of, name) or {}
     if old and not is_ours(old):
-        what = " ".join([str(old.get("command", "")), *_words(old)]).strip() or str(old.get("url", "another server"))
+        what = " ".join([str(old.get("command", "")), *_arguments(old)]).strip() or str(
+            old.get("url", "another server")
+        )
         raise Refused(
             f"{of.title} has another server called {name!r} already: {what[:200]}. Remove it, or say --name for ours."
         )
@@ -278,7 +280,7 @@ def with_server(document: Document, of: ClientProgram, name: str, new: Mapping[s
     return {**document, of.key: {**_member(document, of.key), name: merged}}
 
 
-def without_server(document: Document, of: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
+def remove_server(document: Document, of: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
     """Return the document without that entry; without the member that held it too, if `emptied` and nothing is left."""
     servers = {key: value for key, value in _member(document, of.key).items() if key != name}
     if servers or not emptied:
@@ -286,41 +288,41 @@ def without_server(document: Document, of: ClientProgram, name: str, *, emptied:
     return {key: value for key, value in document.items() if key != of.key}
 
 
-def is_ours(one: Mapping[str, Any]) -> bool:
+def is_ours(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry starts the server of this program, in whatever way."""
-    words = _words(one)
-    return _starts_us(str(one.get("command", "")), words) and "serve" in words and "wrap" not in words
+    words = _arguments(entry)
+    return _starts_this_program(str(entry.get("command", "")), words) and "serve" in words and "wrap" not in words
 
 
-def _starts_us(program: str, words: Sequence[str]) -> bool:
+def _starts_this_program(program: str, words: Sequence[str]) -> bool:
     stems = [re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe") for word in (program, *words)]
     if stems[0] in ("npx", "bunx", "node", "docker"):  # other registries have programs of this name
         return False
     return any(re.fullmatch(r"(?:mcp[-_]memory|memory[-_]pyramid)(?:(?:@|==)[\w.]+)?", stem) for stem in stems)
 
 
-def _words(one: Mapping[str, Any]) -> list[str]:
-    words = one.get("args")
+def _arguments(entry: Mapping[str, Any]) -> list[str]:
+    words = entry.get("args")
     return [str(word) for word in cast("list[Any]", words)] if isinstance(words, list) else []
 
 
 # --- the hooks --------------------------------------------------------------------------------------
 
 
-def hooks_in(document: Document) -> dict[str, list[Any]]:
+def find_hooks(document: Document) -> dict[str, list[Any]]:
     """Return our groups of hooks by event."""
-    found = {event: [group for group in groups if _is_our_group(group)] for event, groups in _events(document)}
-    return {event: groups for event, groups in found.items() if groups}
+    ours = {event: [group for group in groups if _is_our_group(group)] for event, groups in _events(document)}
+    return {event: groups for event, groups in ours.items() if groups}
 
 
-def with_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Return the document with these hooks of ours and no other of ours; those of others stay where they are.
 
     Raises Refused where our plugin is at work in Claude Code, which has them too: each would run twice.
     """
-    if not hooks or hooks_in(document) == hooks:
+    if not hooks or find_hooks(document) == hooks:
         return dict(document)
-    plugin = next((name for name, on in plugins_in(document).items() if on), None)
+    plugin = next((name for name, on in find_plugins(document).items() if on), None)
     if plugin:
         raise Refused(
             f"The plugin {plugin} is installed, and brings the server and its hooks. Keep it, or remove it first: "
@@ -338,14 +340,14 @@ def with_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[s
     return {**document, "hooks": events}
 
 
-def plugins_in(document: Document) -> dict[str, bool]:
+def find_plugins(document: Document) -> dict[str, bool]:
     """Return our plugins in settings of Claude Code, and whether each is enabled."""
     return {name: bool(on) for name, on in _member(document, "enabledPlugins").items() if _PLUGIN(name)}
 
 
-def without_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
+def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document without our hooks. `empty`: the document before us, whose empty lists are kept."""
-    ours = hooks_in(document)
+    ours = find_hooks(document)
     if not ours:
         return dict(document)
     events = dict(_member(document, "hooks"))
@@ -376,12 +378,12 @@ def _is_our_group(group: object) -> bool:
 def _is_our_hook(hook: object) -> bool:
     if not isinstance(hook, dict):
         return False
-    told = cast("dict[str, Any]", hook)
-    line, words = str(told.get("command", "")), _words(told)
+    fields = cast("dict[str, Any]", hook)
+    line, words = str(fields.get("command", "")), _arguments(fields)
     if words:
-        return _starts_us(line, words) and "hook" in words
+        return _starts_this_program(line, words) and "hook" in words
     parts = [part.strip("\"'") for part in line.split()]
-    return bool(parts) and _starts_us(parts[0], parts[1:]) and "hook" in parts
+    return bool(parts) and _starts_this_program(parts[0], parts[1:]) and "hook" in parts
 
 
 # --- shapes -----------------------------------------------------------------------------------------

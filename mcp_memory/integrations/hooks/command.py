@@ -27,8 +27,8 @@ from mcp_memory.integrations.hooks.endpoint import (
     DaemonEndpoint,
     DaemonFiles,
     daemon_files,
+    equal,
     proof,
-    same,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _STARTING_S = 3.0
 _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
-_REST_S = 60.0
+_RETRY_S = 60.0
 _ANSWERED = frozenset[Kind | None]({"start", "prompt"})
 _FLUSHING = frozenset[Kind | None]({"end", "compacting"})
 _CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
@@ -59,49 +59,49 @@ def run(event: str, client: str, home: Path | None, space: str | None) -> None:
         return
 
 
-def answer(event: str, client: str, given: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
+def answer(event: str, client: str, payload: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
     """Return what the hook prints; empty if there is no answer in time."""
-    place = daemon_files(home, space)
-    if place is None:
+    files = daemon_files(home, space)
+    if files is None:
         return b""
     kind = kind_of(client, event)
     began = time.monotonic()
-    question = json.dumps({"event": event, "client": client}).encode() + b"\n" + given
+    question = json.dumps({"event": event, "client": client}).encode() + b"\n" + payload
     try:
-        told = _ask(place, question, began + _LIMIT_S)
-        if told is None:
-            told = _ask_new(place, question, began + (_STARTING_S if kind in _ANSWERED else _LIMIT_S))
+        reply = _ask(files, question, began + _LIMIT_S)
+        if reply is None:
+            reply = _start_and_ask(files, question, began + (_STARTING_S if kind in _ANSWERED else _LIMIT_S))
     except _DaemonTimeout:
-        told = None
-    if told is None and kind in _CAPTURING:
-        _leave_note(place, client, given, flushed=kind in _FLUSHING)
-    return told or b""
+        reply = None
+    if reply is None and kind in _CAPTURING:
+        _leave_note(files, client, payload, flushed=kind in _FLUSHING)
+    return reply or b""
 
 
-def _leave_note(place: DaemonFiles, client: str, given: bytes, *, flushed: bool) -> None:
+def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
     from mcp_memory.integrations.hooks.endpoint import PendingLog, make_folders
 
-    make_folders(place)
-    told = json.loads(given)
-    log, conversation = str(told["transcript_path"]), str(told["session_id"])
-    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).leave(place)
+    make_folders(files)
+    fields = json.loads(payload)
+    log, conversation = str(fields["transcript_path"]), str(fields["session_id"])
+    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).save(files)
 
 
 # --- asking -----------------------------------------------------------------------------------------
 
 
-def _ask(place: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
+def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
     """Return the daemon's answer; None if there is no daemon. Raises _DaemonTimeout."""
-    there = DaemonEndpoint.read(place.file)
-    if there is None:
+    endpoint = DaemonEndpoint.read(files.file)
+    if endpoint is None:
         return None
     try:
-        with socket.create_connection(("127.0.0.1", there.port), timeout=_PROVING_S) as wire:
+        with socket.create_connection(("127.0.0.1", endpoint.port), timeout=_PROVING_S) as wire:
             wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # 40 ms for each answer that is waited for
-            if not _is_proven(wire, there.token):
+            if not _is_proven(wire, endpoint.token):
                 return None
             wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
-            return _told(wire.makefile("rwb"), question)
+            return _exchange(wire.makefile("rwb"), question)
     except (OSError, ValueError):
         return None
 
@@ -110,14 +110,14 @@ def _is_proven(wire: socket.socket, token: str) -> bool:
     """Have the other side prove that it knows the token, and prove the same."""
     nonce = os.urandom(16).hex().encode()
     wire.sendall(PROTOCOL + b" " + nonce + b"\n")
-    theirs, _, their_nonce = _line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
-    if not same(theirs, proof(token, "resident", nonce)):
+    theirs, _, their_nonce = _read_line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
+    if not equal(theirs, proof(token, "resident", nonce)):
         return False
     wire.sendall(proof(token, "hook", their_nonce) + b"\n")
     return True
 
 
-def _line(wire: socket.socket, deadline: float) -> bytes:
+def _read_line(wire: socket.socket, deadline: float) -> bytes:
     """Return a line, or what there is of it by then: a stranger may send a byte now and then for hours."""
     line = b""
     while len(line) < _PROOF_BYTES and not line.endswith(b"\n"):
@@ -129,51 +129,51 @@ def _line(wire: socket.socket, deadline: float) -> bytes:
     return line
 
 
-def _told(stream: BufferedRWPair, question: bytes) -> bytes:
+def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
     """Return the answer and acknowledge it, so that the daemon knows it arrived in time."""
     try:
         stream.write(b"%d\n" % len(question))
         stream.write(question)
         stream.flush()
         length = int(stream.readline(20))
-        told = stream.read(length)
+        reply = stream.read(length)
     except TimeoutError:
         raise _DaemonTimeout from None
-    if len(told) < length:
+    if len(reply) < length:
         raise OSError("the resident hung up")
     stream.write(ACKNOWLEDGED)
     stream.flush()
-    return told
+    return reply
 
 
 # --- starting ---------------------------------------------------------------------------------------
 
 
-def _ask_new(place: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
+def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
     """Start a resident and return its answer; None where it cannot start, or not in time. Raises _Late."""
-    folder = next(above for above in (place.folder, *place.folder.parents) if above.exists())
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(place):
+    folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None
-    process = _start(place, folder)
+    process = _start(files, folder)
     while time.monotonic() < deadline and not process.poll():  # 0 where another was first, and that one will answer
         time.sleep(_POLL_S)
-        told = _ask(place, question, deadline)
-        if told is not None:
-            return told
-    if place.folder.is_dir():
-        touch(place.failed)
+        reply = _ask(files, question, deadline)
+        if reply is not None:
+            return reply
+    if files.folder.is_dir():
+        touch(files.failed)
     return None
 
 
-def _failed_lately(place: DaemonFiles) -> bool:
+def _failed_lately(files: DaemonFiles) -> bool:
     """Return whether one was started in vain just now: not every hook is to wait for the next."""
     try:
-        return 0 <= time.time() - place.failed.stat().st_mtime < _REST_S  # below 0, the clock was set back
+        return 0 <= time.time() - files.failed.stat().st_mtime < _RETRY_S  # below 0, the clock was set back
     except OSError:
         return False
 
 
-def _start(place: DaemonFiles, folder: Path) -> Popen[bytes]:
+def _start(files: DaemonFiles, folder: Path) -> Popen[bytes]:
     """Start the resident on its own: it outlives this hook, its terminal and its client."""
     import subprocess
 
@@ -184,9 +184,9 @@ def _start(place: DaemonFiles, folder: Path) -> Popen[bytes]:
             "-P",
             "-m",
             "mcp_memory.integrations.hooks.daemon",
-            str(place.home),
-            place.space or "",
-            place.key,
+            str(files.home),
+            files.space or "",
+            files.key,
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -33,7 +33,7 @@ ACKNOWLEDGED = b"\n"
 """What a hook says last, when it has the answer."""
 
 _PREFIX = "MCP_MEMORY_"
-_LARGEST_CONFIG = 2**20
+_MAX_CONFIG = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +85,15 @@ def endpoint_files(home: Path) -> list[Path]:
     return sorted(_folder_of(home).glob("*.json"))
 
 
-def make_folders(place: DaemonFiles) -> None:
+def make_folders(files: DaemonFiles) -> None:
     """Make the folders of a place that are not there, the home too. Raises OSError."""
-    make_folder(place.waiting)
+    make_folder(files.waiting)
 
 
 def is_older(version: str, than: str) -> bool:
     """Return whether a version was released before another one, as far as their numbers tell."""
-    one, other = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
-    return one < other
+    numbers, other_numbers = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
+    return numbers < other_numbers
 
 
 def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | None:
@@ -106,12 +106,12 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
     if why_no_home(folder) and not os.environ.get(f"{_PREFIX}STORE"):
         return None
     try:
-        config = read_regular(folder / "config.toml", _LARGEST_CONFIG)
+        config = read_regular(folder / "config.toml", _MAX_CONFIG)
     except OSError:
         config = b""
     variables = sorted(item for item in os.environ.items() if item[0].startswith(_PREFIX))
-    told = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
-    return DaemonFiles(folder, space, blake2b(told + config, digest_size=8).hexdigest())
+    identity = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
+    return DaemonFiles(folder, space, blake2b(identity + config, digest_size=8).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +127,18 @@ class DaemonEndpoint:
     def read(cls, file: Path) -> DaemonEndpoint | None:
         """Return the content of a file; None if it is missing or invalid."""
         try:
-            held = json.loads(read_regular(file, _LARGEST_CONFIG))
-            there = cls(int(held["pid"]), int(held["port"]), str(held["token"]), str(held["version"]))
+            fields = json.loads(read_regular(file, _MAX_CONFIG))
+            endpoint = cls(int(fields["pid"]), int(fields["port"]), str(fields["token"]), str(fields["version"]))
         except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return None
-        return there if 0 < there.port < 2**16 else None
+        return endpoint if 0 < endpoint.port < 2**16 else None
 
     def write(self, file: Path) -> None:
         """Write the file whole, for this user alone."""
         beside = file.with_name(f".{file.name}.{self.pid}.tmp")
-        told = {"pid": self.pid, "port": self.port, "token": self.token, "version": self.version}
+        fields = {"pid": self.pid, "port": self.port, "token": self.token, "version": self.version}
         with open_private(beside, "wb") as opened:
-            opened.write(json.dumps(told).encode())
+            opened.write(json.dumps(fields).encode())
         beside.replace(file)
 
 
@@ -147,9 +147,9 @@ def proof(token: str, role: str, nonce: bytes) -> bytes:
     return blake2b(nonce, key=token.encode(), person=role.encode()[:16], digest_size=16).hexdigest().encode()
 
 
-def same(one: bytes, other: bytes) -> bool:
+def equal(first: bytes, second: bytes) -> bool:
     """Compare two proofs in constant time; `hmac` takes too long to import."""
-    return len(one) == len(other) and not sum(a ^ b for a, b in zip(one, other, strict=True))
+    return len(first) == len(second) and not sum(a ^ b for a, b in zip(first, second, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,51 +162,51 @@ class PendingLog:
     """The client's own id of it; empty where it is not known."""
     flushed: bool = False
 
-    def leave(self, place: DaemonFiles) -> None:
+    def save(self, files: DaemonFiles) -> None:
         """Write it down for the place's space; a later note of the same log takes its place.
 
         Raises OSError, also if the folders of the place are gone: a running daemon must not make a deleted home again.
         """
-        file = self._file(place)
+        file = self._file(files)
         beside = file.with_suffix(f".{os.getpid()}.tmp")
         with open_private(beside, "wb") as opened:
-            opened.write(self._told(place))
+            opened.write(self._payload(files))
         beside.replace(file)
 
-    def withdraw(self, place: DaemonFiles) -> None:
+    def discard(self, files: DaemonFiles) -> None:
         """Take it away, unless another was left meanwhile."""
-        file = self._file(place)
+        file = self._file(files)
         try:
-            if read_regular(file) == self._told(place):
+            if read_regular(file) == self._payload(files):
                 remove_own(file)
         except OSError:
             return
 
-    def _file(self, place: DaemonFiles) -> Path:
-        about = f"{place.space or ''}\n{self.log}".encode("utf-8", "surrogatepass")
-        return place.waiting / f"{blake2b(about, digest_size=8).hexdigest()}.json"
+    def _file(self, files: DaemonFiles) -> Path:
+        about = f"{files.space or ''}\n{self.log}".encode("utf-8", "surrogatepass")
+        return files.waiting / f"{blake2b(about, digest_size=8).hexdigest()}.json"
 
-    def _told(self, place: DaemonFiles) -> bytes:
-        return json.dumps({**asdict(self), "space": place.space}).encode()
+    def _payload(self, files: DaemonFiles) -> bytes:
+        return json.dumps({**asdict(self), "space": files.space}).encode()
 
 
-def pending_logs(place: DaemonFiles) -> list[PendingLog]:
+def pending_logs(files: DaemonFiles) -> list[PendingLog]:
     """Return the notes that were left for the place's space; what makes no sense is removed."""
-    found: list[PendingLog] = []
-    for file in sorted(place.waiting.glob("*.json")):
+    notes: list[PendingLog] = []
+    for file in sorted(files.waiting.glob("*.json")):
         try:
-            held = json.loads(read_regular(file))
-            log, client, conversation = (str(held[name]) for name in ("log", "client", "conversation"))
-            note = PendingLog(log=log, client=client, conversation=conversation, flushed=held["flushed"] is True)
-            found += [note] if held["space"] == place.space else []
+            fields = json.loads(read_regular(file))
+            log, client, conversation = (str(fields[name]) for name in ("log", "client", "conversation"))
+            note = PendingLog(log=log, client=client, conversation=conversation, flushed=fields["flushed"] is True)
+            notes += [note] if fields["space"] == files.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             with suppress(OSError):  # a folder of that name stays
                 remove_own(file)
-    return found
+    return notes
 
 
-_LATELY = timedelta(days=7)
-_LARGEST_LOG = 2**24
+_RECENT = timedelta(days=7)
+_MAX_LOG = 2**24
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (?:WARNING|ERROR) [\w.]+: (.*)")
 
 
@@ -225,12 +225,12 @@ def health(home: Path, *, now: datetime) -> Health:
     log = log_of(home)
     lines, unreadable = list[str](), list[str]()
     try:
-        lines = read_regular(log, _LARGEST_LOG).decode(errors="replace").splitlines()
+        lines = read_regular(log, _MAX_LOG).decode(errors="replace").splitlines()
     except FileNotFoundError:
         pass
     except OSError as error:
         unreadable = [f"{now:%Y-%m-%d %H:%M:%S} The log of the hooks cannot be read: {error.strerror}"]
     entries = [entry for entry in map(_ENTRY.fullmatch, lines) if entry]
-    failures = [f"{entry[1]} {entry[2]}" for entry in entries if datetime.fromisoformat(entry[1]) > now - _LATELY]
+    failures = [f"{entry[1]} {entry[2]}" for entry in entries if datetime.fromisoformat(entry[1]) > now - _RECENT]
     residents = sum(1 for file in endpoint_files(home) if DaemonEndpoint.read(file))
     return Health(used=log.parent.is_dir(), residents=residents, failures=[*failures, *unreadable], log=log)

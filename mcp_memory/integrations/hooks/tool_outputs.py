@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from mcp_memory.integrations.hooks.conversations import ToolResponse
     from mcp_memory.service.memory import Memory
 
-Way = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """The keys that lead from an answer to a part of it."""
 
-_WAYS: Mapping[str, Sequence[Way]] = {
+_PARTS: Mapping[str, Sequence[KeyPath]] = {
     "Bash": [("stdout",), ("stderr",)],
     "Read": [("file", "content")],
     "Grep": [("content",), ("filenames",)],
@@ -48,44 +48,44 @@ _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
 
 @dataclass(frozen=True, slots=True)
 class OutputPart:
-    """A text of an answer. `way` leads to it: to a string, or to a list whose items are its lines."""
+    """A text of an answer. `keys` leads to it: to a string, or to a list whose items are its lines."""
 
-    way: Way
+    keys: KeyPath
     text: str
 
 
 def parts_of(client: Agent, tool: str, response: object) -> list[OutputPart]:
     """Return the texts of an answer that may be replaced; none where the tool, or the shape, is not known."""
     if client == "codex":
-        return _as_one(response)
+        return _codex_part(response)
     if tool.startswith("mcp__"):
-        return _of_server(response)
+        return _mcp_parts(response)
     if not isinstance(response, dict) or cast("dict[str, Any]", response).get("isImage"):
         return []
-    found = [(way, _at(cast("object", response), way)) for way in _WAYS.get(tool, ())]
-    return [OutputPart(way, text) for way, held in found if (text := _text_of(held))]
+    values = [(keys, _value_at(cast("object", response), keys)) for keys in _PARTS.get(tool, ())]
+    return [OutputPart(keys, text) for keys, value in values if (text := _text_of(value))]
 
 
-def whole_file(tool: str, response: object) -> str | None:
+def full_output_path(tool: str, response: object) -> str | None:
     """Return the path of the file that holds the whole of what `stdout` only begins, if there is one."""
     path = cast("dict[str, Any]", response).get(_ELSEWHERE[0]) if isinstance(response, dict) else None
     return path if tool == "Bash" and isinstance(path, str) else None
 
 
-def replaced(response: Any, notes: Mapping[Way, str]) -> Any:
+def replace_parts(response: Any, notes: Mapping[KeyPath, str]) -> Any:
     """Return the answer with each note in the place of the part that it stands for; all else stays."""
     if () in notes:
         return notes[()]
     answer: Any = json.loads(json.dumps(response))
-    for way, note in notes.items():
-        parent = _at(answer, way[:-1])
-        parent[way[-1]] = [note] if isinstance(parent[way[-1]], list) else note
+    for keys, note in notes.items():
+        parent = _value_at(answer, keys[:-1])
+        parent[keys[-1]] = [note] if isinstance(parent[keys[-1]], list) else note
     if isinstance(answer, dict):  # or the model would be shown the first lines of that file
-        return {key: held for key, held in cast("dict[str, Any]", answer).items() if key not in _ELSEWHERE}
+        return {key: value for key, value in cast("dict[str, Any]", answer).items() if key not in _ELSEWHERE}
     return answer
 
 
-def _as_one(response: object) -> list[OutputPart]:
+def _codex_part(response: object) -> list[OutputPart]:
     """Return an answer of Codex as one part, if it is nothing but text."""
     match response:
         case str():
@@ -95,15 +95,15 @@ def _as_one(response: object) -> list[OutputPart]:
         case dict():
             blocks = list_of(cast("dict[str, Any]", response).get("content"))
             texts = [_text_of_block(block) for block in blocks or []]
-            return [OutputPart((), _unwrapped("\n".join(texts)))] if texts and all(texts) else []
+            return [OutputPart((), _unwrap_result("\n".join(texts)))] if texts and all(texts) else []
         case _:
             return []
 
 
-def _of_server(response: object) -> list[OutputPart]:
+def _mcp_parts(response: object) -> list[OutputPart]:
     match response:
         case str():
-            return [OutputPart((), _unwrapped(response))]
+            return [OutputPart((), _unwrap_result(response))]
         case list():
             return [
                 OutputPart((place, "text"), text)
@@ -122,34 +122,34 @@ def _text_of_block(block: object) -> str:
             return ""
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap_result(text: str) -> str:
     """Return the text that SDKs wrap where a tool's result is no object: `{"result": "…"}`."""
     try:
-        held = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    match held:
+    match value:
         case {"result": str() as inner, **rest} if not rest:
             return inner
         case _:
             return text
 
 
-def _at(held: Any, way: Way) -> Any:
-    for key in way:
+def _value_at(value: Any, keys: KeyPath) -> Any:
+    for key in keys:
         try:
-            held = held[key]
+            value = value[key]
         except (LookupError, TypeError):
             return None
-    return held
+    return value
 
 
-def _text_of(held: object) -> str:
-    match held:
+def _text_of(value: object) -> str:
+    match value:
         case str():
-            return held
+            return value
         case list():
-            items = cast("list[Any]", held)
+            items = cast("list[Any]", value)
             return "\n".join(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items)
         case _:
             return ""
@@ -168,20 +168,20 @@ async def offload_output(memory: Memory, session: str, call: ToolResponse, *, lo
     `log` is the client's log of the conversation, which has the full outputs that the answer may have cut. It shows
     later whether the client used the new answer: no saving is entered before.
     """
-    over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
-    if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
+    over = memory.settings.offload_over * (_READ_FACTOR if _reads_file(call) else 1)
+    if not over or _reads_memory(call, memory.settings.home) or _reads_part_of_file(call):
         return None
-    notes: dict[Way, str] = {}
+    notes: dict[KeyPath, str] = {}
     for part in parts_of(call.client, call.tool, call.response):
         if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
-            shown = _shown(call, part)
-            kept = await _kept(memory, session, call, part, shown, log)
+            shown = _shown_text(call, part)
+            kept = await _offload_part(memory, session, call, part, shown, log)
             if kept.tokens_kept < kept.tokens_raw and len(note := render_offloaded(kept)) < len(shown):
-                notes[part.way] = note
-    return replaced(call.response, notes) if notes else None
+                notes[part.keys] = note
+    return replace_parts(call.response, notes) if notes else None
 
 
-async def _kept(
+async def _offload_part(
     memory: Memory, session: str, call: ToolResponse, part: OutputPart, shown: str, log: Path | None
 ) -> Offloaded:
     data: str | bytes = part.text
@@ -189,16 +189,16 @@ async def _kept(
     if _is_cut(call.client, part.text):
         whole = await anyio.to_thread.run_sync(whole_output, log, call.id)
         data, id = (whole, id) if whole else (data, None)  # what is not found now is kept when its log is read
-    if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
-        data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
+    if part.keys == ("stdout",) and (file := full_output_path(call.tool, call.response)):
+        data = await anyio.to_thread.run_sync(partial(_read_whole, Path(file), part.text))
     return await memory.offload_tool_result(
         call.tool, data, arguments=call.arguments, tool_call_id=id, session=session, shown=shown
     )
 
 
-def _shown(call: ToolResponse, part: OutputPart) -> str:
+def _shown_text(call: ToolResponse, part: OutputPart) -> str:
     """Return what the client would have shown of a part."""
-    file = whole_file(call.tool, call.response) if part.way == ("stdout",) else None
+    file = full_output_path(call.tool, call.response) if part.keys == ("stdout",) else None
     size = cast("dict[str, Any]", call.response).get(_ELSEWHERE[1]) if file else None
     return shown_of(
         call.client, part.text, file=file, size=size if isinstance(size, int) else None, pages=call.tool == "Read"
@@ -209,7 +209,7 @@ def _is_cut(client: Agent, text: str) -> bool:
     return client == "codex" and text.startswith("Warning: truncated output")
 
 
-def _whole(file: Path, begun: str) -> str | bytes:
+def _read_whole(file: Path, begun: str) -> str | bytes:
     """Return the content of the file; `begun`, its beginning, if it cannot be read or is too large."""
     try:
         data = read_regular(file, _MAX_FILE)
@@ -227,14 +227,14 @@ def _is_large(text: str, over: int, tokenizer: Any) -> bool:
     return not token_counter(tokenizer).fits(text, over)
 
 
-def _is_reading(call: ToolResponse) -> bool:
+def _reads_file(call: ToolResponse) -> bool:
     """Return whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
     if call.client == "codex":
         return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
     return call.tool == "Read"
 
 
-def _is_asked_for(call: ToolResponse) -> bool:
+def _reads_part_of_file(call: ToolResponse) -> bool:
     """Return whether a model reads a part of a file: offloading that would only make it ask again."""
     match call.arguments:
         case {"offset": int()} | {"limit": int()}:
@@ -251,7 +251,7 @@ def _command(call: ToolResponse) -> str:
             return ""
 
 
-def _is_ours(call: ToolResponse, home: Path) -> bool:
+def _reads_memory(call: ToolResponse, home: Path) -> bool:
     """Return whether a model reads from this memory: offloading that again would lead it in a circle."""
-    told = json.dumps(call.arguments, ensure_ascii=False)
-    return is_own(call.tool) or str(home) in told or "mcp-memory" in told
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return is_own(call.tool) or str(home) in arguments or "mcp-memory" in arguments

@@ -43,21 +43,21 @@ _MOST = 512 * 2**20
 
 def recalled_before(log: Path | None) -> list[str]:
     """Return what we put into the context that a log leads up to; nothing where it cannot be read."""
-    told: list[str] = []
+    texts: list[str] = []
     if log is None:
-        return told
+        return texts
     try:
         with open_regular(log) as lines:
             end = os.fstat(lines.fileno()).st_size
             lines.seek(max(0, end - _MOST))
             while (left := end - lines.tell()) > 0 and (line := lines.readline(min(left, _TAIL))):
-                if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_read(line)):
-                    told.clear()
+                if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_parse_line(line)):
+                    texts.clear()
                 elif _OURS in line:
-                    told += _texts(_read(line))
+                    texts += _texts(_parse_line(line))
     except OSError:
-        return told
-    return told
+        return texts
+    return texts
 
 
 def whole_output(log: Path | None, call: str | None) -> str | None:
@@ -72,18 +72,18 @@ def whole_output(log: Path | None, call: str | None) -> str | None:
         return None
     for line in reversed(lines):
         if b'"aggregated_output"' in line and call.encode() in line:
-            item = object_of((object_of(_read(line).get("payload")) or {}).get("item")) or {}
+            item = object_of((object_of(_parse_line(line).get("payload")) or {}).get("item")) or {}
             if item.get("id") == call and isinstance(item.get("aggregated_output"), str):
                 return item["aggregated_output"]
     return None
 
 
-def _read(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, Any]:
     try:
-        held = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return object_of(held) or {}
+    return object_of(value) or {}
 
 
 def _is_boundary(line: Mapping[str, Any]) -> bool:
@@ -122,9 +122,9 @@ class _DueRead:
 class LogFollower:
     """The logs to be read, and when, in the background of a daemon. `memory` opens the store if needed."""
 
-    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: DaemonFiles) -> None:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
-        self._place = place
+        self._files = files
         self._due: list[_DueRead] = []
         self._bell = asyncio.Event()
         self._noting = asyncio.Lock()
@@ -139,17 +139,17 @@ class LogFollower:
         if len(prompt) <= _LONGEST_PROMPT:
             self._prompts.setdefault(session, deque(maxlen=_PROMPTS)).append(prompt)
 
-    async def soon(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
+    async def schedule(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
         """Schedule readings of a log after each of the delays, in place of those scheduled before."""
         now = asyncio.get_running_loop().time()
         before = [due.note for due in self._due if due.note.log == note.log]
-        last = replace(note, flushed=note.flushed or any(one.flushed for one in before))
+        last = replace(note, flushed=note.flushed or any(earlier.flushed for earlier in before))
         self._due = [due for due in self._due if due.note not in before]
         self._due += [_DueRead(now + delay, replace(note, flushed=False)) for delay in delays[:-1]]
         self._due.append(_DueRead(now + delays[-1], last))
         self._bell.set()
         if note.conversation:  # one without is found again by its growth
-            await self._noted(last)
+            await self._save_note(last)
 
     async def run(self) -> None:
         """Read logs as scheduled until `finish` is called and each was tried."""
@@ -160,7 +160,7 @@ class LogFollower:
             if wait <= 0 or self._finishing:
                 await self._read_next()
             else:
-                await within(self._bell.wait(), wait)
+                await wait_at_most(self._bell.wait(), wait)
 
     def finish(self) -> None:
         """Read all scheduled logs now, once each, and end `run`."""
@@ -172,7 +172,7 @@ class LogFollower:
         self._due.remove(due)
         try:
             if await self._read(await self._memory(), due.note):
-                await self._is_done(due.note)
+                await self._discard_note(due.note)
             elif not self._finishing:  # else its note stays
                 self._due.append(_DueRead(asyncio.get_running_loop().time(), due.note))
         except McpMemoryError as error:
@@ -182,21 +182,21 @@ class LogFollower:
                 self._due.append(_DueRead(later, due.note, due.attempt + 1))
         except Exception:
             logger.exception("a log of %s was not taken in, by a fault of this program", SafeText(due.note.client))
-            await self._is_done(due.note)
+            await self._discard_note(due.note)
 
-    async def _noted(self, note: PendingLog) -> None:
+    async def _save_note(self, note: PendingLog) -> None:
         if holds_key(note.log) or holds_key(note.conversation):  # a note has both as they are
             return
         try:
             async with self._noting:
-                await anyio.to_thread.run_sync(note.leave, self._place)
+                await anyio.to_thread.run_sync(note.save, self._files)
         except OSError as error:
             logger.warning("what is to be read was not noted: %s", error)
 
-    async def _is_done(self, note: PendingLog) -> None:
+    async def _discard_note(self, note: PendingLog) -> None:
         async with self._noting:
             if not any(due.note.log == note.log for due in self._due):
-                await anyio.to_thread.run_sync(note.withdraw, self._place)
+                await anyio.to_thread.run_sync(note.discard, self._files)
 
     async def _read(self, memory: Memory, note: PendingLog) -> bool:
         """Read a log for a while, and tell whether all of it is read."""
@@ -211,27 +211,27 @@ class LogFollower:
                 )
         except InvalidInput as unfit:
             if not isinstance(unfit.__cause__, FileNotFoundError):  # not written yet, or gone
-                self._pass_over(note, unfit.__cause__ or unfit)
+                self._log_unreadable(note, unfit.__cause__ or unfit)
             return True
         if read.bad:
             logger.warning("%d lines of a log of %s could not be read", read.bad, SafeText(client))
         if read.unread and read.session is not None:
             return False
         if read.unread:
-            self._pass_over(note, InvalidInput("so far it tells of no conversation"))
+            self._log_unreadable(note, InvalidInput("so far it tells of no conversation"))
         if note.flushed:
             await memory.flush(session_name(client, note.conversation))
             self._prompts.pop(session_name(client, note.conversation), None)  # all of their messages are stored
         return True
 
-    def _pass_over(self, note: PendingLog, why: BaseException) -> None:
+    def _log_unreadable(self, note: PendingLog, why: BaseException) -> None:
         """Log once that a log cannot be read; `doctor` shows it."""
         if note.log not in self._passed:
             self._passed.add(note.log)
             logger.warning("a log of %s was passed over: %s", SafeText(note.client), why)
 
 
-async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
+async def wait_at_most(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
     """Wait for something, at most `seconds`."""
     try:
         await asyncio.wait_for(waiting, seconds)

@@ -35,7 +35,7 @@ from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.messages import message_of
 from mcp_memory.integrations.importers.records import (
-    LONGEST_ID,
+    MAX_ID_CHARS,
     Agent,
     ImportedResult,
     ImportedTurn,
@@ -44,10 +44,10 @@ from mcp_memory.integrations.importers.records import (
     items_of,
     kind_of,
     list_of,
-    mended,
-    moment,
     object_of,
+    parse_time,
     part_of,
+    replace_surrogates,
 )
 from mcp_memory.longterm.attachments import ATTACHED, parts_of_message
 from mcp_memory.longterm.turns import SUMMARY, attached_id, is_client_command
@@ -73,7 +73,7 @@ class LogState:
 
     conversation: str | None = None
     """The client's id of it."""
-    aside: bool = False
+    is_subagent: bool = False
     """It is a sub-agent's, of which nothing is imported."""
     calls: dict[str, tuple[str, Any]] = field(default_factory=dict[str, tuple[str, Any]])
     """Tool and arguments, by id."""
@@ -83,27 +83,27 @@ class LogState:
     prompts: Sequence[str] = ()
     """What the client's prompt hook reported as typed, if it runs. Not kept between readings."""
 
-    def called(self, id: object, tool: object, arguments: Any) -> None:
+    def note_call(self, id: object, tool: object, arguments: Any) -> None:
         if isinstance(id, str) and isinstance(tool, str):
             self.calls[id] = tool, arguments
 
-    def answered(self, id: object) -> tuple[str, Any]:
+    def take_call(self, id: object) -> tuple[str, Any]:
         return self.calls.pop(id, ("", None)) if isinstance(id, str) else ("", None)
 
-    def dumped(self) -> str:
+    def dump(self) -> str:
         """Return it as JSON of bounded size, without long arguments and secrets."""
         calls = {
             id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MOST_CHARS else None)
             for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
         }
         conversation = self.conversation and mask_name(self.conversation)
-        return json.dumps([conversation, self.aside, mask_name(self.turn), self.count, calls])
+        return json.dumps([conversation, self.is_subagent, mask_name(self.turn), self.count, calls])
 
     @staticmethod
-    def loaded(text: str) -> LogState:
-        conversation, aside, turn, count, calls = json.loads(text)
-        known = {id: (tool, arguments) for id, (tool, arguments) in calls.items()}
-        return LogState(conversation=conversation, aside=aside, turn=turn, count=count, calls=known)
+    def load(text: str) -> LogState:
+        conversation, is_subagent, turn, count, calls = json.loads(text)
+        pending = {id: (tool, arguments) for id, (tool, arguments) in calls.items()}
+        return LogState(conversation=conversation, is_subagent=is_subagent, turn=turn, count=count, calls=pending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class _Line:
     fields: Mapping[str, Any]
     where: str
     state: LogState
-    passed: SkippedParts
+    skipped: SkippedParts
 
     def turn(self, role: Role, text: str, *, id: str | None, name: str | None = None) -> Iterator[ImportedTurn]:
         """Yield the turn, unless it has no text."""
@@ -124,7 +124,7 @@ class _Line:
                 role=role,
                 content=text,
                 name=name,
-                said_at=moment(self.fields, _TIME, self.passed),
+                said_at=parse_time(self.fields, _TIME, self.skipped),
                 id=id,
                 session=self.state.conversation,
             )
@@ -136,7 +136,7 @@ class _Line:
             return
         yield from self.turn("user", message.typed, id=id)
         beside = None if id is None else log_id(attached_id(id))
-        yield from self.turn("tool", _said(message.attached), id=beside, name=ATTACHED)
+        yield from self.turn("tool", _join_parts(message.attached), id=beside, name=ATTACHED)
 
     def summary(self, text: str) -> Iterator[ImportedTurn]:
         """Yield the summary that a compaction left, of a text without private passages."""
@@ -160,30 +160,30 @@ class _Line:
                 arguments=arguments,
                 call=log_id(call),
                 text=text,
-                said_at=said_at or moment(self.fields, _TIME, self.passed),
+                said_at=said_at or parse_time(self.fields, _TIME, self.skipped),
                 whole=whole and re.split(r"[/\\]", whole[1].strip())[-1],
             )
 
     def texts(self, content: Any, of: tuple[str, ...] = _TEXT) -> Iterator[str]:
         """Yield the texts of a content: a string, or the `text` of those of its parts whose type is one `of` these."""
         if isinstance(content, str):
-            yield mended(content, self.passed) or ""
+            yield replace_surrogates(content, self.skipped) or ""
             return
         for part in list_of(content) or []:
             block = object_of(part)
             text = part if isinstance(part, str) else block.get("text") if block else None
             if isinstance(text, str) and (block is None or block.get("type", "text") in of):
-                yield mended(text, self.passed) or ""
+                yield replace_surrogates(text, self.skipped) or ""
             elif block is not None and "image" in str(block.get("type", "")):
-                self.passed.parts += 1
+                self.skipped.parts += 1
 
 
 def log_id(value: Any) -> str | None:
     """Return an id that can be stored."""
-    return value if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and well_formed(value) else None
+    return value if isinstance(value, str) and 0 < len(value) <= MAX_ID_CHARS and well_formed(value) else None
 
 
-def _said(parts: Iterable[str]) -> str:
+def _join_parts(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -228,7 +228,7 @@ def summary_id(text: str) -> str:
 # --- Claude Code ------------------------------------------------------------------------------------
 
 _MARK = "[Request interrupted by user"
-_NOT_SAID = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
+_HIDDEN_MARKS = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
 _PERSISTED = re.compile(r"\s*<persisted-output>\n.*?saved to: ([^\n]+)\n", re.DOTALL)
 _CLAUDE_BEFORE_SUMMARY = re.compile("This session is being continued from ")
 _CLAUDE_BEFORE_SUMMARY_ENDS = re.compile(r"(?:\nSummary:|summari[sz]ed below:)\s*")
@@ -256,7 +256,7 @@ def is_claude_code_line(value: Any) -> bool:
     return line is not None and isinstance(line.get("type"), str) and ("sessionId" in line or "leafUuid" in line)
 
 
-def claude_code_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+def claude_code_records(value: Any, where: str, state: LogState, skipped: SkippedParts) -> Iterator[LogRecord]:
     """Yield the turns and tool results of a line."""
     fields = object_of(value)
     if fields is None:
@@ -264,13 +264,13 @@ def claude_code_records(value: Any, where: str, state: LogState, passed: Skipped
         return
     if state.conversation is None:
         state.conversation = log_id(fields.get("sessionId"))
-    kind, line = fields.get("type"), _Line(fields, where, state, passed)
+    kind, line = fields.get("type"), _Line(fields, where, state, skipped)
     if fields.get("isSidechain") is True or "agentId" in fields:
-        passed.left["lines of sub-agents"] += kind in ("user", "assistant")
+        skipped.left_out["lines of sub-agents"] += kind in ("user", "assistant")
     elif kind == "assistant":
-        yield from _claude_answer(line)
+        yield from _claude_assistant_line(line)
     elif kind == "user":
-        yield from _claude_prompt(line)
+        yield from _claude_user_line(line)
     elif kind == "attachment":
         sent = part_of(fields, "attachment")
         if sent.get("type") == "queued_command" and _is_by_person(sent):
@@ -278,7 +278,7 @@ def claude_code_records(value: Any, where: str, state: LogState, passed: Skipped
             yield from line.message(line.texts(sent.get("prompt")), id=id)
 
 
-def summary_of(text: str) -> str:
+def extract_summary(text: str) -> str:
     """Return the summary of a compaction alone, from the log's words for it or from those that a hook gets."""
     _, opened, rest = text.partition("<summary>")
     summary, closed, _ = rest.partition("</summary>")
@@ -290,33 +290,33 @@ def summary_of(text: str) -> str:
     return _CLAUDE_AFTER_SUMMARY.sub("", text).strip()
 
 
-def _claude_answer(line: _Line) -> Iterator[LogRecord]:
+def _claude_assistant_line(line: _Line) -> Iterator[LogRecord]:
     message = part_of(line.fields, "message")
     content = message.get("content")
     for call in map(object_of, list_of(content) or []):
         if call is not None and call.get("type") == "tool_use":
-            line.state.called(call.get("id"), call.get("name"), call.get("input"))
+            line.state.note_call(call.get("id"), call.get("name"), call.get("input"))
     if message.get("model") != "<synthetic>" and not _is_marked(line.fields):
-        yield from line.turn("assistant", _said(line.texts(content)), id=log_id(line.fields.get("uuid")))
+        yield from line.turn("assistant", _join_parts(line.texts(content)), id=log_id(line.fields.get("uuid")))
 
 
-def _claude_prompt(line: _Line) -> Iterator[LogRecord]:
+def _claude_user_line(line: _Line) -> Iterator[LogRecord]:
     content = part_of(line.fields, "message").get("content")
     for block in map(object_of, list_of(content) or []):
         if block is not None and block.get("type") == "tool_result":
             call = block.get("tool_use_id")
-            tool, arguments = line.state.answered(call)
+            tool, arguments = line.state.take_call(call)
             text = "\n".join(line.texts(block.get("content")))
             yield from line.result(call, tool, arguments, text, _PERSISTED.match(text))
             if _is_by_person(line.fields):
                 is_error = block.get("is_error") is True
                 yield from _claude_refusal(line, tool, text) if is_error else _claude_answers(line, tool, text)
     if line.fields.get("isCompactSummary") is True:
-        yield from line.summary(summary_of(without_private(_said(line.texts(content)))))
+        yield from line.summary(extract_summary(without_private(_join_parts(line.texts(content)))))
     elif _is_by_person(line.fields):
         parts = without_private_parts(line.texts(content))
-        said = [part for part in parts if not part.lstrip().startswith(_MARK)]
-        yield from line.message(said, id=log_id(line.fields.get("uuid")))
+        typed = [part for part in parts if not part.lstrip().startswith(_MARK)]
+        yield from line.message(typed, id=log_id(line.fields.get("uuid")))
 
 
 def _claude_answers(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]:
@@ -325,7 +325,7 @@ def _claude_answers(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]
         return
     outcome = part_of(line.fields, "toolUseResult")
     answers = object_of(outcome.get("answers")) or (
-        {found["question"]: found["answer"] for found in _ANSWER.finditer(text)} if _ANSWERED.match(text) else {}
+        {match["question"]: match["answer"] for match in _ANSWER.finditer(text)} if _ANSWERED.match(text) else {}
     )
     notes = part_of(outcome, "annotations")
     uuid = log_id(line.fields.get("uuid"))
@@ -361,14 +361,14 @@ def _is_by_person(line: Mapping[str, Any]) -> bool:
 
 
 def _is_marked(line: Mapping[str, Any]) -> bool:
-    return any(line.get(mark) is True for mark in _NOT_SAID)
+    return any(line.get(mark) is True for mark in _HIDDEN_MARKS)
 
 
 # --- Codex ------------------------------------------------------------------------------------------
 
 _CODEX_TYPES = frozenset({"session_meta", "turn_context", "response_item", "compacted", "event_msg"})
 _CODEX_TEXT = ("input_text", "output_text", "text")
-_BESIDE = "internal_chat_message_metadata_passthrough"
+_CODEX_METADATA = "internal_chat_message_metadata_passthrough"
 _CODEX_BEFORE_SUMMARY = re.compile(
     r"Another language model started to solve .{,900}?with your own analysis:\s*", re.DOTALL
 )
@@ -381,13 +381,13 @@ def is_codex_line(value: Any) -> bool:
     return isinstance(kind, str) and kind in _CODEX_TYPES
 
 
-def codex_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+def codex_records(value: Any, where: str, state: LogState, skipped: SkippedParts) -> Iterator[LogRecord]:
     """Yield the turns and tool results of a line."""
     fields = object_of(value)
     if fields is None:
         yield _not_an_object(value, where)
         return
-    line, payload = _Line(fields, where, state, passed), part_of(fields, "payload")
+    line, payload = _Line(fields, where, state, skipped), part_of(fields, "payload")
     match fields.get("type"), payload.get("type"):
         case "session_meta", _:
             _note_conversation(payload, state)
@@ -395,12 +395,14 @@ def codex_records(value: Any, where: str, state: LogState, passed: SkippedParts)
             turn = log_id(payload.get("turn_id"))
             if turn is not None and turn != state.turn:
                 state.turn, state.count = turn, 0
-        case "response_item", _ if not state.aside:
+        case "response_item", _ if not state.is_subagent:
             yield from _codex_item(line, payload)
-        case "event_msg", "item_completed" if not state.aside:
+        case "event_msg", "item_completed" if not state.is_subagent:
             yield from _codex_whole_result(line, part_of(payload, "item"))
-        case "compacted", _ if not state.aside and isinstance(text := payload.get("message"), str):
-            if text := mended(_CODEX_BEFORE_SUMMARY.sub("", without_private(text), count=1).strip(), passed):
+        case "compacted", _ if not state.is_subagent and isinstance(text := payload.get("message"), str):
+            if text := replace_surrogates(
+                _CODEX_BEFORE_SUMMARY.sub("", without_private(text), count=1).strip(), skipped
+            ):
                 yield from line.summary(text)
         case _:
             pass
@@ -411,7 +413,7 @@ def _note_conversation(meta: Mapping[str, Any], state: LogState) -> None:
     id = log_id(meta.get("id"))
     if state.conversation is None and id is not None:
         state.conversation = state.turn = id
-        state.aside = "subagent" in part_of(meta, "source") or meta.get("thread_source") == "subagent"
+        state.is_subagent = "subagent" in part_of(meta, "source") or meta.get("thread_source") == "subagent"
 
 
 def _codex_item(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
@@ -422,20 +424,22 @@ def _codex_item(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
             parts = [part for part in parts if part.strip() and not _is_context(item, part)]
             is_by_user = item["role"] == "user"
             if is_by_user and parts and (before := _CODEX_BEFORE_SUMMARY.match(parts[0].lstrip())):
-                yield from line.summary(_said([parts[0].lstrip()[before.end() :], *parts[1:]]).strip())
+                yield from line.summary(_join_parts([parts[0].lstrip()[before.end() :], *parts[1:]]).strip())
             elif parts:
                 line.state.count += 1  # some models give the first message of every conversation the same id
-                turn = log_id(part_of(item, _BESIDE).get("turn_id")) or line.state.turn
+                turn = log_id(part_of(item, _CODEX_METADATA).get("turn_id")) or line.state.turn
                 id = f"{turn}/{log_id(item.get('id')) or line.state.count}"
-                yield from line.message(parts, id=id) if is_by_user else line.turn("assistant", _said(parts), id=id)
+                yield from (
+                    line.message(parts, id=id) if is_by_user else line.turn("assistant", _join_parts(parts), id=id)
+                )
         case "function_call":
-            line.state.called(call, _tool_name(item), _arguments(item.get("arguments")))
+            line.state.note_call(call, _tool_name(item), _arguments(item.get("arguments")))
         case "custom_tool_call":
-            line.state.called(call, _tool_name(item), item.get("input"))
+            line.state.note_call(call, _tool_name(item), item.get("input"))
         case "local_shell_call":
-            line.state.called(call, "shell", object_of(item.get("action")))
+            line.state.note_call(call, "shell", object_of(item.get("action")))
         case "function_call_output" | "custom_tool_call_output":
-            yield from line.result(call, *line.state.answered(call), _output(line, item.get("output")))
+            yield from line.result(call, *line.state.take_call(call), _output(line, item.get("output")))
         case _:
             pass
 
@@ -459,7 +463,7 @@ def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
     """Return whether it is context for the model, or the raw answer that a compaction is made of."""
     if part_of(line, "metadata").get("compaction_output") is True:
         return True
-    kinds = [str(kind) for kind in items_of(part_of(item, _BESIDE), "content_item_kinds")]
+    kinds = [str(kind) for kind in items_of(part_of(item, _CODEX_METADATA), "content_item_kinds")]
     return item["role"] == "user" and bool(kinds) and not any(one.startswith(("user", "unknown")) for one in kinds)
 
 
@@ -506,7 +510,7 @@ def is_gemini_line(value: Any) -> bool:
     return line is not None and isinstance(line.get("sessionId"), str) and "projectHash" in line
 
 
-def gemini_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+def gemini_records(value: Any, where: str, state: LogState, skipped: SkippedParts) -> Iterator[LogRecord]:
     """Yield the turns and tool results of a line, or of a whole document."""
     fields = object_of(value)
     if fields is None:
@@ -516,8 +520,8 @@ def gemini_records(value: Any, where: str, state: LogState, passed: SkippedParts
     about = fields if changed is None else changed
     if state.conversation is None:
         state.conversation = log_id(about.get("sessionId"))
-    state.aside = state.aside or about.get("kind") == "subagent"
-    if state.aside:
+    state.is_subagent = state.is_subagent or about.get("kind") == "subagent"
+    if state.is_subagent:
         return
     messages = list_of(about.get("messages"))
     if messages is None:
@@ -528,11 +532,11 @@ def gemini_records(value: Any, where: str, state: LogState, passed: SkippedParts
         if message is None:
             yield _not_an_object(one, place)
         elif changed is None or _is_snapshot(message):
-            yield from _gemini_message(_Line(message, place, state, passed))
+            yield from _gemini_message(_Line(message, place, state, skipped))
 
 
 def _is_snapshot(message: Mapping[str, Any]) -> bool:
-    parts = map(object_of, _listed(message.get("content")))
+    parts = map(object_of, _as_list(message.get("content")))
     return any(str((part or {}).get("text")).startswith(_SNAPSHOT) for part in parts)
 
 
@@ -540,15 +544,15 @@ def _gemini_message(line: _Line) -> Iterator[LogRecord]:
     message = line.fields
     match message.get("type"):
         case "user":
-            spoken = _spoken(line, message.get("displayContent") or message.get("content"))
+            spoken = _visible_texts(line, message.get("displayContent") or message.get("content"))
             parts = without_private_parts(spoken)
-            text = _said(parts).strip()
+            text = _join_parts(parts).strip()
             if text.startswith(_SNAPSHOT):
                 yield from line.summary(text)
             elif not _COMMAND.match(text):
                 yield from line.message(parts, id=log_id(message.get("id")))
         case "gemini":
-            text = _said(_spoken(line, message.get("content"))).strip()
+            text = _join_parts(_visible_texts(line, message.get("content"))).strip()
             yield from line.turn("assistant", text, id=log_id(message.get("id")))
             for call in items_of(message, "toolCalls"):
                 yield from _gemini_result(line, object_of(call) or {})
@@ -556,29 +560,31 @@ def _gemini_message(line: _Line) -> Iterator[LogRecord]:
             pass
 
 
-def _spoken(line: _Line, content: Any) -> Iterator[str]:
+def _visible_texts(line: _Line, content: Any) -> Iterator[str]:
     """Yield the texts of a content: a string, a part, or a list of them, without thoughts."""
     if isinstance(content, str):
         return line.texts(content)
-    return line.texts([part for part in _listed(content) if not (object_of(part) or {}).get("thought")])
+    return line.texts([part for part in _as_list(content) if not (object_of(part) or {}).get("thought")])
 
 
-def _listed(content: Any) -> list[Any]:
+def _as_list(content: Any) -> list[Any]:
     return [content] if isinstance(content, dict | str) else list_of(content) or []  # pyright: ignore[reportUnknownVariableType]
 
 
 def _gemini_result(line: _Line, call: Mapping[str, Any]) -> Iterator[LogRecord]:
-    text = _GEMINI_CONTEXT.sub("", mended("\n".join(_answers(call.get("result"))), line.passed) or "")
+    text = _GEMINI_CONTEXT.sub(
+        "", replace_surrogates("\n".join(_response_texts(call.get("result"))), line.skipped) or ""
+    )
     whole, name = _CUT.match(text), call.get("name")
     if call.get("status", "success") in _DONE:
-        tool, said_at = name if isinstance(name, str) else "", moment(call, _TIME, line.passed)
+        tool, said_at = name if isinstance(name, str) else "", parse_time(call, _TIME, line.skipped)
         text = _FENCED.sub(r"\1", text)
         yield from line.result(call.get("id"), tool, call.get("args"), text, whole, said_at=said_at)
 
 
-def _answers(result: Any) -> Iterator[str]:
+def _response_texts(result: Any) -> Iterator[str]:
     """Yield the texts of a call's result: parts with a functionResponse, or text beside them."""
-    for part in _listed(result):
+    for part in _as_list(result):
         fields = object_of(part) or {}
         answer = object_of(part_of(fields, "functionResponse").get("response"))
         output = part if isinstance(part, str) else fields.get("text")

@@ -29,11 +29,11 @@ from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name,
 from mcp_memory.core.text import is_blank, safe_name, zoned
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers import chat_exports, other_memories
-from mcp_memory.integrations.importers.follow import not_kept, worth
+from mcp_memory.integrations.importers.follow import classify_result, select_new_results
 from mcp_memory.integrations.importers.reader import (
-    At,
     ImportSource,
     Layout,
+    ReadProgress,
     SourceValue,
     layout_of,
     notes_digest,
@@ -91,7 +91,7 @@ def source_of(path: Path, *, name: str | None = None) -> ImportSource:
     """Return a file, or a folder of notes, as it is now. Raises InvalidInput if it cannot be read."""
     shown = name or str(path)
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError as error:
         raise InvalidInput(f"{shown} cannot be read: {error.strerror}.") from None
     if path.is_dir() and (files := notes_in_folder(path)):
@@ -100,44 +100,44 @@ def source_of(path: Path, *, name: str | None = None) -> ImportSource:
         return ImportSource(path=path.absolute(), name=shown, size=size, modified=modified, is_folder=True)
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
-    return ImportSource(path=path.absolute(), name=shown, size=found.st_size, modified=written_ms(found))
+    return ImportSource(path=path.absolute(), name=shown, size=stat.st_size, modified=written_ms(stat))
 
 
 async def import_file(
-    memory: Memory, source: ImportSource, asked: ImportOptions, *, now: datetime, progress: Progress
+    memory: Memory, source: ImportSource, options: ImportOptions, *, now: datetime, progress: Progress
 ) -> FileReport:
     """Store the turns of a file. Raises InvalidInput if it cannot be read at all."""
-    files = [] if asked.again else await memory.imported()
-    if known := await to_thread(_untouched, files, source):
-        return _unchanged(source, known)
+    files = [] if options.again else await memory.imported()
+    if earlier := await to_thread(_find_unchanged, files, source):
+        return _unchanged(source, earlier)
     digest = await to_thread(_digest, source, await memory.secret(FILES))
     noted = Imported(path=await to_thread(_address, source), sha256=digest, modified=source.modified, turns=0, at=now)
-    if known := _with_digest(files, digest):
-        await memory.note_import(replace(noted, turns=known.turns))
-        return _unchanged(source, known)
-    found = await to_thread(partial(survey, source, asked, at=_told(progress, "checking", source)))
-    if found.bad and not asked.skip_bad:
-        return _report(source, found, "refused")
-    found.kept = 0
-    with closing(_batches(source, found, asked, _told(progress, "storing", source))) as batches:
+    if earlier := _find_by_digest(files, digest):
+        await memory.note_import(replace(noted, turns=earlier.turns))
+        return _unchanged(source, earlier)
+    result = await to_thread(partial(survey, source, options, at=_progress_for(progress, "checking", source)))
+    if result.bad and not options.skip_bad:
+        return _report(source, result, "refused")
+    result.kept = 0
+    with closing(_batches(source, result, options, _progress_for(progress, "storing", source))) as batches:
         while batch := await to_thread(partial(next, batches, None)):
             for session, new in batch.turns.items():
-                found.add(await memory.record_turns(new, session=session))
+                result.add(await memory.record_turns(new, session=session))
             for session, results in batch.results.items():
-                found.kept += await _keep(memory, session, results)
+                result.kept += await _keep_results(memory, session, results)
             if batch.statements:
-                session = _statement_session(source, asked)
+                session = _statement_session(source, options)
                 atoms = await to_thread(partial(statement_atoms, batch.statements, session=session, now=now))
                 done = await memory.tell(atoms)
-                found.told, found.held = found.told + done.told, found.held + done.held
-                found.repeated, found.forgotten = found.repeated + done.repeated, found.forgotten + done.kept_out
-    await memory.note_import(replace(noted, turns=found.turns + found.statements))
-    return _report(source, found, "stored")
+                result.told, result.held = result.told + done.told, result.held + done.held
+                result.repeated, result.forgotten = result.repeated + done.repeated, result.forgotten + done.kept_out
+    await memory.note_import(replace(noted, turns=result.turns + result.statements))
+    return _report(source, result, "stored")
 
 
 def preview_file(
     source: ImportSource,
-    asked: ImportOptions,
+    options: ImportOptions,
     settings: Settings,
     *,
     price: Price,
@@ -154,46 +154,46 @@ def preview_file(
     """
     if (
         files
-        and not asked.again
-        and (known := _untouched(files, source) or _with_digest(files, _digest(source, secret)))
+        and not options.again
+        and (earlier := _find_unchanged(files, source) or _find_by_digest(files, _digest(source, secret)))
     ):
-        return _unchanged(source, known)
+        return _unchanged(source, earlier)
     size = HistorySize(settings.batch_turns, within)
-    found = survey(source, asked, at=_told(progress, "checking", source), size=size)
-    if found.bad and not asked.skip_bad:
-        return _report(source, found, "refused")
+    result = survey(source, options, at=_progress_for(progress, "checking", source), size=size)
+    if result.bad and not options.skip_bad:
+        return _report(source, result, "refused")
     if forgotten is not None:
-        with closing(_batches(source, found, asked, _told(progress, "comparing", source))) as batches:
+        with closing(_batches(source, result, options, _progress_for(progress, "comparing", source))) as batches:
             for batch in batches:
-                found.forgotten += sum(forgotten(new, session, ()) for session, new in batch.turns.items())
+                result.forgotten += sum(forgotten(new, session, ()) for session, new in batch.turns.items())
                 if batch.statements:
-                    session = _statement_session(source, asked)
+                    session = _statement_session(source, options)
                     atoms = statement_atoms(batch.statements, session=session, now=datetime.now(UTC))
-                    found.forgotten += forgotten((), session, [one.wordings for one in atoms])
+                    result.forgotten += forgotten((), session, [atom.wordings for atom in atoms])
     cost = estimate_cost(size, settings, price)
-    return _report(source, found, "seen", noise=size.noise, cost=cost)
+    return _report(source, result, "seen", noise=size.noise, cost=cost)
 
 
-def _unchanged(source: ImportSource, known: Imported) -> FileReport:
-    note = f"It was imported on {known.at:%Y-%m-%d} and has not changed; --again reads it once more."
-    return FileReport(file=source.name, state="known", turns=known.turns, notes=[note])
+def _unchanged(source: ImportSource, earlier: Imported) -> FileReport:
+    note = f"It was imported on {earlier.at:%Y-%m-%d} and has not changed; --again reads it once more."
+    return FileReport(file=source.name, state="known", turns=earlier.turns, notes=[note])
 
 
-def _report(source: ImportSource, found: Survey, state: State, **more: Any) -> FileReport:
-    return found.report(source.name, state, start=_start(source, 0), **more)
+def _report(source: ImportSource, result: Survey, state: State, **more: Any) -> FileReport:
+    return result.report(source.name, state, start=_start(source, 0), **more)
 
 
-def _told(progress: Progress, doing: str, source: ImportSource) -> At:
+def _progress_for(progress: Progress, doing: str, source: ImportSource) -> ReadProgress:
     return lambda read: progress(doing, read, source.size)
 
 
-async def _keep(memory: Memory, session: str, results: Sequence[ImportedResult]) -> int:
+async def _keep_results(memory: Memory, session: str, results: Sequence[ImportedResult]) -> int:
     """Keep the results that the session does not hold yet, and return how many that were."""
-    new = await not_kept(memory, session, results)
-    for one in new:
-        tool = one.tool or "tool"
+    new = await select_new_results(memory, session, results)
+    for result in new:
+        tool = result.tool or "tool"
         await memory.keep_tool_result(
-            tool, one.text, arguments=one.arguments, tool_call_id=one.call, session=session, at=one.said_at
+            tool, result.text, arguments=result.arguments, tool_call_id=result.call, session=session, at=result.said_at
         )
     return len(new)
 
@@ -205,38 +205,46 @@ def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, no
     """
     return [
         StatementToImport(
-            atom=_atom(one, session=session, now=now),
-            id=one.id and mask_id(one.id),
-            words=mask_typed(one.words),
+            atom=_atom(statement, session=session, now=now),
+            id=statement.id and mask_id(statement.id),
+            words=mask_typed(statement.words),
         )
-        for one in statements
+        for statement in statements
     ]
 
 
-def _atom(one: ImportedStatement, *, session: str, now: datetime) -> NewAtom:
-    entity, relation, value = map(mask, one.fact) if one.fact else (None, None, None)
-    valid_from = min(one.said_at or now, now)
+def _atom(statement: ImportedStatement, *, session: str, now: datetime) -> NewAtom:
+    entity, relation, value = map(mask, statement.fact) if statement.fact else (None, None, None)
+    valid_from = min(statement.said_at or now, now)
     fact: dict[str, Any] = {"entity": entity, "relation": relation, "value": value}
     atom = explicit_atom(
-        mask(one.text), kind="episodic", session=session, supersedes=(), valid_from=valid_from, source="import", **fact
+        mask(statement.text),
+        kind="episodic",
+        session=session,
+        supersedes=(),
+        valid_from=valid_from,
+        source="import",
+        **fact,
     )
-    return replace(atom, entities=tuple(filter(None, (mask_typed(name) for name in one.about))), single_valued=False)
+    return replace(
+        atom, entities=tuple(filter(None, (mask_typed(name) for name in statement.about))), single_valued=False
+    )
 
 
 # --- known files ------------------------------------------------------------------------------------
 
 
-def _untouched(files: Sequence[Imported], source: ImportSource) -> Imported | None:
+def _find_unchanged(files: Sequence[Imported], source: ImportSource) -> Imported | None:
     """Return the import of a file that was not written to since; a folder has to be read to tell."""
     if source.is_folder:
         return None
     seen = (_address(source), source.modified)
     written = datetime.fromtimestamp(source.modified / 1000, UTC)
-    return next((one for one in files if (one.path, one.modified) == seen and written + _RACE < one.at), None)
+    return next((file for file in files if (file.path, file.modified) == seen and written + _RACE < file.at), None)
 
 
-def _with_digest(files: Sequence[Imported], digest: str) -> Imported | None:
-    return next((one for one in files if one.sha256 == digest), None)
+def _find_by_digest(files: Sequence[Imported], digest: str) -> Imported | None:
+    return next((file for file in files if file.sha256 == digest), None)
 
 
 def _digest(source: ImportSource, secret: bytes) -> str:
@@ -265,74 +273,76 @@ def _address(source: ImportSource) -> str:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def survey(source: ImportSource, asked: ImportOptions, *, at: At, size: HistorySize | None = None) -> Survey:
+def survey(
+    source: ImportSource, options: ImportOptions, *, at: ReadProgress, size: HistorySize | None = None
+) -> Survey:
     """Read all of a file. Problems are counted and listed by place; turns are added to `size`."""
-    layout = _layout(source, asked)
-    found = Survey(layout=layout, remarks=list(remarks(source, layout)))
-    places = TurnPlacement(default=_default_session(source, asked), start=_start(source, 0))
-    for one in records(source, asked, layout, passed=found.passed, at=at):
-        match one:
+    layout = _layout(source, options)
+    result = Survey(layout=layout, remarks=list(remarks(source, layout)))
+    places = TurnPlacement(default=_default_session(source, options), start=_start(source, 0))
+    for record in records(source, options, layout, skipped=result.skipped, at=at):
+        match record:
             case ImportedTurn():
-                placed = places.place(one)
-                if is_blank(one.content):
-                    found.without_text += 1
+                placed = places.place(record)
+                if is_blank(record.content):
+                    result.without_text += 1
                     continue
-                found.count(one.said_at)
+                result.count(record.said_at)
                 if size is not None:
                     size.add(*placed)
             case ImportedResult():
-                kind = worth(one)
-                found.kept += kind == "large"
-                found.small += kind == "small"
+                kind = classify_result(record)
+                result.kept += kind == "large"
+                result.small += kind == "small"
                 if kind == "ours":
-                    found.passed.left[chat_exports.OWN] += 1
+                    result.skipped.left_out[chat_exports.OWN] += 1
             case ImportedStatement():
-                found.statements += 1
+                result.statements += 1
             case ImportProblem(torn=True):
-                found.torn = one
+                result.torn = record
             case ImportProblem():
-                found.bad += 1
-                found.wrong += [one] if found.bad <= _SHOWN else []
-                if found.bad == _ENOUGH and not asked.skip_bad:
+                result.bad += 1
+                result.wrong += [record] if result.bad <= _SHOWN else []
+                if result.bad == _ENOUGH and not options.skip_bad:
                     break
-    found.sessions, found.undated, found.renamed = places.sessions, places.undated, places.renamed
-    return found
+    result.sessions, result.undated, result.renamed = places.sessions, places.undated, places.renamed
+    return result
 
 
-def _layout(source: ImportSource, asked: ImportOptions) -> Layout:
+def _layout(source: ImportSource, options: ImportOptions) -> Layout:
     seen = layout_of(source)  # in any case: it refuses what is not text
-    if seen == "notes" and asked.format not in ("auto", "basic-memory", "mempalace"):
+    if seen == "notes" and options.format not in ("auto", "basic-memory", "mempalace"):
         raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or say basic-memory or mempalace.")
-    if asked.format not in ("jsonl", "seed"):
+    if options.format not in ("jsonl", "seed"):
         return seen
     if seen == "archive":
         raise InvalidInput(f"{source.name} is a zip archive. Leave --format out, or unpack it first.")
-    return "lines" if asked.format == "jsonl" else "document"
+    return "lines" if options.format == "jsonl" else "document"
 
 
 def records(
-    source: ImportSource, asked: ImportOptions, layout: Layout, *, passed: SkippedParts, at: At
+    source: ImportSource, options: ImportOptions, layout: Layout, *, skipped: SkippedParts, at: ReadProgress
 ) -> Iterator[AnyRecord]:
     """Yield the records of a file, in order."""
     for value in values(source, layout, at=at):
         if isinstance(value, ImportProblem):
             yield value
         elif layout == "notes":
-            yield from _of_note(value, asked.format, passed)
+            yield from _note_records(value, options.format, skipped)
         else:
-            yield from _of_value(value, asked.format, passed)
+            yield from _value_records(value, options.format, skipped)
 
 
-def _of_note(value: SourceValue, format: Format, passed: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
+def _note_records(value: SourceValue, format: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
     text, name = str(value.value), value.where
     if format != "basic-memory" and other_memories.is_room(text):
-        yield from other_memories.mempalace_records(text, name, passed)
+        yield from other_memories.mempalace_records(text, name, skipped)
     elif format != "basic-memory" and other_memories.is_index(text):
-        passed.left["indexes"] += 1
+        skipped.left_out["indexes"] += 1
     elif format == "basic-memory" or (format == "auto" and other_memories.is_note(text)):
-        yield from other_memories.basic_memory_records(text, name, passed)
+        yield from other_memories.basic_memory_records(text, name, skipped)
     else:
-        passed.left["other files of Markdown"] += 1
+        skipped.left_out["other files of Markdown"] += 1
 
 
 _SHAPES: Sequence[tuple[Format, Callable[[Any], bool]]] = (
@@ -343,37 +353,37 @@ _SHAPES: Sequence[tuple[Format, Callable[[Any], bool]]] = (
 )
 
 
-def _of_value(value: SourceValue, format: Format, passed: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
+def _value_records(value: SourceValue, format: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
     """Yield the records of a JSON value, read as the given format or, with `auto`, as its shape says."""
     shape = next((name for name, fits in _SHAPES if fits(value.value)), "jsonl") if format == "auto" else format
     match shape:
         case "chatgpt":
-            yield from chat_exports.chatgpt_records(value.value, value.where, value.number, passed)
+            yield from chat_exports.chatgpt_records(value.value, value.where, value.number, skipped)
         case "claude-ai":
-            yield from chat_exports.claude_ai_records(value.value, value.where, value.number, passed)
+            yield from chat_exports.claude_ai_records(value.value, value.where, value.number, skipped)
         case "memory-server":
-            yield from other_memories.memory_server_records(value.value, value.where, passed)
+            yield from other_memories.memory_server_records(value.value, value.where, skipped)
         case "mem0":
-            yield from other_memories.mem0_records(value.value, value.where, passed)
+            yield from other_memories.mem0_records(value.value, value.where, skipped)
         case "basic-memory" | "mempalace":
             yield ImportProblem(where=value.where, what=f"is JSON, and what {shape} exports is Markdown.")
         case _:
             seeds_only = shape == "seed"
-            yield from generic_records(value.value, value.where, value.number, passed, seeds_only=seeds_only)
+            yield from generic_records(value.value, value.where, value.number, skipped, seeds_only=seeds_only)
 
 
-def _default_session(source: ImportSource, asked: ImportOptions) -> str | None:
+def _default_session(source: ImportSource, options: ImportOptions) -> str | None:
     """Return where turns belong that name no session: as asked, or the file's name without its endings."""
-    if asked.session is not None:
-        return safe_name(asked.session, what="session")
+    if options.session is not None:
+        return safe_name(options.session, what="session")
     if source.name == STDIN:
         return None
     name = _ENDINGS.sub("", source.path.name) or source.path.name
     return mask_name(name)
 
 
-def _statement_session(source: ImportSource, asked: ImportOptions) -> str:
-    return _default_session(source, asked) or "import"
+def _statement_session(source: ImportSource, options: ImportOptions) -> str:
+    return _default_session(source, options) or "import"
 
 
 def _start(source: ImportSource, undated: int) -> datetime:
@@ -395,28 +405,30 @@ class _ImportBatch:
     chars: int = 0
 
 
-def _batches(source: ImportSource, found: Survey, asked: ImportOptions, at: At) -> Generator[_ImportBatch, None, None]:
+def _batches(
+    source: ImportSource, result: Survey, options: ImportOptions, at: ReadProgress
+) -> Generator[_ImportBatch, None, None]:
     """Yield batches of some hundred records to store."""
-    places = TurnPlacement(default=_default_session(source, asked), start=_start(source, found.undated))
+    places = TurnPlacement(default=_default_session(source, options), start=_start(source, result.undated))
     batch = _ImportBatch()
-    for one in records(source, asked, found.layout, passed=SkippedParts(), at=at):
-        match one:
+    for record in records(source, options, result.layout, skipped=SkippedParts(), at=at):
+        match record:
             case ImportedTurn():
-                session, turn = places.place(one)
+                session, turn = places.place(record)
                 if is_blank(turn.content):
                     continue
                 batch.turns.setdefault(session, []).append(turn)
                 batch.chars += len(turn.content)
             case ImportedResult():
-                if one.session is None or worth(one) != "large":
+                if record.session is None or classify_result(record) != "large":
                     continue
-                batch.results.setdefault(one.session, []).append(one)
-                batch.chars += len(one.text)
+                batch.results.setdefault(record.session, []).append(record)
+                batch.chars += len(record.text)
             case ImportedStatement():
-                batch.statements.append(one)
-                batch.chars += len(one.text)
+                batch.statements.append(record)
+                batch.chars += len(record.text)
             case ImportProblem():
-                if not (one.torn or asked.skip_bad):
+                if not (record.torn or options.skip_bad):
                     raise InvalidInput(f"{source.name} changed while it was read. Import it again.")
                 continue
         batch.count += 1
@@ -457,20 +469,24 @@ class TurnPlacement:
     def sessions(self) -> int:
         return len(self._sessions)
 
-    def place(self, told: ImportedTurn) -> tuple[str, NewTurn]:
+    def place(self, source_turn: ImportedTurn) -> tuple[str, NewTurn]:
         """Return the session's name and the turn, without private passages, on which its id must not depend."""
-        if told.role != "tool":
-            told = replace(told, content=without_private(told.content), name=told.name and without_private(told.name))
-        session = self._session(told)
-        said_at = told.said_at
+        if source_turn.role != "tool":
+            source_turn = replace(
+                source_turn,
+                content=without_private(source_turn.content),
+                name=source_turn.name and without_private(source_turn.name),
+            )
+        session = self._session(source_turn)
+        said_at = source_turn.said_at
         if said_at is not None and said_at != session.clock:
             session.clock, session.since = said_at, 0
         turn = NewTurn(
-            role=told.role,
-            content=told.content,
-            name=told.name,
-            said_at=said_at or self._guess(session, told.began),
-            client_id=told.id or _content_id(session, told),
+            role=source_turn.role,
+            content=source_turn.content,
+            name=source_turn.name,
+            said_at=said_at or self._guess(session, source_turn.began),
+            client_id=source_turn.id or _content_id(session, source_turn),
             guessed=said_at is None,
         )
         session.since += 1
@@ -478,26 +494,26 @@ class TurnPlacement:
 
     def _guess(self, session: _SessionClock, began: datetime | None) -> datetime:
         self.undated += 1
-        known = session.clock or began
-        if known is None:
+        base = session.clock or began
+        if base is None:
             self._next += STEP
             return self._next - STEP
         try:
-            return zoned(known + STEP * session.since)
+            return zoned(base + STEP * session.since)
         except (OverflowError, ValueError):  # there is no later moment
-            return known
+            return base
 
-    def _session(self, told: ImportedTurn) -> _SessionClock:
-        name = told.session
+    def _session(self, turn: ImportedTurn) -> _SessionClock:
+        name = turn.session
         if not name and self._default is None:
-            raise InvalidInput(f"{told.where} names no session. Say with --session where such turns belong.")
+            raise InvalidInput(f"{turn.where} names no session. Say with --session where such turns belong.")
         if not name:
-            name = f"{self._default}-{told.conversation}" if told.conversation > 1 else str(self._default)
+            name = f"{self._default}-{turn.conversation}" if turn.conversation > 1 else str(self._default)
         if name not in self._sessions:
-            self._sessions[name] = _SessionClock(self._kept_name(name))
+            self._sessions[name] = _SessionClock(self._storable_name(name))
         return self._sessions[name]
 
-    def _kept_name(self, name: str) -> str:
+    def _storable_name(self, name: str) -> str:
         """Return the name, or a similar one without secrets if it cannot be part of a file name."""
         try:
             if not holds_key(name):
@@ -506,19 +522,19 @@ class TurnPlacement:
             pass
         shown = mask(name)
         mark = hashlib.sha256(shown.encode()).hexdigest()[:6]
-        like = _FORBIDDEN.sub("-", shown).encode()[:_LONGEST_NAME].decode(errors="ignore").strip(" .-")
+        like = _FORBIDDEN.sub("-", shown).encode()[:_MAX_NAME_BYTES].decode(errors="ignore").strip(" .-")
         self.renamed[name] = f"{like or 'session'}-{mark}"
         return self.renamed[name]
 
 
 _FORBIDDEN = re.compile(r'[.<>:"/\\|?*\x00-\x1f\x7f]+')
-_LONGEST_NAME = 100  # bytes, so that there is room for what distinguishes two names
+_MAX_NAME_BYTES = 100  # bytes, so that there is room for what distinguishes two names
 
 
-def _content_id(session: _SessionClock, told: ImportedTurn) -> str:
+def _content_id(session: _SessionClock, turn: ImportedTurn) -> str:
     clock = "" if session.clock is None else session.clock.astimezone(UTC).isoformat()
     digest = hashlib.sha256(b"mcp-memory import 1\n")
-    for part in (session.name, clock, str(session.since), told.role, told.name or "", told.content):
+    for part in (session.name, clock, str(session.since), turn.role, turn.name or "", turn.content):
         data = part.encode()
         digest.update(b"%d:" % len(data) + data)
     return f"{IMPORTED}{digest.hexdigest()[:24]}"

@@ -20,16 +20,16 @@ def message_of(parts: Iterable[str], prompts: Sequence[str] = ()) -> Message:
     texts = [part for part in parts if part.strip()]
     text = "\n\n".join(texts)
     stripped = (prompt.strip() for prompt in prompts)
-    known = max((prompt for prompt in stripped if prompt and _place_of(prompt, text) >= 0), key=len, default=None)
-    if known is None:
-        return _joined([parts_of_message(*texts)])
-    place = _place_of(known, text)
-    before, after = text[:place], text[place + len(known) :]
-    beside = [_attached(parts_of_message(rest)) for rest in (before, after)]
-    return _joined([beside[0], parts_of_message(known), beside[1]])
+    reported = max((prompt for prompt in stripped if prompt and _find_prompt(prompt, text) >= 0), key=len, default=None)
+    if reported is None:
+        return _merge_messages([parts_of_message(*texts)])
+    place = _find_prompt(reported, text)
+    before, after = text[:place], text[place + len(reported) :]
+    beside = [_as_attached(parts_of_message(rest)) for rest in (before, after)]
+    return _merge_messages([beside[0], parts_of_message(reported), beside[1]])
 
 
-def _place_of(prompt: str, text: str) -> int:
+def _find_prompt(prompt: str, text: str) -> int:
     """Return where the prompt is in the text, with nothing else in its lines; -1 if nowhere."""
     place = text.find(prompt)
     while place >= 0:
@@ -41,12 +41,12 @@ def _place_of(prompt: str, text: str) -> int:
     return -1
 
 
-def _attached(message: Message) -> Message:
+def _as_attached(message: Message) -> Message:
     beside = message.typed.strip()
     return Message("", (*message.attached, beside) if beside else message.attached, message.notices)
 
 
-def _joined(messages: Iterable[Message]) -> Message:
+def _merge_messages(messages: Iterable[Message]) -> Message:
     messages = list(messages)
     return Message(
         "\n\n".join(message.typed.strip() for message in messages if message.typed.strip()),

@@ -69,7 +69,7 @@ class ImportCounts:
         self.emptied += done.emptied
 
     def counts(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(ImportCounts)}
+        return {field.name: getattr(self, field.name) for field in fields(ImportCounts)}
 
 
 @dataclass(kw_only=True)
@@ -100,44 +100,44 @@ class Survey(ImportCounts):
     wrong: list[ImportProblem] = field(default_factory=list[ImportProblem])
     torn: ImportProblem | None = None
     renamed: dict[str, str] = field(default_factory=dict[str, str])
-    passed: SkippedParts = field(default_factory=SkippedParts)
+    skipped: SkippedParts = field(default_factory=SkippedParts)
     remarks: list[str] = field(default_factory=list[str])
 
     def report(self, file: str, state: State, *, start: datetime, **more: Any) -> FileReport:
         """Return the report of the file; `start` is the guessed time of its first turn."""
-        wrong = [str(one) for one in self.wrong]
+        wrong = [str(problem) for problem in self.wrong]
         counts = {**self.counts(), "notes": list(self._notes(start))}
         if state == "refused":
             counts |= {"kept": 0, "small": 0}
         return FileReport(file=file, state=state, wrong=wrong, **counts, **more)
 
     def _notes(self, start: datetime) -> Iterator[str]:
-        passed = self.passed
+        skipped = self.skipped
         yield from self.remarks
         if self.undated:
             yield (
-                f"{_many(self.undated, 'turn names', 'turns name')} no time: each got that of the turn before and "
+                f"{_plural(self.undated, 'turn names', 'turns name')} no time: each got that of the turn before and "
                 f"100 ms, or that of the file, {start.astimezone():%Y-%m-%d %H:%M}."
             )
-        if passed.misdated:
-            yield _misdated(passed.misdated)
+        if skipped.misdated:
+            yield _misdated_note(skipped.misdated)
         if self.renamed:
             name, kept = next(iter(self.renamed.items()))
             yield (
-                f"{_many(len(self.renamed), 'session has a name', 'sessions have names')} that cannot be part of a "
+                f"{_plural(len(self.renamed), 'session has a name', 'sessions have names')} that cannot be part of a "
                 f"file name: {one_line(name, 40)!r} is kept as {kept!r}."
             )
         if self.without_text:
-            yield f"{_many(self.without_text, 'turn is', 'turns are')} without text and left out."
-        if passed.parts:
-            yield f"{_many(passed.parts, 'part of a content is', 'parts of contents are')} no text and left out."
-        if passed.left:
-            left = ", ".join(f"{what} ({count:,})" for what, count in sorted(passed.left.items()))
+            yield f"{_plural(self.without_text, 'turn is', 'turns are')} without text and left out."
+        if skipped.parts:
+            yield f"{_plural(skipped.parts, 'part of a content is', 'parts of contents are')} no text and left out."
+        if skipped.left_out:
+            left = ", ".join(f"{what} ({count:,})" for what, count in sorted(skipped.left_out.items()))
             yield f"Left out, for they are no part of the talk as it stands: {left}."
-        if passed.mended:
-            yield f"{_many(passed.mended, 'text has', 'texts have')} half a character, which is kept as U+FFFD."
-        if passed.keys:
-            keys = sorted(passed.keys)
+        if skipped.repaired:
+            yield f"{_plural(skipped.repaired, 'text has', 'texts have')} half a character, which is kept as U+FFFD."
+        if skipped.keys:
+            keys = sorted(skipped.keys)
             more = f" and {len(keys) - _KEYS:,} more" if len(keys) > _KEYS else ""
             shown = ", ".join(one_line(key, 30) for key in keys[:_KEYS])
             yield f"Not kept, for they are not known here: {shown}{more}."
@@ -147,20 +147,20 @@ class Survey(ImportCounts):
 
 def log_notes(bad: int, misdated: int, *, torn: bool) -> list[str]:
     """Return notes on skipped lines and unreadable times of a log."""
-    notes = [f"{_many(bad, 'line', 'lines')} of it cannot be read, and were passed over."] if bad else []
-    notes += [_misdated(misdated)] if misdated else []
+    notes = [f"{_plural(bad, 'line', 'lines')} of it cannot be read, and were passed over."] if bad else []
+    notes += [_misdated_note(misdated)] if misdated else []
     return [*notes, "Its last line is not whole yet, and will be read when it is."] if torn else notes
 
 
-def _misdated(count: int) -> str:
+def _misdated_note(count: int) -> str:
     return (
-        f"{_many(count, 'time', 'times')} cannot be read: what stands beside one has the time of what is before it, "
+        f"{_plural(count, 'time', 'times')} cannot be read: what stands beside one has the time of what is before it, "
         "or that of the file."
     )
 
 
-def _many(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
+def _plural(count: int, singular: str, plural: str) -> str:
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 # --- the cost ---------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class HistorySize:
             self._measure(session, turn.content[: TURN_CHARS[turn.role]])
         else:
             self.noise += 1
-        self._last[session] = _as_stored(session, turn, last=_BEFORE)
+        self._last[session] = _stored_turn(session, turn, last=_BEFORE)
 
     def _measure(self, session: str, shown: str) -> None:
         size = len(shown)
@@ -261,10 +261,10 @@ class HistorySize:
         return round(new + again * (self._background / self.signal * a_character + _HEAD))
 
 
-def _as_stored(session: str, turn: NewTurn, *, last: int) -> Turn:
+def _stored_turn(session: str, turn: NewTurn, *, last: int) -> Turn:
     at = turn.said_at or datetime.min
-    said: dict[str, Any] = {"role": turn.role, "name": turn.name, "content": turn.content[-last:]}
-    return Turn(id="", session=session, position=0, said_at=at, learned_at=at, sha256="", **said)
+    fields: dict[str, Any] = {"role": turn.role, "name": turn.name, "content": turn.content[-last:]}
+    return Turn(id="", session=session, position=0, said_at=at, learned_at=at, sha256="", **fields)
 
 
 def estimate_cost(
@@ -302,6 +302,6 @@ def estimate_cost(
         questions=sum(asked.values()),
         prompt_tokens=read,
         completion_tokens=written,
-        price=None if None in prices else sum(one or 0 for one in prices),
+        price=None if None in prices else sum(dollars or 0 for dollars in prices),
         days=math.ceil((read + written) / a_day) if a_day else None,
     )

@@ -69,33 +69,33 @@ def with_tools(result: Message, added: list[dict[str, Any]]) -> Message:
 def _with_wider_schema(tool: Any) -> Any:
     match tool:
         case {"outputSchema": {**schema}} if not shows_itself(cast("dict[str, Any]", tool)):
-            return {**tool, "outputSchema": widened(cast("dict[str, Any]", schema))}
+            return {**tool, "outputSchema": widen_schema(cast("dict[str, Any]", schema))}
         case _:
             return tool
 
 
-def widened(schema: dict[str, Any]) -> dict[str, Any]:
+def widen_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema that takes what `schema` takes, or a note."""
     inner = {key: value for key, value in schema.items() if key != "$schema"}
     if "$id" not in inner:  # with one, its references are its own affair
-        inner = _moved(inner)
+        inner = _rebase_references(inner)
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     return {**outer, "type": "object", "anyOf": [inner, NOTE_SCHEMA]}
 
 
-def _moved(value: Any) -> Any:
+def _rebase_references(value: Any) -> Any:
     """Return the schema with its references to itself pointing to where it now stands."""
     match value:
         case dict():
             entries = cast("dict[str, Any]", value)
-            return {key: _pointer(key, entry) or _moved(entry) for key, entry in entries.items()}
+            return {key: _rebased_reference(key, entry) or _rebase_references(entry) for key, entry in entries.items()}
         case list():
-            return [_moved(entry) for entry in cast("list[Any]", value)]
+            return [_rebase_references(entry) for entry in cast("list[Any]", value)]
         case _:
             return value
 
 
-def _pointer(key: str, value: Any) -> str | None:
+def _rebased_reference(key: str, value: Any) -> str | None:
     if key in ("$ref", "$dynamicRef") and isinstance(value, str) and (value == "#" or value.startswith("#/")):
         return "#/anyOf/0" + value[1:]
     return None
@@ -119,30 +119,32 @@ def is_plain(result: Message) -> bool:
 def texts_in(result: Message, *, with_structured: bool) -> list[ResultText]:
     """Return the texts of a result in order; the structured content last, where it says something else."""
     blocks = _blocks(result)
-    found: list[ResultText] = []
+    texts: list[ResultText] = []
     start = 0
     while start < len(blocks):
         stop = start + 1
         match blocks[start]:
             case {"type": "text", "text": str()}:
-                while stop < len(blocks) and _alike(blocks[start], blocks[stop]):
+                while stop < len(blocks) and _same_but_text(blocks[start], blocks[stop]):
                     stop += 1
-                found.append(ResultText("text", start, stop, _joined([block["text"] for block in blocks[start:stop]])))
+                texts.append(
+                    ResultText("text", start, stop, _join_texts([block["text"] for block in blocks[start:stop]]))
+                )
             case {"type": "resource", "resource": {"uri": str() as uri, "text": str() as text}}:
                 if not uri.startswith("ui://"):
-                    found.append(ResultText("resource", start, stop, text))
+                    texts.append(ResultText("resource", start, stop, text))
             case _:
                 pass
         start = stop
     if with_structured and "structuredContent" in result:
         structured = result["structuredContent"]
         if not any(
-            _says(structured, [block["text"] for block in blocks[text.start : text.stop]])
-            for text in found
+            _repeats(structured, [block["text"] for block in blocks[text.start : text.stop]])
+            for text in texts
             if text.kind == "text"
         ):
-            found.append(ResultText("structured", len(blocks), len(blocks), structured_text(structured)))
-    return found
+            texts.append(ResultText("structured", len(blocks), len(blocks), structured_text(structured)))
+    return texts
 
 
 def structured_text(structured: object) -> str:
@@ -150,7 +152,7 @@ def structured_text(structured: object) -> str:
     return json.dumps(structured, ensure_ascii=False, indent=1)
 
 
-def replaced(result: Message, notes: Mapping[ResultText, str]) -> Message:
+def replace_texts(result: Message, notes: Mapping[ResultText, str]) -> Message:
     """Return the result with a note in the place of each text that has one; `structuredContent` stays."""
     blocks: list[Any] = list(_blocks(result))
     for text in sorted(notes, key=lambda text: text.start, reverse=True):
@@ -176,14 +178,14 @@ def _blocks(result: Message) -> list[Any]:
     return cast("list[Any]", result["content"])
 
 
-def _joined(texts: list[str]) -> str:
+def _join_texts(texts: list[str]) -> str:
     """Return texts as one: as JSON, where each is an object or a list, so that a path leads to any of them."""
-    if len(texts) > 1 and all(isinstance(_loaded(text), dict | list) for text in texts):
+    if len(texts) > 1 and all(isinstance(_parse_or_text(text), dict | list) for text in texts):
         return "[\n" + ",\n".join(texts) + "\n]"
     return "\n".join(texts)
 
 
-def _alike(first: Any, other: Any) -> bool:
+def _same_but_text(first: Any, other: Any) -> bool:
     match other:
         case {"type": "text", "text": str()}:
             return {**other, "text": ""} == {**first, "text": ""}
@@ -191,16 +193,16 @@ def _alike(first: Any, other: Any) -> bool:
             return False
 
 
-def _says(structured: object, texts: list[str]) -> bool:
+def _repeats(structured: object, texts: list[str]) -> bool:
     """Return whether the texts repeat the structured content; SDKs wrap values that are no objects: `{"result": …}`."""
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()
-    whole = _loaded("\n".join(texts)) if len(texts) == 1 else [_loaded(text) for text in texts]
+    whole = _parse_or_text("\n".join(texts)) if len(texts) == 1 else [_parse_or_text(text) for text in texts]
     return any(candidate in (whole, texts[0], texts) for candidate in candidates)
 
 
-def _loaded(text: str) -> Any:
+def _parse_or_text(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -229,7 +231,7 @@ class Editor:
         """The name of the tool that is added."""
         return tool_name(self._server, self._own)
 
-    def means_us(self, name: object, arguments: object) -> bool:
+    def is_expand_call(self, name: object, arguments: object) -> bool:
         """Return whether a call is one of the tool that is added."""
         if not self._offers_tool or not isinstance(name, str) or name in self._own:
             return False
@@ -240,19 +242,19 @@ class Editor:
         text, wrong = await self._keeper.expand(name, arguments)
         return {"content": [{"type": "text", "text": text}], "isError": wrong}
 
-    def learn(self, server: str) -> None:
+    def set_server_name(self, server: str) -> None:
         """Take note of the name that the server gives itself."""
         self._server = server
 
-    async def edited(self, message: Message, method: str, call: ProxiedCall | None) -> bytes | None:
+    async def edit(self, message: Message, method: str, call: ProxiedCall | None) -> bytes | None:
         """Return the line to send instead of an answer, or None."""
         if self._off or not isinstance(message.get("result"), dict):
             return None
         result = cast("Message", message["result"])
         if call:
-            changed = await self._of_call(result, call) if is_plain(result) else None
+            changed = await self._edit_result(result, call) if is_plain(result) else None
         elif method == "tools/list" and isinstance(result.get("tools"), list):
-            changed = await anyio.to_thread.run_sync(self._listed, result)
+            changed = await anyio.to_thread.run_sync(self._edit_listing, result)
         else:
             return None
         try:
@@ -260,7 +262,7 @@ class Editor:
         except (ValueError, RecursionError):
             return None  # a number that JSON cannot write: only the bytes that came can say it
 
-    def _listed(self, page: Message) -> Message | None:
+    def _edit_listing(self, page: Message) -> Message | None:
         for tool in tools_of(page):
             name = tool["name"]
             self._own.add(name)
@@ -275,7 +277,7 @@ class Editor:
             self._off = True
             return None
 
-    async def _of_call(self, result: Message, call: ProxiedCall) -> Message | None:
+    async def _edit_result(self, result: Message, call: ProxiedCall) -> Message | None:
         with_structured = "structuredContent" in result and call.tool not in self._shown
         texts = await anyio.to_thread.run_sync(partial(texts_in, result, with_structured=with_structured))
         notes: dict[ResultText, str] = {}
@@ -287,14 +289,16 @@ class Editor:
                 kept, notes[text] = answer, answer.note
         if kept is None:
             return None
-        edited = replaced(result, notes)
-        if with_structured and await self._structured_goes(result["structuredContent"], texts, notes):
+        edited = replace_texts(result, notes)
+        if with_structured and await self._replaces_structured(result["structuredContent"], texts, notes):
             edited["structuredContent"] = note(kept.node, kept.ref, full_text(edited))
             if call.tool in self._plain:
                 del edited["structuredContent"]
         return edited
 
-    async def _structured_goes(self, structured: Any, texts: list[ResultText], notes: dict[ResultText, str]) -> bool:
+    async def _replaces_structured(
+        self, structured: Any, texts: list[ResultText], notes: dict[ResultText, str]
+    ) -> bool:
         for text in texts:
             if text.kind == "structured":
                 return text in notes

@@ -90,12 +90,12 @@ def looks_like_ours(name: str, arguments: object) -> bool:
             return False
 
 
-def checked(name: str, arguments: object) -> dict[str, Any]:
+def parse_arguments(name: str, arguments: object) -> dict[str, Any]:
     """Return the arguments as the verb `expand_node` takes them. Raises InvalidInput."""
-    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-    if unknown := [key for key in given if key not in {*_PROPERTIES, "max_tokens"}]:
+    fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    if unknown := [key for key in fields if key not in {*_PROPERTIES, "max_tokens"}]:
         raise InvalidInput(f"{name} has no argument {one_line(unknown[0], 40)!r}; it takes: {', '.join(_PROPERTIES)}.")
-    taken: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    taken: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
     for key, value in taken.items():
         if key != "max_tokens" and not isinstance(value, str):
             raise InvalidInput(f"{key} must be a string.")
@@ -166,7 +166,7 @@ class ResultKeeper:
         self._preparing = anyio.Lock()
         self._connection = secrets.token_hex(3)
         self._silent_until = 0.0
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._late: dict[str, _LateText] = {}
 
     @asynccontextmanager
@@ -176,7 +176,7 @@ class ResultKeeper:
             yield
         finally:
             with anyio.CancelScope(shield=True):
-                if late := [one.ended for one in self._late.values()]:
+                if late := [pending.ended for pending in self._late.values()]:
                     await asyncio.wait(late, timeout=LAST_SECONDS)
                 if self._shared:
                     await self._shared.close()
@@ -184,15 +184,15 @@ class ResultKeeper:
     async def _memory(self) -> Memory:
         async with self._preparing:
             if self._shared is None:
-                self._shared = await anyio.to_thread.run_sync(self._prepared)
+                self._shared = await anyio.to_thread.run_sync(self._prepare)
         return await self._shared.get()
 
-    def _prepared(self) -> SharedMemory:
+    def _prepare(self) -> SharedMemory:
         from mcp_memory.service import shared_memory
 
         # A proxy must not set a model to work.
         return shared_memory.SharedMemory(
-            self._settings().model_copy(update={"distil": False}), alongside=_nothing, what="wrap"
+            self._settings().model_copy(update={"distil": False}), alongside=_no_background_work, what="wrap"
         )
 
     async def is_large(self, text: str) -> bool:
@@ -215,34 +215,36 @@ class ResultKeeper:
         await asyncio.wait([keeping], timeout=KEEPING_SECONDS)
         if not keeping.done():
             # One at a time is held in memory.
-            if late and len(text) > MOST_AS_IT_CAME and all(one.ref for one in self._late.values()):
-                return await self._keep_on(text, keeping, expand)
+            if late and len(text) > MOST_AS_IT_CAME and all(pending.ref for pending in self._late.values()):
+                return await self._keep_in_background(text, keeping, expand)
             keeping.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._rest(f"keeping one took over {KEEPING_SECONDS:.0f} s")
+            self._pause(f"keeping one took over {KEEPING_SECONDS:.0f} s")
             return None
         match keeping.exception():
             case None:
-                if found := keeping.result():
-                    await self._note_replaced(call, *found)
-                    return KeptText(found[0].node, found[0].ref, found[1])
+                if kept := keeping.result():
+                    await self._note_replaced(call, *kept)
+                    return KeptText(kept[0].node, kept[0].ref, kept[1])
             case StoreUnavailable() as error:
-                self._rest(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
+                self._pause(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
             case McpMemoryError() as error:
-                self._tell("a large result passes as it is: %s", error)
+                self._warn_once("a large result passes as it is: %s", error)
             case error:
-                self._tell("a large result passes as it is, by a fault of this program", exc_info=error)
+                self._warn_once("a large result passes as it is, by a fault of this program", exc_info=error)
         return None
 
-    async def _keep_on(self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str) -> KeptText:
+    async def _keep_in_background(
+        self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str
+    ) -> KeptText:
         """Continue to keep a text in the background, and return its replacement until then."""
         name = f"r-{secrets.token_hex(6)}"
 
         async def to_an_end() -> None:
             await asyncio.wait([keeping])
-            if keeping.exception() is None and (found := keeping.result()):
-                late.text, late.ref = "", found[0].ref
+            if keeping.exception() is None and (kept := keeping.result()):
+                late.text, late.ref = "", kept[0].ref
             else:
-                self._tell("a large result could not be kept, and is given whole when it is asked for")
+                self._warn_once("a large result could not be kept, and is given whole when it is asked for")
 
         late = self._late[name] = _LateText(text, asyncio.create_task(to_an_end()))
         begins = await anyio.to_thread.run_sync(mask, text[:_BEGINNING])
@@ -255,7 +257,7 @@ class ResultKeeper:
             ),
         )
 
-    async def _kept_late(self, name: str) -> tuple[str, str]:
+    async def _resolve_late(self, name: str) -> tuple[str, str]:
         """Return the ref of a text that was kept late; or its words, if keeping failed."""
         late = self._late.get(name)
         if late is None:
@@ -278,7 +280,7 @@ class ResultKeeper:
             session=self._session(call.client),
             shown=shown_of(call.client, text),
         )
-        return await anyio.to_thread.run_sync(self._noted, text, kept, expand)
+        return await anyio.to_thread.run_sync(self._render_note, text, kept, expand)
 
     def _id(self, call: ProxiedCall) -> str:
         return f"{self._connection}-{call.id}"
@@ -287,9 +289,9 @@ class ResultKeeper:
         try:
             await (await self._memory()).note_replaced(kept.session, self._id(call), note)
         except McpMemoryError as error:
-            self._tell("what a result saves is not entered: %s", error)
+            self._warn_once("what a result saves is not entered: %s", error)
 
-    def _noted(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
+    def _render_note(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
         from mcp_memory.service.render import render_offloaded
 
         note = render_offloaded(kept, expand=expand)
@@ -300,12 +302,12 @@ class ResultKeeper:
         from mcp_memory.service.render import render
 
         try:
-            wanted = checked(name, arguments)
-            wanted["target"], whole = await self._kept_late(wanted["target"])
+            request = parse_arguments(name, arguments)
+            request["target"], whole = await self._resolve_late(request["target"])
             if whole:
                 return whole, False
             memory = await self._memory()
-            return render(await memory.expand_node(**wanted)), False
+            return render(await memory.expand_node(**request)), False
         except McpMemoryError as error:
             return await anyio.to_thread.run_sync(mask, str(error)), True
         except Exception:  # likewise
@@ -324,18 +326,18 @@ class ResultKeeper:
         slug = re.sub("[^a-z0-9]+", "-", client.lower())[:40].strip("-") or "client"
         return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
 
-    def _rest(self, why: str, cause: BaseException | None = None) -> None:
+    def _pause(self, why: str, cause: BaseException | None = None) -> None:
         """Leave the memory alone for a while."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
         fault = cause if not isinstance(cause, McpMemoryError) else None
-        self._tell("large results pass as they are: %s", SafeText(why), exc_info=fault)
+        self._warn_once("large results pass as they are: %s", SafeText(why), exc_info=fault)
 
-    def _tell(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
+    def _warn_once(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
         """Say each thing once."""
-        if what not in self._said:
-            self._said.add(what)
+        if what not in self._warned:
+            self._warned.add(what)
             logger.warning(what, *about, exc_info=exc_info)
 
 
-async def _nothing(memory: Memory, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+async def _no_background_work(memory: Memory, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
     task_status.started()

@@ -53,42 +53,42 @@ class Splitter:
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
         self._max = max_line
-        self._held: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._size = 0
         self._passing = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes | LinePart]:
         """Yield every line that is now complete, and the pieces of one that is too long."""
-        *ended, rest = chunk.split(b"\n")
-        for end in ended:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
             if self._passing:
                 self._passing = False
                 yield LinePart(end + b"\n", last=True)
             else:
-                self._held.append(end)
-                line = b"".join(self._held)
+                self._chunks.append(end)
+                line = b"".join(self._chunks)
                 self._clear()
                 yield line
         if self._passing:
             if rest:
                 yield LinePart(rest, last=False)
         elif rest:
-            self._held.append(rest)
+            self._chunks.append(rest)
             self._size += len(rest)
             if self._size > self._max:
                 self._passing = True
-                held = b"".join(self._held)
+                start = b"".join(self._chunks)
                 self._clear()
-                yield LinePart(held, last=False)
+                yield LinePart(start, last=False)
 
     def rest(self) -> bytes:
         """Return the bytes after the last line break."""
-        rest = b"".join(self._held)
+        rest = b"".join(self._chunks)
         self._clear()
         return rest
 
     def _clear(self) -> None:
-        self._held.clear()
+        self._chunks.clear()
         self._size = 0
 
 
@@ -264,10 +264,10 @@ class ServerProcess:
 
     def signal(self, signum: int) -> None:
         """Pass a signal on, and see to it that the server ends."""
-        self._tell(signum)
-        self.leave()
+        self._send_signal(signum)
+        self.close_input()
 
-    def leave(self) -> None:
+    def close_input(self) -> None:
         """Let the server know that there is no more to come, and begin to wait for its end."""
         assert self._process.stdin is not None
         with suppress(OSError, RuntimeError):
@@ -275,9 +275,9 @@ class ServerProcess:
         if self._ending is None:
             self._ending = asyncio.create_task(self._end())
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         """End the server where it still runs, and return its exit code as a shell gives it."""
-        self.leave()
+        self.close_input()
         assert self._ending is not None
         await self._ending
         code = self._process.returncode
@@ -286,22 +286,22 @@ class ServerProcess:
         return code if code >= 0 else 128 - code
 
     async def _end(self) -> None:
-        if await self._gone(LEAVING_SECONDS):
+        if await self._wait_for_exit(LEAVING_SECONDS):
             return
-        self._tell(signal.SIGTERM)
-        if await self._gone(STOPPING_SECONDS):
+        self._send_signal(signal.SIGTERM)
+        if await self._wait_for_exit(STOPPING_SECONDS):
             return
-        self._tell(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
-        await self._gone(STOPPING_SECONDS)
+        self._send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+        await self._wait_for_exit(STOPPING_SECONDS)
 
-    async def _gone(self, seconds: float) -> bool:
+    async def _wait_for_exit(self, seconds: float) -> bool:
         """Wait for the end. Not by `wait`, which also waits for a grandchild that has inherited the pipes."""
         with anyio.move_on_after(seconds):
             while self._process.returncode is None:  # noqa: ASYNC110 asyncio sets it and tells nobody
                 await anyio.sleep(0.01)
         return self._process.returncode is not None
 
-    def _tell(self, signum: int) -> None:
+    def _send_signal(self, signum: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":
                 self._process.terminate()

@@ -51,7 +51,9 @@ def seen(path: Path, **asked: Any) -> Survey:
 def told(path: Path, **asked: Any) -> list[Any]:
     """What a file tells, right and wrong."""
     found = seen(path, **asked)
-    return list(records(source_of(path), ImportOptions(**asked), found.layout, passed=found.passed, at=lambda _: None))
+    return list(
+        records(source_of(path), ImportOptions(**asked), found.layout, skipped=found.skipped, at=lambda _: None)
+    )
 
 
 class Killed(BaseException):

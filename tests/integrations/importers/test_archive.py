@@ -54,7 +54,7 @@ def test_an_export_reads_the_same_packed_and_unpacked(name: str, method: int, fi
             file(zipped(("user.json", b"{}"), (name, data), ("chat.html", b"<html>"), method=method), "e.zip")
         )
         plain = seen(file(data, "conversations.json"))
-        assert (packed.turns, packed.sessions, packed.passed) == (plain.turns, plain.sessions, plain.passed)
+        assert (packed.turns, packed.sessions, packed.skipped) == (plain.turns, plain.sessions, plain.skipped)
         assert (packed.layout, packed.bad, packed.remarks) == ("archive", 0, [])
 
 

@@ -27,8 +27,8 @@ TURN = line("turn_context", turn_id="t1")
 
 
 def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, passed = LogState(), SkippedParts()
-    return [one for n, value in enumerate(lines, 1) for one in codex_records(value, f"line {n}", so_far, passed)]
+    so_far, skipped = LogState(), SkippedParts()
+    return [one for n, value in enumerate(lines, 1) for one in codex_records(value, f"line {n}", so_far, skipped)]
 
 
 def said(*lines: Any) -> list[tuple[str, str, str | None]]:

@@ -86,10 +86,10 @@ def test_an_empty_time_is_none(empty: Any) -> None:
     "value", [12, -1, True, 1e300, float("nan"), "yesterday", [1], 20260507, "9999-12-31T23:59:59-14:00"]
 )
 def test_what_is_no_time_is_counted_and_costs_no_turn(value: Any) -> None:
-    passed = SkippedParts()
-    [found] = generic_records({"role": "user", "content": "hi", "timestamp": value}, "line 1", 1, passed)
+    skipped = SkippedParts()
+    [found] = generic_records({"role": "user", "content": "hi", "timestamp": value}, "line 1", 1, skipped)
     assert isinstance(found, ImportedTurn)
-    assert (found.said_at, passed.misdated) == (None, 1)
+    assert (found.said_at, skipped.misdated) == (None, 1)
     assert one(timestamp=value, created_at=1778140800).said_at == MOMENT
 
 
@@ -110,10 +110,10 @@ def test_a_content_is_a_text_or_a_list_of_parts(content: Any, text: str) -> None
 
 
 def test_parts_without_text_and_unknown_keys_are_passed_over_and_known() -> None:
-    passed = SkippedParts()
+    skipped = SkippedParts()
     value = {"role": "user", "content": [{"type": "image"}, "a"], "model": "x", "tokens": 3}
-    assert [str(found) for found in generic_records({"messages": [value], "title": "t"}, "line 1", 1, passed)] != []
-    assert (passed.keys, passed.parts) == ({"model", "tokens", "title"}, 1)
+    assert [str(found) for found in generic_records({"messages": [value], "title": "t"}, "line 1", 1, skipped)] != []
+    assert (skipped.keys, skipped.parts) == ({"model", "tokens", "title"}, 1)
 
 
 def test_a_call_of_a_tool_needs_no_content() -> None:
@@ -123,10 +123,10 @@ def test_a_call_of_a_tool_needs_no_content() -> None:
 
 
 def test_half_a_character_becomes_the_sign_for_one_that_is_lost() -> None:
-    passed = SkippedParts()
-    [found] = generic_records({"role": "user", "content": "a\ud83d", "name": "\udc00"}, "line 1", 1, passed)
+    skipped = SkippedParts()
+    [found] = generic_records({"role": "user", "content": "a\ud83d", "name": "\udc00"}, "line 1", 1, skipped)
     assert isinstance(found, ImportedTurn)
-    assert (found.content, found.name, passed.mended) == ("a\ufffd", "\ufffd", 2)
+    assert (found.content, found.name, skipped.repaired) == ("a\ufffd", "\ufffd", 2)
 
 
 def test_a_conversation_gives_its_turns_its_session_its_number_and_when_it_began() -> None:

@@ -20,8 +20,8 @@ def message(kind: str, content: Any, id: str = "m1", **more: Any) -> dict[str, A
 
 
 def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, passed = LogState(), SkippedParts()
-    return [one for n, value in enumerate(lines, 1) for one in gemini_records(value, f"line {n}", so_far, passed)]
+    so_far, skipped = LogState(), SkippedParts()
+    return [one for n, value in enumerate(lines, 1) for one in gemini_records(value, f"line {n}", so_far, skipped)]
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:
