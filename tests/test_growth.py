@@ -17,7 +17,8 @@ import pytest
 from mcp_memory.core import text as text_
 from mcp_memory.core.secrets import masking
 from mcp_memory.core.types import NewTurn, Turn
-from mcp_memory.integrations.importers.agent_logs import extract_summary, is_stand_in
+from mcp_memory.integrations.importers.agent_logs import extract_summary
+from mcp_memory.integrations.importers.log_lines import is_stand_in
 from mcp_memory.language import sentences, words
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.when.annotate import with_dates

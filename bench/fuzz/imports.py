@@ -20,10 +20,10 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients import config_text
 from mcp_memory.integrations.hooks import conversations, tool_outputs
 from mcp_memory.integrations.importers import agent_logs, chat_exports
-from mcp_memory.integrations.importers.agent_logs import LogState
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
-from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, generic_records
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
+from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, SourceValue, generic_records, seed_records
 from mcp_memory.integrations.proxy import edit
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.values import FollowedLog
@@ -75,20 +75,20 @@ def _format(data: bytes) -> None:
         value: Any = json.loads(text_of(data))
     except (ValueError, RecursionError):
         return
-    given = value, "line 1", 1, SkippedParts()
-    for is_one, told in (
+    source, skipped = SourceValue(value, "line 1"), SkippedParts()
+    for is_one, read in (
         (chat_exports.is_chatgpt_conversation, chat_exports.chatgpt_records),
         (chat_exports.is_claude_ai_conversation, chat_exports.claude_ai_records),
     ):
         if is_one(value):
-            list(told(*given))
-    list(generic_records(*given))
-    list(generic_records(*given, seeds_only=True))
+            list(read(source, skipped))
+    list(generic_records(source, skipped))
+    list(seed_records(source, skipped))
     for form in agent_logs.FORMATS.values():
         if isinstance(value, dict):
             form.is_line(value)
             so_far = LogState()
-            list(form.records(value, "line 1", so_far, SkippedParts()))
+            list(form.records(LogLine(cast("dict[str, Any]", value), "line 1", so_far, SkippedParts())))
             assert LogState.load(so_far.dump()).conversation == so_far.conversation
 
 

@@ -26,7 +26,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
-from mcp_memory.integrations.importers.agent_logs import extract_summary, summary_id
+from mcp_memory.integrations.importers.agent_logs import extract_summary
+from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.integrations.importers.records import Agent, agent_named, session_name
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block

@@ -21,7 +21,7 @@ import anyio.to_thread
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.integrations.hooks.transcripts import whole_output
-from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
+from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, list_of
 from mcp_memory.integrations.shown_results import shown_of
 from mcp_memory.service.render import render_offloaded

@@ -46,6 +46,7 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     InvalidRecord,
     SkippedParts,
+    SourceValue,
     id_of,
     items_of,
     kind_of,
@@ -65,7 +66,6 @@ from mcp_memory.integrations.importers.records import (
 BRANCHES = "messages on other branches, edited or answered anew"
 CALLS = "calls of tools"
 HIDDEN = "hidden messages and instructions"
-OWN = "results of this memory's tools"
 RESULTS = "results of tools without text"
 THOUGHTS = "thoughts"
 
@@ -90,15 +90,19 @@ class _Conversation:
         *,
         ids: tuple[str, str],
         time: str,
-        where: str,
-        number: int,
+        source: SourceValue,
         skipped: SkippedParts,
     ) -> None:
         self._id, self._time, self._passed = id_of(fields, *ids), time, skipped
         self.session = None if self._id is None else session_name(client, self._id)
         began = parse_time(fields, (time,), skipped)
         self._turn = ImportedTurn(
-            where=where, role="system", content="", session=self.session, conversation=number, began=began
+            where=source.where,
+            role="system",
+            content="",
+            session=self.session,
+            conversation=source.number,
+            began=began,
         )
 
     def title(self, name: str | None) -> Iterator[ImportedTurn]:
@@ -122,9 +126,10 @@ class _Conversation:
         return replace(self._turn, where=where, role=role, content=content, name=name, said_at=said_at, id=id)
 
 
-def _not_a_conversation(value: Any, where: str, client: str, key: str, *, article: str = "") -> ImportProblem:
-    actual = kind_of(value) if object_of(value) is None else f"an object without {article}{key}"
-    return ImportProblem(where=where, what=f"is {actual}, and has to be a conversation of {client}, with its {key}.")
+def _not_a_conversation(source: SourceValue, client: str, key: str, *, article: str = "") -> ImportProblem:
+    actual = kind_of(source.value) if object_of(source.value) is None else f"an object without {article}{key}"
+    what = f"is {actual}, and has to be a conversation of {client}, with its {key}."
+    return ImportProblem(where=source.where, what=what)
 
 
 def _path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], datetime | None]) -> list[T]:
@@ -185,18 +190,18 @@ def is_chatgpt_conversation(value: Any) -> bool:
     return thing is not None and object_of(thing.get("mapping")) is not None
 
 
-def chatgpt_records(value: Any, where: str, number: int, skipped: SkippedParts) -> Iterator[ExportRecord]:
-    """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
-    thing = object_of(value) or {}
+def chatgpt_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ExportRecord]:
+    """Yield the turns and tool results of a conversation."""
+    thing, where = object_of(source.value) or {}, source.where
     mapping = object_of(thing.get("mapping"))
     if mapping is None:
-        yield _not_a_conversation(value, where, "ChatGPT", "mapping", article="a ")
+        yield _not_a_conversation(source, "ChatGPT", "mapping", article="a ")
         return
     if thing.get("is_do_not_remember") is True:
         skipped.left_out["conversations marked as not to be remembered"] += 1
         return
     ids = ("conversation_id", "id")
-    talk = _Conversation("chatgpt", thing, ids=ids, time="create_time", where=where, number=number, skipped=skipped)
+    talk = _Conversation("chatgpt", thing, ids=ids, time="create_time", source=source, skipped=skipped)
     yield from talk.title(name_of(thing, "title"))
     nodes = {id: node for id, value in mapping.items() if (node := object_of(value)) is not None}
     messages = {at: message for at, node in nodes.items() if (message := object_of(node.get("message"))) is not None}
@@ -331,16 +336,16 @@ def is_claude_ai_conversation(value: Any) -> bool:
     return thing is not None and list_of(thing.get("chat_messages")) is not None
 
 
-def claude_ai_records(value: Any, where: str, number: int, skipped: SkippedParts) -> Iterator[ExportRecord]:
-    """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
-    thing = object_of(value) or {}
+def claude_ai_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ExportRecord]:
+    """Yield the turns and tool results of a conversation."""
+    thing, where = object_of(source.value) or {}, source.where
     listed = list_of(thing.get("chat_messages"))
     if listed is None:
-        yield _not_a_conversation(value, where, "Claude.ai", "chat_messages")
+        yield _not_a_conversation(source, "Claude.ai", "chat_messages")
         return
-    messages = [object_of(one) or {} for one in listed]
+    messages = [object_of(message) or {} for message in listed]
     ids = ("uuid", "id")
-    talk = _Conversation("claude-ai", thing, ids=ids, time="created_at", where=where, number=number, skipped=skipped)
+    talk = _Conversation("claude-ai", thing, ids=ids, time="created_at", source=source, skipped=skipped)
     yield from talk.title(name_of(thing, "name", "title"))
     path = _claude_path(messages, id_of(thing, "current_leaf_message_uuid"))
     for nth in set(range(len(messages))) - set(path):
@@ -360,7 +365,7 @@ def claude_ai_records(value: Any, where: str, number: int, skipped: SkippedParts
 
 def _results(message: Message, where: str, session: str, skipped: SkippedParts) -> Iterator[ImportedResult]:
     """Yield tool results of a message, and documents written with a tool."""
-    parts = [part for one in items_of(message, "content") if (part := object_of(one)) is not None]
+    parts = [part for part in map(object_of, items_of(message, "content")) if part is not None]
     uses = {id: part for part in parts if part.get("type") == "tool_use" and (id := id_of(part, "id"))}
     for nth, part in enumerate(parts):
         arguments = object_of(part.get("input"))

@@ -24,7 +24,6 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
 from mcp_memory.integrations.importers.log_file import (
     AgentLog,
     LogChunk,
@@ -33,6 +32,7 @@ from mcp_memory.integrations.importers.log_file import (
     read_full_result,
     stored_path,
 )
+from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
 from mcp_memory.integrations.importers.report import (
     FileReport,

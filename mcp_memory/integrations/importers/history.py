@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from anyio.to_thread import run_sync as to_thread
 
@@ -28,13 +28,12 @@ from mcp_memory.core.regular_files import open_regular, written_ms
 from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name, zoned
 from mcp_memory.core.types import IMPORTED, NewTurn
-from mcp_memory.integrations.importers import chat_exports, other_memories
 from mcp_memory.integrations.importers.follow import classify_result, select_new_results
+from mcp_memory.integrations.importers.formats import AnyRecord, Format, json_records, note_records
 from mcp_memory.integrations.importers.reader import (
     ImportSource,
     Layout,
     ReadProgress,
-    SourceValue,
     layout_of,
     notes_digest,
     notes_in_folder,
@@ -47,7 +46,6 @@ from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
-    generic_records,
 )
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, State, Survey, estimate_cost
 from mcp_memory.longterm.statements import explicit_atom
@@ -59,8 +57,6 @@ Progress = Callable[[str, int, int], None]
 """Receives what is being done, the bytes of the file behind the reader, and all of its bytes."""
 Forgotten = Callable[[Sequence[NewTurn], str, Sequence[Sequence[str]]], int]
 """Counts the turns of a session, and the statements by their wordings, that were forgotten and stay so."""
-Format = Literal["auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "mem0", "basic-memory", "mempalace"]
-AnyRecord = ImportedTurn | ImportedResult | ImportedStatement | ImportProblem
 
 STDIN = "-"
 FILES = "imported files"
@@ -295,7 +291,7 @@ def survey(
                 result.kept += kind == "large"
                 result.small += kind == "small"
                 if kind == "ours":
-                    result.skipped.left_out[chat_exports.OWN] += 1
+                    result.skipped.left_out["results of this memory's tools"] += 1
             case ImportedStatement():
                 result.statements += 1
             case ImportProblem(torn=True):
@@ -324,52 +320,12 @@ def records(
     source: ImportSource, options: ImportOptions, layout: Layout, *, skipped: SkippedParts, at: ReadProgress
 ) -> Iterator[AnyRecord]:
     """Yield the records of a file, in order."""
+    read = note_records if layout == "notes" else json_records
     for value in values(source, layout, at=at):
         if isinstance(value, ImportProblem):
             yield value
-        elif layout == "notes":
-            yield from _note_records(value, options.format, skipped)
         else:
-            yield from _value_records(value, options.format, skipped)
-
-
-def _note_records(value: SourceValue, format: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
-    text, name = str(value.value), value.where
-    if format != "basic-memory" and other_memories.is_room(text):
-        yield from other_memories.mempalace_records(text, name, skipped)
-    elif format != "basic-memory" and other_memories.is_index(text):
-        skipped.left_out["indexes"] += 1
-    elif format == "basic-memory" or (format == "auto" and other_memories.is_note(text)):
-        yield from other_memories.basic_memory_records(text, name, skipped)
-    else:
-        skipped.left_out["other files of Markdown"] += 1
-
-
-_SHAPES: Sequence[tuple[Format, Callable[[Any], bool]]] = (
-    ("chatgpt", chat_exports.is_chatgpt_conversation),
-    ("claude-ai", chat_exports.is_claude_ai_conversation),
-    ("memory-server", other_memories.is_graph),
-    ("mem0", other_memories.is_mem0),
-)
-
-
-def _value_records(value: SourceValue, format: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
-    """Yield the records of a JSON value, read as the given format or, with `auto`, as its shape says."""
-    shape = next((name for name, fits in _SHAPES if fits(value.value)), "jsonl") if format == "auto" else format
-    match shape:
-        case "chatgpt":
-            yield from chat_exports.chatgpt_records(value.value, value.where, value.number, skipped)
-        case "claude-ai":
-            yield from chat_exports.claude_ai_records(value.value, value.where, value.number, skipped)
-        case "memory-server":
-            yield from other_memories.memory_server_records(value.value, value.where, skipped)
-        case "mem0":
-            yield from other_memories.mem0_records(value.value, value.where, skipped)
-        case "basic-memory" | "mempalace":
-            yield ImportProblem(where=value.where, what=f"is JSON, and what {shape} exports is Markdown.")
-        case _:
-            seeds_only = shape == "seed"
-            yield from generic_records(value.value, value.where, value.number, skipped, seeds_only=seeds_only)
+            yield from read(value, options.format, skipped)
 
 
 def _default_session(source: ImportSource, options: ImportOptions) -> str | None:

@@ -22,7 +22,8 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.regular_files import open_regular, read_regular, written_ms
 from mcp_memory.core.secrets.masking import mask_name
-from mcp_memory.integrations.importers.agent_logs import FORMATS, LogState
+from mcp_memory.integrations.importers.agent_logs import FORMATS
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
 from mcp_memory.integrations.importers.records import (
     AGENTS,
     Agent,
@@ -30,6 +31,7 @@ from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
+    object_of,
 )
 from mcp_memory.store.values import FollowedLog
 
@@ -105,12 +107,12 @@ class LogChunk:
         state = self.state.dump()
         return FollowedLog(path=stored_path(path), client=client, session=session, at=at, state=state, **reached)
 
-    def add(self, agent: Agent, value: Any, where: str) -> None:
+    def add(self, agent: Agent, value: dict[str, Any] | None, where: str) -> None:
         """Add the records of a line; None is one that cannot be read."""
         if value is None:
             self.bad += 1
             return
-        for record in FORMATS[agent].records(value, where, self.state, self.skipped):
+        for record in FORMATS[agent].records(LogLine(value, where, self.state, self.skipped)):
             match record:
                 case ImportedTurn():
                     self.clock = record.said_at or self.clock
@@ -219,13 +221,13 @@ def _lines(
             return
 
 
-def _parse_object(data: bytes) -> Any:
+def _parse_object(data: bytes) -> dict[str, Any] | None:
     """Return the object of a line; None for anything else."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    return object_of(value)
 
 
 def _resume(stream: IO[bytes], position: FollowedLog | None, secret: bytes) -> tuple[int, LogState]:

@@ -63,6 +63,7 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     InvalidRecord,
     SkippedParts,
+    SourceValue,
     id_of,
     items_of,
     kind_of,
@@ -76,6 +77,8 @@ from mcp_memory.integrations.importers.records import (
 from mcp_memory.longterm.statements import MAX_CHARS
 
 _MOST_OF_A_NAME = 200
+
+MemoryRecord = ImportedStatement | ImportedTurn | ImportProblem
 
 
 def statement(
@@ -152,10 +155,9 @@ def is_note(text: str) -> bool:
     return bool({"title", "permalink"} & fields.keys()) or any(map(_parse_observation, _body(text).splitlines()))
 
 
-def basic_memory_records(
-    text: str, name: str, skipped: SkippedParts
-) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
-    """Yield the records of a note; `name` is its path, for people."""
+def basic_memory_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
+    """Yield the records of a note."""
+    text, name = str(source.value), source.where
     fields, body = _fields(text), _body(text)
     title = fields.get("title") or name.rpartition("/")[2].removesuffix(".md")
     at = parse_time(fields, _TIMES, skipped)
@@ -228,34 +230,30 @@ def _is_memory(value: Any) -> bool:
     return thing is not None and isinstance(thing.get("memory"), str) and not _OURS & thing.keys()
 
 
-def mem0_records(
-    value: Any, where: str, skipped: SkippedParts
-) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
+def mem0_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
     """Yield the records of a memory, or of an answer with many."""
-    thing = object_of(value) or {}
-    listed = next((key for key in _LISTS if list_of(thing.get(key)) is not None), None)
-    if listed is None:
+    thing, where = object_of(source.value) or {}, source.where
+    key = next((key for key in _LISTS if list_of(thing.get(key)) is not None), None)
+    if key is None:
         yield _memory(thing, where, skipped)
         return
-    for nth, one in enumerate(list_of(thing[listed]) or ()):
-        place, fields = place_inside(where, f"{listed}[{nth}]"), object_of(one)
+    for index, value in enumerate(items_of(thing, key)):
+        place, fields = place_inside(where, f"{key}[{index}]"), object_of(value)
         if fields is None:
-            yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be a memory of mem0.")
+            yield ImportProblem(where=place, what=f"is {kind_of(value)}, and has to be a memory of mem0.")
         else:
             yield _memory(fields, place, skipped)
-    for nth, one in enumerate(items_of(thing, "relations")):
-        place, fields = place_inside(where, f"relations[{nth}]"), object_of(one) or {}
+    for index, value in enumerate(items_of(thing, "relations")):
+        place, fields = place_inside(where, f"relations[{index}]"), object_of(value) or {}
         names = [fields.get("source"), fields.get("relationship"), fields.get("target", fields.get("destination"))]
         match names:
-            case [str(source), str(relation), str(target)] if source.strip() and relation.strip() and target.strip():
-                yield statement(place, skipped, fact=(source, relation, target), about=(source, target))
+            case [str(start), str(relation), str(target)] if start.strip() and relation.strip() and target.strip():
+                yield statement(place, skipped, fact=(start, relation, target), about=(start, target))
             case _:
                 yield ImportProblem(where=place, what="is no relation of mem0: {source, relationship, target}.")
 
 
-def _memory(
-    thing: Mapping[str, Any], where: str, skipped: SkippedParts
-) -> ImportedStatement | ImportedTurn | ImportProblem:
+def _memory(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> MemoryRecord:
     text = thing.get("memory")
     if not isinstance(text, str) or is_blank(text):
         return ImportProblem(where=where, what=f"has a memory that is {kind_of(text)}, and it has to be a text.")
@@ -284,19 +282,17 @@ def is_graph(value: Any) -> bool:
     )
 
 
-def memory_server_records(
-    value: Any, where: str, skipped: SkippedParts
-) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
+def memory_server_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
     """Yield the records of a line, or of a whole graph."""
-    thing = object_of(value) or {}
-    if (entities := list_of(thing.get("entities"))) is not None:
-        for name, values, kind in (("entities", entities, "entity"), ("relations", thing.get("relations"), "relation")):
-            for nth, one in enumerate(list_of(values) or ()):
-                place, fields = place_inside(where, f"{name}[{nth}]"), object_of(one)
+    thing, where = object_of(source.value) or {}, source.where
+    if list_of(thing.get("entities")) is not None:
+        for key, kind in (("entities", "entity"), ("relations", "relation")):
+            for index, value in enumerate(items_of(thing, key)):
+                place, fields = place_inside(where, f"{key}[{index}]"), object_of(value)
                 if fields is None:
-                    yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be an object.")
+                    yield ImportProblem(where=place, what=f"is {kind_of(value)}, and has to be an object.")
                 else:
-                    yield from memory_server_records({"type": kind, **fields}, place, skipped)
+                    yield from memory_server_records(SourceValue({"type": kind, **fields}, place), skipped)
         return
     try:
         if thing.get("type") == "entity":
@@ -358,8 +354,9 @@ def is_index(text: str) -> bool:
     return _INDEX.match(text) is not None
 
 
-def mempalace_records(text: str, name: str, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
-    """Yield the drawers of a room; `name` is its path, for people."""
+def mempalace_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
+    """Yield the drawers of a room."""
+    text, name = str(source.value), source.where
     room = _ROOM.match(text)
     session = f"mempalace {room[1].strip()} - {room[2].strip()}" if room else None
     at = 0

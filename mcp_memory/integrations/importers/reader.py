@@ -36,7 +36,7 @@ from typing import IO, Any, Literal, NoReturn
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import open_regular, opener
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.importers.records import ImportProblem
+from mcp_memory.integrations.importers.records import ImportProblem, SourceValue
 
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _CONVERSATIONS = re.compile(
@@ -292,15 +292,6 @@ class ImportSource:
     is_folder: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceValue:
-    """A value of a file; `number` counts them from 1. Of notes it is the text, and `where` the path."""
-
-    number: int
-    where: str
-    value: Any
-
-
 def layout_of(source: ImportSource) -> Layout:
     """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
     if source.is_folder or _NOTE_NAME.search(source.path.name):
@@ -342,7 +333,7 @@ def values(source: ImportSource, layout: Layout, *, at: ReadProgress) -> Iterato
         case "notes":
             for number, (name, data) in enumerate(note_texts(source.path, source.name, at), start=1):
                 try:
-                    yield SourceValue(number=number, where=name, value=data.removeprefix(_BOM).decode())
+                    yield SourceValue(data.removeprefix(_BOM).decode(), name, number)
                 except UnicodeDecodeError:
                     yield ImportProblem(where=name, what="is not UTF-8. Convert it to UTF-8.")
 
@@ -409,7 +400,7 @@ def _lines(stream: io.BufferedIOBase, source: ImportSource) -> Iterator[SourceVa
 
 def _parse_line(data: bytes, number: int, where: str) -> SourceValue | ImportProblem:
     try:
-        return SourceValue(number=number, where=where, value=_DECODER.decode(data.decode()))
+        return SourceValue(_DECODER.decode(data.decode()), where, number)
     except UnicodeDecodeError as error:
         return ImportProblem(where=where, what=f"is not UTF-8 (byte {error.start + 1}). Convert the file to UTF-8.")
     except json.JSONDecodeError as error:
@@ -478,7 +469,7 @@ class _Document:
 
     def _next(self, where: str, value: Any) -> SourceValue:
         self._number += 1
-        return SourceValue(number=self._number, where=where, value=value)
+        return SourceValue(value, where, self._number)
 
     # characters
 

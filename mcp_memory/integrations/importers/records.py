@@ -64,6 +64,16 @@ MAX_ID_CHARS = 200
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+@dataclass(frozen=True, slots=True)
+class SourceValue:
+    """A JSON value of a file, or the text of a note; `where` is its line, or the path of the note, for people."""
+
+    value: Any
+    where: str
+    number: int = 1
+    """Its number in the file, from 1."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTurn:
     """A turn of a file."""
@@ -287,10 +297,19 @@ _OF_CONVERSATION = frozenset({*_SESSION, *_BEGAN, *_TURNS, "id"})
 _OF_SEED = frozenset({"sessionKey", "sessionId", "conversations"})
 
 
-def generic_records(
-    value: Any, where: str, number: int, skipped: SkippedParts, *, seeds_only: bool = False
+def generic_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
+    """Yield the turns of a turn, a conversation, a seed, or a list of seeds."""
+    yield from _value_records(source.value, source.where, source.number, skipped, seeds_only=False)
+
+
+def seed_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
+    """Yield the turns of a seed, or of a list of seeds; any other value is a problem."""
+    yield from _value_records(source.value, source.where, source.number, skipped, seeds_only=True)
+
+
+def _value_records(
+    value: Any, where: str, number: int, skipped: SkippedParts, *, seeds_only: bool
 ) -> Iterator[ImportedTurn | ImportProblem]:
-    """Yield the turns of the object that is number `number` in its file."""
     thing = object_of(value)
     if thing is None:
         yield ImportProblem(
@@ -299,10 +318,9 @@ def generic_records(
         return
     try:
         if (seeds := list_of(thing.get("sessions"))) is not None:
-            for at, seed in enumerate(seeds):
-                yield from generic_records(
-                    seed, place_inside(where, f"sessions[{at}]"), number, skipped, seeds_only=True
-                )
+            for index, seed in enumerate(seeds):
+                place = place_inside(where, f"sessions[{index}]")
+                yield from _value_records(seed, place, number, skipped, seeds_only=True)
         elif seeds_only or "conversations" in thing:
             yield from _seed_turns(thing, where, skipped)
         elif any(key in thing for key in _TURNS):

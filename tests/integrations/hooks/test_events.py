@@ -15,7 +15,7 @@ from mcp_memory.integrations.hooks import conversations
 from mcp_memory.integrations.hooks.conversations import Conversations, HookEvent, ToolResponse
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles
 from mcp_memory.integrations.hooks.tool_outputs import offload_output
-from mcp_memory.integrations.importers.agent_logs import summary_id
+from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.service.memory import Memory, open_memory
 
 SESSION = "claude-code-3f2a9c1e"

@@ -20,7 +20,13 @@ from mcp_memory.integrations.importers.chat_exports import (
     chatgpt_records,
     is_chatgpt_conversation,
 )
-from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
+from mcp_memory.integrations.importers.records import (
+    ImportedResult,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+)
 from tests.integrations.importers.conftest import brought, contents
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
@@ -30,13 +36,17 @@ def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
     return [
         one
-        for one in chatgpt_records(value, "line 1, [0]", 1, skipped or SkippedParts())
+        for one in chatgpt_records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
         if not isinstance(one, ImportedResult)
     ]
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return [one for one in chatgpt_records(value, "line 1, [0]", 1, SkippedParts()) if isinstance(one, ImportedResult)]
+    return [
+        one
+        for one in chatgpt_records(SourceValue(value, "line 1, [0]"), SkippedParts())
+        if isinstance(one, ImportedResult)
+    ]
 
 
 def said(value: Any) -> list[tuple[str, str]]:

@@ -22,7 +22,13 @@ from mcp_memory.integrations.importers.chat_exports import (
     claude_ai_records,
     is_claude_ai_conversation,
 )
-from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
+from mcp_memory.integrations.importers.records import (
+    ImportedResult,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+)
 from tests.integrations.importers.conftest import brought
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
@@ -32,14 +38,16 @@ def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
     return [
         one
-        for one in claude_ai_records(value, "line 1, [0]", 1, skipped or SkippedParts())
+        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
         if not isinstance(one, ImportedResult)
     ]
 
 
 def results(value: Any) -> list[ImportedResult]:
     return [
-        one for one in claude_ai_records(value, "line 1, [0]", 1, SkippedParts()) if isinstance(one, ImportedResult)
+        one
+        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), SkippedParts())
+        if isinstance(one, ImportedResult)
     ]
 
 

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.integrations.importers.agent_logs import (
-    OWN_TOOLS,
-    LogState,
-    claude_code_records,
-    extract_summary,
-    is_claude_code_line,
-    is_own,
-    summary_id,
-)
+from mcp_memory.integrations.importers.agent_logs import claude_code_records, extract_summary, is_claude_code_line
+from mcp_memory.integrations.importers.log_lines import OWN_TOOLS, LogLine, LogState, is_own, summary_id
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.integrations.importers.agents import at, claude, followed, refs, turns
 
@@ -39,7 +32,11 @@ def text(words: str) -> dict[str, str]:
 
 def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
     so_far, skipped = LogState(), SkippedParts()
-    return [one for n, line in enumerate(lines, 1) for one in claude_code_records(line, f"line {n}", so_far, skipped)]
+    return [
+        one
+        for n, line in enumerate(lines, 1)
+        for one in claude_code_records(LogLine(line, f"line {n}", so_far, skipped))
+    ]
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:
@@ -201,9 +198,9 @@ def test_a_result_is_told_with_the_call_that_it_answers_wherever_that_was_read()
     call = {"type": "tool_use", "id": "toolu_1", "name": "Grep", "input": {"pattern": "berth"}}
     answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("a.py"), text("b.py")]}
     so_far, skipped = LogState(), SkippedParts()
-    assert list(claude_code_records(assistant(call), "line 1", so_far, skipped)) == []
+    assert list(claude_code_records(LogLine(assistant(call), "line 1", so_far, skipped))) == []
     later = LogState.load(so_far.dump())
-    (result,) = claude_code_records(user([answer]), "line 2", later, skipped)
+    (result,) = claude_code_records(LogLine(user([answer]), "line 2", later, skipped))
     assert isinstance(result, ImportedResult)
     assert (result.tool, result.arguments, result.call) == ("Grep", {"pattern": "berth"}, "toolu_1")
     assert (result.text, later.calls) == ("a.py\nb.py", {})
