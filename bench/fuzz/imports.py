@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, object_in, text_of
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.clients import config_text
+from mcp_memory.integrations.clients import json_text, toml_text
 from mcp_memory.integrations.hooks import conversations, tool_outputs
 from mcp_memory.integrations.importers import agent_logs, chat_exports
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
@@ -142,24 +142,24 @@ def _json_settings(data: bytes) -> None:
     """The text, then after a NUL the value of a member to put in."""
     head, _, more = data.partition(b"\0")
     text = text_of(head)
-    dialects_of: Sequence[config_text.Dialect] = get_args(config_text.Dialect)
+    dialects_of: Sequence[json_text.Dialect] = get_args(json_text.Dialect)
     for dialect in dialects_of:
         try:
-            value = config_text.parse_json(text, dialect).value
-        except config_text.BadJson:
+            value = json_text.parse_json(text, dialect).value
+        except json_text.BadJson:
             continue
-        assert config_text.rewrite_json(text, value, dialect) == text, "nothing changes where nothing changes"
+        assert json_text.rewrite_json(text, value, dialect) == text, "nothing changes where nothing changes"
         if isinstance(value, dict):
             held = cast("dict[str, Any]", value)
             new: dict[str, Any] = {**held, "mcpServers": {"memory": {"command": text_of(more)[:80], "args": ["x", 1]}}}
-            changed = config_text.rewrite_json(text, new, dialect)
-            assert config_text.same_value(config_text.parse_json(changed, dialect).value, new)
-            assert config_text.same_value(
-                config_text.parse_json(config_text.rewrite_json(changed, value, dialect), dialect).value, held
+            changed = json_text.rewrite_json(text, new, dialect)
+            assert json_text.same_value(json_text.parse_json(changed, dialect).value, new)
+            assert json_text.same_value(
+                json_text.parse_json(json_text.rewrite_json(changed, value, dialect), dialect).value, held
             )
     try:
-        config_text.read_json(text)
-    except config_text.BadJson:
+        json_text.read_json(text)
+    except json_text.BadJson:
         pass
 
 
@@ -167,8 +167,8 @@ def _toml_settings(data: bytes) -> None:
     head, _, more = data.partition(b"\0")
     text = text_of(head)
     try:
-        value = config_text.read_toml(text)
-    except config_text.BadToml:
+        value = toml_text.read_toml(text)
+    except toml_text.BadToml:
         return
     entry = {"command": text_of(more)[:80], "args": ["x", 1], "env": {"A b": "c"}}
     held = value.get("mcp_servers", {})
@@ -183,12 +183,12 @@ def _toml_settings(data: bytes) -> None:
 
 def _becomes(text: str, value: dict[str, Any]) -> str | None:
     try:
-        changed = config_text.rewrite_toml(text, value)
-    except config_text.BadToml:
+        changed = toml_text.rewrite_toml(text, value)
+    except toml_text.BadToml:
         return None
     full = {key: held for key, held in value.items() if held != {}}
-    read = {key: held for key, held in config_text.read_toml(changed).items() if held != {}}
-    assert config_text.same_value(read, full), "it reads as what was asked for"
+    read = {key: held for key, held in toml_text.read_toml(changed).items() if held != {}}
+    assert json_text.same_value(read, full), "it reads as what was asked for"
     return changed
 
 

@@ -114,15 +114,15 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/shop --yes
     """
-    from mcp_memory.integrations.clients import config_file, plan
+    from mcp_memory.integrations.clients import plan
 
     parts = _parts(client, name, project, {}, hooks=True)
     changes = [plan.plan_removal(part) for part in parts]
     if not any(change.changes for change in changes):
-        raise NotFound(f"{parts[0].of.title} has no server {name!r} of this program in {parts[0].path}.")
-    _do(changes, yes=yes, question=f"Take it out of {parts[0].of.title}?")
-    say(f"Taken out of {parts[0].of.title}. What it remembers stays; `mcp-memory status` says where.")
-    for path in (config_file.backup_path(change.found.target) for change in changes if change.changes):
+        raise NotFound(f"{parts[0].client.title} has no server {name!r} of this program in {parts[0].path}.")
+    _do(changes, yes=yes, question=f"Take it out of {parts[0].client.title}?")
+    say(f"Taken out of {parts[0].client.title}. What it remembers stays; `mcp-memory status` says where.")
+    for path in (plan.backup_path(change.file.target) for change in changes if change.changes):
         if path.exists():
             say(visible(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
@@ -229,7 +229,7 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     from mcp_memory.integrations.clients import plan
     from mcp_memory.integrations.clients.plan import is_client_present
 
-    of, name, hooked = parts[0].of, parts[0].name, any(part.hooks for part in parts)
+    of, name, hooked = parts[0].client, parts[0].name, any(part.hooks for part in parts)
     if project:
         _check_installed_once(parts)
     changes = [plan.plan_install(part) for part in parts]
@@ -244,7 +244,7 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
         say("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
     _do(changes, yes=yes, question=f"Install it into {of.title}?")
     say(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
-    if kept := [str(change.found.path) for change in changes if change.makes_backup]:
+    if kept := [str(change.file.path) for change in changes if change.makes_backup]:
         say(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
     if space := command_settings().get("space"):
         click.echo(visible(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status"))
@@ -291,7 +291,7 @@ def _check_installed_once(parts: list[ConfigPart]) -> None:
     """Raise Refused where a client would have two memories in a project, or run the hooks in it twice."""
     from mcp_memory.integrations.clients import plan, programs
 
-    of, hooked = parts[0].of, any(part.hooks for part in parts)
+    of, hooked = parts[0].client, any(part.hooks for part in parts)
     arguments = (parts[0].server or {}).get("args")
     for part in _parts(of.name, parts[0].name, None, {}, hooks=hooked):
         entry, runs_hooks = plan.find_installed(part)
@@ -309,12 +309,12 @@ def _check_installed_once(parts: list[ConfigPart]) -> None:
 
 
 def _print_link(client: str | None, name: str, project: Path | None, env: dict[str, str]) -> None:
-    from mcp_memory.integrations.clients.published import app_link
+    from mcp_memory.integrations.clients.programs import app_link
 
     if client is None or project is not None:
         raise InvalidInput("--link wants a client, cursor or vscode, and no project: a link installs it everywhere.")
     part = _parts(client, name, None, env, hooks=False)[0]
-    click.echo(app_link(part.of, name, part.server or {}))
+    click.echo(app_link(part.client, name, part.server or {}))
 
 
 def _print(parts: list[ConfigPart]) -> None:
@@ -347,7 +347,7 @@ def _list(name: str, project: Path | None) -> None:
 
 def _tell_plugin(project: Path | None, *, beside: str) -> None:
     """Print whether the plugin of Claude Code is installed, or how to; `beside`: what `install` did there."""
-    from mcp_memory.integrations.clients import plan, published
+    from mcp_memory.integrations.clients import plan, programs
 
     try:
         [(plugin, enabled), *_] = plan.find_plugins(project).items() or [("", False)]
@@ -358,7 +358,7 @@ def _tell_plugin(project: Path | None, *, beside: str) -> None:
         click.echo(
             "\nClaude Code plugin: not installed. It takes the place of\n`install claude-code`, and adds a skill:"
         )
-        click.echo("\n".join(f"  {command}" for command in published.PLUGIN_COMMANDS))
+        click.echo("\n".join(f"  {command}" for command in programs.PLUGIN_COMMANDS))
         return
     say(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")
     if enabled and beside.startswith("installed"):
@@ -395,11 +395,11 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
         except McpMemoryError as error:
             if client is not None or not isinstance(error, NotFound):
                 failed += 1
-                say(visible(f"{part.of.title}: {error}"), err=True)
+                say(visible(f"{part.client.title}: {error}"), err=True)
             continue
         answered += 1
         say(
-            f"{part.of.title}: {greeting.name} {greeting.version} answers over MCP {greeting.protocol} with "
+            f"{part.client.title}: {greeting.name} {greeting.version} answers over MCP {greeting.protocol} with "
             f"{plural(len(greeting.tools), 'tool')} after {greeting.seconds * 1000:.0f} ms: {', '.join(greeting.tools)}"
         )
     if not answered and not failed:
@@ -414,7 +414,7 @@ def _greeting(part: ConfigPart, project: Path | None) -> Greeting:
 
     entry, _ = plan.find_installed(part)
     if entry is None:
-        raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {part.of.name}")
+        raise NotFound(f"It is not installed in {part.client.title}: mcp-memory install {part.client.name}")
     if not programs.is_ours(entry):
         raise Refused(f"{part.path} has another server called {part.name!r}, which is not started here.")
-    return server_check.check(entry, from_desktop=part.of.name == "claude-desktop", folder=project)
+    return server_check.check(entry, from_desktop=part.client.name == "claude-desktop", folder=project)

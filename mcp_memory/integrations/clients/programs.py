@@ -1,19 +1,25 @@
 """The client programs: where each keeps its configuration, and our entry and hooks in it.
 
-A machine is its system, its environment and the home folder of its user: Linux, macOS or Windows. A path may hold one
-`*`, for a folder whose name a package manager makes up; `found` looks on the disk which of the candidates is meant.
+A machine is its system, its environment and the home folder of its user. A path may contain one `*`, for a folder whose
+name a package manager generates; `existing_path` looks on disk which candidate exists.
 
-`this_command` says how a client can start this installation, from wherever it runs: with absolute paths and no PATH.
-The name that the user's PATH has for this program is taken before the file in its environment, for it outlives an
-upgrade. An environment that a runner made for one run is gone soon: then the runner itself is the command.
+`this_command` returns how a client can start this installation from anywhere: with absolute paths, without PATH. A name
+of this program on the user's PATH is preferred to the file in its environment, because it outlives an upgrade. An
+environment that a runner (uvx, pipx) made for one run is temporary; then the runner is the command.
 
-Entries are pure functions from document to document, both plain values; the given one is never changed. An entry is
-ours if its command starts this program's server, whoever wrote it. Additions of the user to our entry stay in it.
+Functions on documents are pure: they return new plain values. An entry is ours if its command starts this program's
+server, whoever wrote it; the user's additions to our entry are kept.
+
+Two ways into a client edit no file: install links (Cursor, VS Code) and the plugin of Claude Code. `app_link` is opened
+by the client, so it may contain paths and keys of this machine. `web_link` and `badge` pass through a web site, which
+sees their contents: they always name the published program, without variables.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
+import json
 import os
 import re
 import shutil
@@ -23,39 +29,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, cast, get_args
+from urllib.parse import quote, urlencode
 
-from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, SOURCE, uvx_arguments
+from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY, SOURCE, uvx_arguments
 from mcp_memory.core.errors import InvalidInput, Refused
-from mcp_memory.integrations.clients.config_text import Dialect
+from mcp_memory.integrations.clients.json_text import Dialect
 
 ClientName = Literal["claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini"]
 CLIENTS: tuple[ClientName, ...] = get_args(ClientName)
 System = Literal["linux", "macos", "windows"]
-
 _SYSTEMS: Mapping[str, System] = {"win32": "windows", "darwin": "macos"}
 _EDITIONS = ("Code", "Code - Insiders", "VSCodium")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What decides where files are. `home` is absolute."""
+    """The system, environment and (absolute) home folder that decide where files are."""
 
     system: System
     environ: Mapping[str, str]
     home: PurePath
 
     def path(self, *parts: str) -> PurePath:
-        """Return a path of this system, which need not be the one that this runs on."""
+        """Return a path of this system, which may differ from the system that this code runs on."""
         return (PureWindowsPath if self.system == "windows" else PurePosixPath)(*parts)
 
     def folder(self, variable: str, *default: str) -> PurePath:
-        """Return the folder that a variable names, or the default one in the home."""
+        """Return the folder that an environment variable names, or the default in the home folder."""
         value = self.environ.get(variable, "").strip()
         return self.path(value) if value and self.path(value).is_absolute() else self.home.joinpath(*default)
 
     @property
     def settings(self) -> PurePath:
-        """Where desktop programs of this system keep their folders."""
+        """The folder in which desktop programs of this system keep their settings."""
         match self.system:
             case "linux":
                 return self.folder("XDG_CONFIG_HOME", ".config")
@@ -66,7 +72,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Return the machine that this runs on. Raises Refused where the user has no home folder."""
+    """Return the machine that this runs on. Raises Refused if the user has no home folder."""
     try:
         home = Path.home()
     except RuntimeError:
@@ -75,14 +81,14 @@ def this_machine() -> Machine:
 
 
 def clients_for(project: PurePath | None) -> list[ClientName]:
-    """Return the clients that can have a server: in a project alone, or everywhere."""
+    """Return the clients that can have a server in a project, or (None) for the user."""
     return [client for client in CLIENTS if project is None or client != "claude-desktop"]
 
 
 def server_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
-    """Return where the client's servers may be configured, the likeliest first; of a project, in its folder.
+    """Return where the client may keep its servers, the most likely file first; with a project, the file in its folder.
 
-    Raises InvalidInput for a client that knows no projects.
+    Raises InvalidInput if the client has no projects.
     """
     if project is not None:
         return [_project_file(client, project)]
@@ -110,9 +116,9 @@ def server_files(client: ClientName, machine: Machine, project: PurePath | None 
 
 
 def hooks_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
-    """Return where the client's hooks are configured: none where it has none.
+    """Return where the client keeps its hooks; empty if it has none.
 
-    Hooks of a project are the user's own there, for they start a program of this machine.
+    Hooks of a project go to the user's private settings there, because they start a program of this machine.
     """
     match client:
         case "claude-code" if project is not None:
@@ -130,7 +136,7 @@ def hooks_files(client: ClientName, machine: Machine, project: PurePath | None =
 
 
 def plugin_files(machine: Machine, project: PurePath | None = None) -> list[PurePath]:
-    """Return the settings of Claude Code that say which plugins are enabled; those that count more come later."""
+    """Return the settings files of Claude Code that enable plugins, in ascending precedence."""
     everywhere = hooks_files("claude-code", machine)
     if project is None:
         return everywhere
@@ -154,7 +160,7 @@ def _project_file(client: ClientName, project: PurePath) -> PurePath:
 
 
 def existing_path(candidates: Sequence[PurePath]) -> Path:
-    """Return the first candidate whose folder is there, or the first one that names a place when none is."""
+    """Return the first candidate whose folder exists, otherwise the first without `*`."""
     for candidate in candidates:
         folder = candidate.parent
         if "*" not in str(folder):
@@ -176,7 +182,7 @@ _TEMPORARY = (
     ("pipx", "/pipx/.cache/"),
     ("pipx", "/.cache/pipx/"),
 )
-"""Runner → what the path of an environment holds that it made for one run."""
+"""Runner → part of the path of an environment that it made for one run."""
 
 
 def _runner_arguments(runner: str) -> tuple[str, ...]:
@@ -186,7 +192,7 @@ def _runner_arguments(runner: str) -> tuple[str, ...]:
 
 
 def this_command() -> list[str]:
-    """Return what starts this installation."""
+    """Return the command that starts this installation."""
     return command_for(Path(sys.executable), Path(sys.prefix), shutil.which)
 
 
@@ -211,15 +217,15 @@ _PLUGIN = re.compile(r"mcp-memory@.+").fullmatch
 
 
 class WrongShape(ValueError):
-    """A member of a configuration is not what the client knows by that name; the text says which."""
+    """A member of a configuration has a type that the client does not accept; the text names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProgram:
-    """A client: its title, its command, and how it writes its servers.
+    """A client, as `clients.toml` describes it: its title, its command, and how it writes its servers.
 
-    `key` is the member that holds the servers, `typed` whether each names its transport. `after`: the user's next step;
-    `after_hooks`: the next step if hooks were installed too.
+    `key` is the member that contains the servers; `typed`: each names its transport; `after`, `after_hooks`: the
+    user's next step.
     """
 
     name: ClientName
@@ -233,7 +239,7 @@ class ClientProgram:
 
 
 def client_named(name: str) -> ClientProgram:
-    """Return the client of that name. Raises InvalidInput for any other."""
+    """Return the client of that name. Raises InvalidInput if there is none."""
     definitions = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
     if name in definitions:
         return ClientProgram(name=cast("ClientName", name), **definitions[name])
@@ -241,10 +247,10 @@ def client_named(name: str) -> ClientProgram:
     raise InvalidInput(f"There is no client {name!r}. Known: {names}; for any other, see `mcp-memory install --print`.")
 
 
-def server_entry(of: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the entry that has a client start `command`; None is a client like most."""
+def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entry with which a client (None: most clients) starts `command`."""
     return {
-        **({"type": "stdio"} if of and of.typed else {}),
+        **({"type": "stdio"} if client and client.typed else {}),
         "command": command[0],
         "args": list(command[1:]),
         **({"env": dict(env)} if env else {}),
@@ -252,44 +258,41 @@ def server_entry(of: ClientProgram | None, command: Sequence[str], env: Mapping[
 
 
 # --- the server -------------------------------------------------------------------------------------
-
-
-def find_server(document: Document, of: ClientProgram, name: str) -> dict[str, Any] | None:
-    """Return the entry of that name, if there is one. Raises WrongShape where the document has another shape."""
-    servers = _member(document, of.key)
+def find_server(document: Document, client: ClientProgram, name: str) -> dict[str, Any] | None:
+    """Return the entry of that name, if there is one. Raises WrongShape."""
+    servers = _member(document, client.key)
     if name not in servers:
         return None
-    return _member(servers, name, f"{of.key}.{name}")
+    return _member(servers, name, f"{client.key}.{name}")
 
 
-def add_server(document: Document, of: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with our entry; other members of an entry of ours stay.
+def add_server(document: Document, client: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with our entry; other members of an existing entry of ours are kept.
 
     Raises Refused if the name belongs to another server.
     """
-    old = find_server(document, of, name) or {}
+    old = find_server(document, client, name) or {}
     if old and not is_ours(old):
-        what = " ".join([str(old.get("command", "")), *_arguments(old)]).strip() or str(
-            old.get("url", "another server")
-        )
+        command = " ".join([str(old.get("command", "")), *_arguments(old)]).strip()
+        what = (command or str(old.get("url", "another server")))[:200]
         raise Refused(
-            f"{of.title} has another server called {name!r} already: {what[:200]}. Remove it, or say --name for ours."
+            f"{client.title} already has another server called {name!r}: {what}. Remove it, or use --name for ours."
         )
     env = {**_member(old, "env", "env"), **new.get("env", {})}
     merged = {**old, **new, **({"env": env} if env else {})}
-    return {**document, of.key: {**_member(document, of.key), name: merged}}
+    return {**document, client.key: {**_member(document, client.key), name: merged}}
 
 
-def remove_server(document: Document, of: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
-    """Return the document without that entry; without the member that held it too, if `emptied` and nothing is left."""
-    servers = {key: value for key, value in _member(document, of.key).items() if key != name}
+def remove_server(document: Document, client: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
+    """Return the document without that entry; with `emptied`, also without `key` if no server is left."""
+    servers = {key: value for key, value in _member(document, client.key).items() if key != name}
     if servers or not emptied:
-        return {**document, of.key: servers}
-    return {key: value for key, value in document.items() if key != of.key}
+        return {**document, client.key: servers}
+    return {key: value for key, value in document.items() if key != client.key}
 
 
 def is_ours(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry starts the server of this program, in whatever way."""
+    """Return whether an entry starts the server of this program, in any of the ways."""
     words = _arguments(entry)
     return _starts_this_program(str(entry.get("command", "")), words) and "serve" in words and "wrap" not in words
 
@@ -307,8 +310,6 @@ def _arguments(entry: Mapping[str, Any]) -> list[str]:
 
 
 # --- the hooks --------------------------------------------------------------------------------------
-
-
 def find_hooks(document: Document) -> dict[str, list[Any]]:
     """Return our groups of hooks by event."""
     ours = {event: [group for group in groups if _is_our_group(group)] for event, groups in _events(document)}
@@ -316,9 +317,9 @@ def find_hooks(document: Document) -> dict[str, list[Any]]:
 
 
 def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the document with these hooks of ours and no other of ours; those of others stay where they are.
+    """Replace our hooks and keep everyone else's in place.
 
-    Raises Refused where our plugin is at work in Claude Code, which has them too: each would run twice.
+    Raises Refused if our plugin is enabled in Claude Code: it brings the same hooks, and each would run twice.
     """
     if not hooks or find_hooks(document) == hooks:
         return dict(document)
@@ -346,7 +347,9 @@ def find_plugins(document: Document) -> dict[str, bool]:
 
 
 def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without our hooks. `empty`: the document before us, whose empty lists are kept."""
+    """Return the document without our hooks. `empty` is the document before the installation, whose empty lists are
+    kept.
+    """
     ours = find_hooks(document)
     if not ours:
         return dict(document)
@@ -370,7 +373,7 @@ def _events(document: Document) -> list[tuple[str, list[Any]]]:
 
 
 def _is_our_group(group: object) -> bool:
-    """Return whether every hook of a group starts this program; a group that a person put more into is theirs."""
+    """Return whether every hook of a group starts this program; a group to which a person added hooks is theirs."""
     hooks = cast("dict[str, object]", group).get("hooks") if isinstance(group, dict) else None
     return isinstance(hooks, list) and bool(hooks) and all(map(_is_our_hook, cast("list[object]", hooks)))  # pyright: ignore[reportUnknownArgumentType]
 
@@ -387,8 +390,6 @@ def _is_our_hook(hook: object) -> bool:
 
 
 # --- shapes -----------------------------------------------------------------------------------------
-
-
 def _member(document: Mapping[str, Any], key: str, called: str | None = None) -> dict[str, Any]:
     value = document.get(key)
     if value is None:
@@ -412,3 +413,55 @@ def _kind(value: object) -> str:
             return "true or false"
         case _:
             return "a number"
+
+
+PLUGIN = f"{NAME}@{NAME}"
+PLUGIN_COMMANDS = (
+    f"claude plugin marketplace add {REPOSITORY.removeprefix('https://github.com/')}",
+    f"claude plugin install {PLUGIN}",
+)
+COMMAND = ("uvx", *uvx_arguments(), "serve")
+"""Starts the published program where uv is installed: from the repository until the package is released."""
+_CURSOR_APP = "cursor://anysphere.cursor-deeplink/mcp/install?"
+_CURSOR_WEB = "https://cursor.com/install-mcp?"
+_VSCODE_APP = "vscode:mcp/install?"
+_VSCODE_WEB = (
+    "https://insiders.vscode.dev/redirect?url="  # /redirect/mcp/install answers with 400: microsoft/work-iq#150
+)
+_PICTURES = {
+    "cursor": "https://cursor.com/deeplink/mcp-install-dark.svg",
+    "vscode": "https://img.shields.io/badge/VS_Code-Install_Server-0098FF?style=flat-square",
+}
+
+
+def app_link(client: ClientProgram, name: str, entry: Mapping[str, Any]) -> str:
+    """Return the link with which a client offers to install an entry. Raises InvalidInput if the client has no such
+    links.
+    """
+    match client.name:
+        case "cursor":
+            config = base64.b64encode(_json(entry).encode()).decode()
+            return _CURSOR_APP + urlencode({"name": name, "config": config})
+        case "vscode":
+            return _VSCODE_APP + quote(_json({"name": name, **entry}), safe="")
+        case _:
+            raise InvalidInput(
+                f"{client.title} opens no install links; Cursor and VS Code do. Use: mcp-memory install {client.name}"
+            )
+
+
+def web_link(client: ClientProgram, name: str) -> str:
+    """Return an install link for the published program that web pages may contain."""
+    link = app_link(client, name, server_entry(client, COMMAND, {}))
+    return link.replace(_CURSOR_APP, _CURSOR_WEB) if client.name == "cursor" else _VSCODE_WEB + quote(link, safe="")
+
+
+def badge(client_name: str, name: str = "memory") -> str:
+    """Return a button in Markdown that installs the published program."""
+    client = client_named(client_name)
+    link = web_link(client, name)
+    return f"[![Install in {client.title}]({_PICTURES[client.name]})]({link})"
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,8 +1,8 @@
 """Starts the server of a client's entry as the client would, and completes the handshake.
 
 The process gets the entry's command, arguments and variables, and the few variables that clients pass on. Desktop
-programs know only the system's short PATH, so a command that needs a longer one is found here, before the client
-fails on it.
+programs have only the system's short PATH: a command that needs a longer PATH fails here, before it fails in the
+client.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mcp_memory.core.errors import Refused
 from mcp_memory.core.text import one_line
 
 SHORT_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-"""What a program started from a desktop has on macOS, and on Linux at least."""
+"""The PATH of programs started from a desktop on macOS, and the least on Linux."""
 TIMEOUT_S = 30.0  # seconds; the clients wait between 10 and 60
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
@@ -34,7 +34,7 @@ _REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What the server said of itself, and the seconds from its start to the list of its tools."""
+    """The server's answer to the handshake, and the seconds from its start to its list of tools."""
 
     name: str
     version: str
@@ -44,21 +44,23 @@ class Greeting:
 
 
 def expand_variables(text: str, environ: Mapping[str, str]) -> str:
-    """Return an entry's text with `${NAME}`, `${env:NAME}` and `${NAME:-default}` filled in, as clients do."""
-    return _REFERENCE.sub(lambda found: environ.get(found[1]) or found[2] or "", text)
+    """Expand `${NAME}`, `${env:NAME}` and `${NAME:-default}` as clients do."""
+    return _REFERENCE.sub(lambda match: environ.get(match[1]) or match[2] or "", text)
 
 
 def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables beside those that every client passes on: the entry's, and a short PATH for the desktop."""
+    """Return the variables that this entry adds to those that every client passes on; a short PATH for desktop
+    programs.
+    """
     variables = cast("dict[str, Any]", entry.get("env") or {})
     short = {"PATH": SHORT_PATH} if from_desktop and sys.platform != "win32" else {}
     return {**short, **{name: expand_variables(str(value), environ) for name, value in variables.items()}}
 
 
 def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
-    """Start the server of an entry in `folder`, complete the handshake, list its tools, look at the memory, end it.
+    """Start the server of an entry in `folder`, complete the handshake, list its tools, open its memory, and end it.
 
-    Raises Refused, saying what went wrong and what the server wrote about it.
+    Raises Refused with the reason and the last line of the server's stderr.
     """
     if not entry.get("command"):
         raise Refused("The entry names no command, so there is nothing to start.")
@@ -95,7 +97,7 @@ async def _greet(server: StdioServerParameters, stderr: TextIO) -> Greeting:
             took = time.perf_counter() - began
             about, protocol = client.server_info, str(client.protocol_version)
             try:
-                await client.read_resource("memory://status")  # one that cannot be opened is told only when it is asked
+                await client.read_resource("memory://status")  # the server opens the memory only now
             except MCPError as error:
                 trouble = str(error)
     if trouble:

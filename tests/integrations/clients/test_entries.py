@@ -82,7 +82,7 @@ def test_what_people_added_to_our_entry_stays() -> None:
 
 def test_another_server_of_that_name_is_named_and_not_touched() -> None:
     document = {"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}
-    with pytest.raises(Refused, match=r"another server called 'memory' already: npx -y server-memory\. .*--name"):
+    with pytest.raises(Refused, match=r"another server called 'memory': npx -y server-memory\. .*--name"):
         add_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
 
 

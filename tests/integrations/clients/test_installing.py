@@ -19,8 +19,7 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
-from mcp_memory.integrations.clients.programs import CLIENTS
-from mcp_memory.integrations.clients.published import PLUGIN, PLUGIN_COMMANDS
+from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS
 from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, expand_variables
 from mcp_memory.integrations.hooks import KINDS
 

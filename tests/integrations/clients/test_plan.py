@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
-from mcp_memory.integrations.clients.config_file import MAX_BYTES, backup_path
 from mcp_memory.integrations.clients.plan import (
+    MAX_BYTES,
     ConfigPart,
     apply_changes,
+    backup_path,
     diff,
     find_installed,
     plan_install,

@@ -15,6 +15,7 @@ from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,
     generic_records,
+    seed_records,
 )
 
 MOMENT = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
