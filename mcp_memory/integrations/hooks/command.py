@@ -1,9 +1,9 @@
 """The process that a client runs at an event: asks the hook daemon, or starts it, and never fails.
 
-One question, one answer, within a time limit; after that it prints nothing and the user's work goes on. Events that
-only capture are acknowledged once noted, and processed by the daemon later. Without a daemon in time, the hook leaves a
-note (which conversation, which log, none of its words) for the next one. It decides nothing, and passes the input on
-unread.
+It sends one question and waits for one answer, within a time limit; after that it prints nothing and the user's work
+continues. Events that only capture are acknowledged once noted, and processed by the daemon later. If no daemon is
+ready in time, the hook leaves a note (which conversation, which log, none of its words) for the next daemon. It makes
+no decisions, and passes its input on unread.
 
 Standard library only: `mcp-memory hook` loads click and this.
 """
@@ -47,11 +47,11 @@ _CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
 
 
 class _DaemonTimeout(Exception):
-    """The resident is there, and has not answered in time."""
+    """The daemon is running, and has not answered in time."""
 
 
 def run(event: str, client: str, home: Path | None, space: str | None) -> None:
-    """Answer an event on standard output with what the resident says. Never raises, and prints nothing else."""
+    """Print the daemon's answer to an event. Never raises, and prints nothing else."""
     try:
         sys.stdout.buffer.write(answer(event, client, sys.stdin.buffer.read(), home=home, space=space))
         sys.stdout.buffer.flush()
@@ -60,7 +60,7 @@ def run(event: str, client: str, home: Path | None, space: str | None) -> None:
 
 
 def answer(event: str, client: str, payload: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
-    """Return what the hook prints; empty if there is no answer in time."""
+    """Return what the hook prints; empty without an answer in time."""
     files = daemon_files(home, space)
     if files is None:
         return b""
@@ -91,7 +91,7 @@ def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: boo
 
 
 def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Return the daemon's answer; None if there is no daemon. Raises _DaemonTimeout."""
+    """Return the daemon's answer; None without a daemon. Raises _DaemonTimeout."""
     endpoint = DaemonEndpoint.read(files.file)
     if endpoint is None:
         return None
@@ -107,7 +107,7 @@ def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
 
 
 def _is_proven(wire: socket.socket, token: str) -> bool:
-    """Have the other side prove that it knows the token, and prove the same."""
+    """Exchange proofs of the token; return whether the daemon's is right."""
     nonce = os.urandom(16).hex().encode()
     wire.sendall(PROTOCOL + b" " + nonce + b"\n")
     theirs, _, their_nonce = _read_line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
@@ -118,7 +118,7 @@ def _is_proven(wire: socket.socket, token: str) -> bool:
 
 
 def _read_line(wire: socket.socket, deadline: float) -> bytes:
-    """Return a line, or what there is of it by then: a stranger may send a byte now and then for hours."""
+    """Read a line, or part of it by the deadline: a strange program may send a byte now and then for hours."""
     line = b""
     while len(line) < _PROOF_BYTES and not line.endswith(b"\n"):
         wire.settimeout(max(deadline - time.monotonic(), _POLL_S / 100))
@@ -130,7 +130,7 @@ def _read_line(wire: socket.socket, deadline: float) -> bytes:
 
 
 def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
-    """Return the answer and acknowledge it, so that the daemon knows it arrived in time."""
+    """Send the question, return the answer and acknowledge it, so that the daemon knows that it arrived in time."""
     try:
         stream.write(b"%d\n" % len(question))
         stream.write(question)
@@ -150,7 +150,7 @@ def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
 
 
 def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Start a resident and return its answer; None where it cannot start, or not in time. Raises _Late."""
+    """Start a daemon and return its answer; None if it cannot start, or not in time. Raises _DaemonTimeout."""
     folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None
@@ -166,7 +166,7 @@ def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> byte
 
 
 def _failed_lately(files: DaemonFiles) -> bool:
-    """Return whether one was started in vain just now: not every hook is to wait for the next."""
+    """Return whether a daemon failed to start just now: not every hook should wait for another try."""
     try:
         return 0 <= time.time() - files.failed.stat().st_mtime < _RETRY_S  # below 0, the clock was set back
     except OSError:
@@ -174,7 +174,7 @@ def _failed_lately(files: DaemonFiles) -> bool:
 
 
 def _start(files: DaemonFiles, folder: Path) -> Popen[bytes]:
-    """Start the resident on its own: it outlives this hook, its terminal and its client."""
+    """Start a detached daemon, which outlives this hook, its terminal and its client."""
     import subprocess
 
     detached = 0x00000208 if os.name == "nt" else 0  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP

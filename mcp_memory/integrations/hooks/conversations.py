@@ -1,9 +1,8 @@
-"""Events of conversations: how clients describe them, the work at each, and the answers to clients.
+"""Events of conversations: how clients describe them, what happens at each, and the answers to clients.
 
-A hook's input is read into a `HookEvent`; unknown fields are ignored, and an event that is not ours, or lacks something
-essential, is None. Text that was put before a model is not repeated until its context is compacted. A new daemon reads
-earlier recalls back from the client's own log, so nothing has to be stored for it. All text stays within the budgets
-below; if nothing is relevant, nothing is said.
+A hook's input is parsed into a `HookEvent`; unknown fields are ignored. Text that was put before a model is not
+repeated until its context is compacted. A new daemon reads earlier recalls from the client's own log, so they need not
+be stored. All text stays within the budgets below; without relevant memories the answer is empty.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """A tool call that came back. `response` has the form that the client gives it."""
+    """A finished tool call; `response` is as the client reports it."""
 
     client: Agent
     tool: str
@@ -51,7 +50,7 @@ class ToolResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """An event of a conversation. `log` is the file that its client writes of it, which may not be there yet."""
+    """An event of a conversation. `log` is the client's log of the conversation, which may not exist yet."""
 
     kind: Kind
     name: str
@@ -68,7 +67,7 @@ class HookEvent:
 
     @property
     def session(self) -> str:
-        """What the conversation is called here."""
+        """The session of the conversation in this memory."""
         return session_name(self.client, self.conversation)
 
 
@@ -76,9 +75,9 @@ _OF_SUBAGENTS = "agent_id"
 
 
 def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
-    """Return the event of a hook's input, or None if there is nothing to do.
+    """Parse a hook's input; None if there is nothing to do: an unknown event, or a field is missing.
 
-    Sub-agents are ignored: their contexts are short, their tools are few, and their talk is no conversation.
+    Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
     """
     of = agent_named(client)
     if not isinstance(payload, dict) or of is None:
@@ -115,14 +114,15 @@ def _parse_call(client: Agent, fields: Mapping[str, Any]) -> ToolResponse | None
 
 
 def context_answer(event: HookEvent, text: str) -> dict[str, Any]:
-    """Return the answer that puts a text before the model."""
+    """Return the answer that adds a text to the model's context."""
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
 
 def output_answer(event: HookEvent, response: object) -> dict[str, Any]:
-    """Return the answer that puts another response in the place of the tool's.
+    """Return the answer that replaces a tool's response.
 
-    Codex takes a text: it ends its work on the response, not the turn, and the model reads the reason instead.
+    For Codex it is a text: Codex then stops processing the response, not the turn, and the model reads the reason
+    instead.
     """
     if event.client == "codex":
         return {"continue": False, "stopReason": response}
@@ -144,7 +144,9 @@ _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
 
 async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
-    """Return the text at the start of a conversation, without `known` parts; after a compaction, with its canvas."""
+    """Return the text for the start of a conversation, without parts already `shown`; after a compaction, with its
+    canvas.
+    """
     parts = [_recording_notice(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
@@ -167,7 +169,7 @@ def _recording_notice(session: str) -> str:
 
 
 async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, shown: Sequence[str]) -> str:
-    """Return memories that a prompt needs and its context lacks (`shown`); often empty."""
+    """Return memories that are relevant to a prompt and not in its context (`shown`); often empty."""
     recall = await memory.recall_beyond(
         prompt[:_PROMPT_CHARS], known="\n".join(shown), session=session, budget_tokens=NEEDED_TOKENS
     )
@@ -178,7 +180,7 @@ async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, sh
 
 
 async def warm_up(memory: Memory) -> None:
-    """Load what the first prompt and the first large output would wait for; a model elsewhere is not asked."""
+    """Load in advance what the first prompt and the first large output need. Remote models are not called."""
     await anyio.to_thread.run_sync(_load_lazily, memory.settings.tokenizer)
     if memory.settings.embedder.startswith(_LOCAL):
         await memory.recall_beyond("What is known here?", known="", session="none", is_rehearsal=True)
@@ -194,7 +196,7 @@ def _load_lazily(tokenizer: Any) -> None:
 
 
 async def record_summary(memory: Memory, session: str, summary: str) -> None:
-    """Keep the summary of a compaction. Its log has it too, under the same id, so it is stored once."""
+    """Record the summary of a compaction. The log contains it too, under the same id, so it is stored once."""
     text = extract_summary(summary)
     if text.strip():
         id = summary_id(text)
@@ -214,14 +216,14 @@ _GROWN = 50  # logs that are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """The answer to a client. `shown_text` is the text that the model has seen once the answer has arrived."""
+    """The answer to a client; `shown_text` is the text that the model has seen once the answer has arrived."""
 
     json: dict[str, Any] | None = None
     shown_text: str = ""
 
 
 class Conversations:
-    """The conversations of one place. `memory` opens the store, where it is not open."""
+    """The conversations of one daemon. `memory` opens the store if needed."""
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
@@ -233,7 +235,7 @@ class Conversations:
 
     @property
     def all_ended(self) -> bool:
-        """Whether some have ended and none goes on."""
+        """Whether some conversations have ended and none continues."""
         return self._some_ended and not self._live
 
     async def answer(self, event: HookEvent) -> HookAnswer:
@@ -277,12 +279,12 @@ class Conversations:
         return HookAnswer()
 
     async def resume_reading(self, notes: Iterable[PendingLog]) -> None:
-        """Read the logs that were left to be read."""
+        """Schedule the logs that an earlier daemon or hook left unread."""
         for note in notes:
             await self.following.schedule(note, AT_THE_END)
 
     def note_delivered(self, event: HookEvent, answer: HookAnswer) -> None:
-        """Remember what has been put before the model, once the answer has arrived."""
+        """Remember what the model has been shown, once the answer has arrived."""
         if answer.shown_text:
             self._shown.get_or_put(event.session, list[str]).append(answer.shown_text)
 
@@ -299,7 +301,7 @@ class Conversations:
         return _answer_with_text(event, text)
 
     async def _warm(self, memory: Memory) -> None:
-        """Do once, while the user types the first prompt, what can be done before it."""
+        """Prepare, once, while the user types the first prompt."""
         try:
             await warm_up(memory)
             await self._follow_grown(memory)
@@ -321,7 +323,7 @@ class Conversations:
             await self.following.schedule(note, delays)
 
     async def _follow_grown(self, memory: Memory) -> None:
-        """Follow logs that have grown without an event: a client or the machine went down."""
+        """Follow logs that have grown without an event, as when the client or the machine crashed."""
         logs = (await memory.followed_logs())[:_GROWN]
         grown = await anyio.to_thread.run_sync(lambda: [log for log in logs if _size(Path(log.path)) > log.offset])
         for log in grown:

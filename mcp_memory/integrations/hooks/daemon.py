@@ -1,9 +1,9 @@
 """The hook daemon: keeps the memory open, so that a hook's answer takes milliseconds instead of a second.
 
-One per home and settings key: it holds a lock as long as it lives, which the system releases however it ends. A hook
-starts it. It ends shortly after its last conversation, after a quarter of an hour of silence, when its endpoint file is
-gone or another's, or on SIGTERM. Logs to be read are noted until they are, so the next daemon finishes the work. It
-never asks a model: that is a server's job.
+There is one for each home and settings key: it holds a file lock as long as it lives, which the system releases however
+it ends. A hook starts it. It ends shortly after its last conversation, after a quarter of an hour without a question,
+when its endpoint file is gone or replaced, or on SIGTERM. Logs to be read are noted on disk until they are read, so the
+next daemon finishes the work. It never calls a model to extract: that is a server's job.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class DaemonMemory:
         self._rests_until = 0.0
 
     async def memory(self) -> Memory:
-        """Return the open memory. Raises what opening it raised, and StoreUnavailable for a while after that.
+        """Return the open memory. Raises what opening it raises, and StoreUnavailable for a while after a failure.
 
-        Raises HomeGone if the home that this process was started for is gone: logs that wait would be read into a new
-        one.
+        Raises HomeGone if the home that this process was started for is gone: pending logs would be read into a new
+        home.
         """
         if not self._home.is_current():
             raise HomeGone(self._files.home)
@@ -110,7 +110,7 @@ _LOG_BYTES = 200_000
 
 
 def main(arguments: list[str]) -> int:
-    """Serve the place that the arguments name until there is nothing more to do: home, space (or empty), key."""
+    """Run the daemon for these arguments: home, space (or empty), settings key."""
     home, space, key = arguments
     files = DaemonFiles(Path(home), space or None, key)
     make_folders(files)
@@ -128,7 +128,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _log_handler(log: Path) -> logging.Handler:
-    """Return the log's handler; none for a pipe or device in its place, which `health` reports."""
+    """Return the handler of the log; a null handler if a pipe or device is in its place, which `health` reports."""
     if log.exists() and not (log.is_file() or log.is_dir()):
         return logging.NullHandler()
     return _PrivateLog(log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
@@ -140,7 +140,7 @@ class _PrivateLog(logging.handlers.RotatingFileHandler):
 
 
 def _acquire_lock(files: DaemonFiles) -> IO[bytes] | None:
-    """Return the lock of a place, held; None where another process serves it."""
+    """Return the locked lock file; None if another process has the lock."""
     file = io.FileIO(files.lock, "ab", opener=opener)
     until = time.monotonic() + _LOCKING_S
     while not _try_lock(file):
@@ -175,7 +175,7 @@ async def serve(files: DaemonFiles) -> None:
 
 
 class HookDaemon:
-    """A listener on loopback, and the conditions for its end."""
+    """Listens on loopback, and decides when to end."""
 
     def __init__(self, files: DaemonFiles, store: DaemonMemory) -> None:
         self._files = files
@@ -201,7 +201,7 @@ class HookDaemon:
             await asyncio.wait({following, *self._overdue}, timeout=_FINISHING_S)
 
     def _publish_endpoint(self, port: int) -> None:
-        """Say where we are, and have those of older versions end: two that ended each other would never be there."""
+        """Write the endpoint file and end daemons of older versions (only older, or two could end each other)."""
         for file in endpoint_files(self._files.home):
             endpoint = DaemonEndpoint.read(file)
             if endpoint is not None and is_older(endpoint.version, __version__):

@@ -1,12 +1,12 @@
-"""Where a hook and the daemon find and authenticate each other; logs still to be read; the health of hooks.
+"""Where a hook and the daemon find and authenticate each other; pending logs; the health of hooks.
 
 A daemon listens on loopback and writes its port and a token to `<home>/hooks/<key>.json`, readable for its user alone.
-The key is a hash of all settings, so hooks with other settings have their own daemon. The file may be left from a
-killed process, whose port another program may use by now. So each side first proves that it knows the token, without
-sending it: a caller sends nothing before the daemon has proven itself.
+The key is a hash of all settings, so hooks with other settings have another daemon. The file may be left from a killed
+process, whose port another program may use by now. So each side first proves that it knows the token, without sending
+it: a caller sends nothing before the daemon has proven itself.
 
-A hook leaves a `PendingLog` if no daemon takes its event, and the daemon one for everything it has yet to read, so that
-the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
+A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves one for everything it has yet to read, so
+that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class DaemonFiles:
 
     @property
     def failed(self) -> Path:
-        """A file whose age says when a resident was last started in vain."""
+        """An empty file whose modification time is that of the last failed start."""
         return self.folder / f"{self.key}.failed"
 
     @property
     def waiting(self) -> Path:
-        """The folder of what hooks could not hand over; the next resident works it off."""
+        """The folder of pending logs."""
         return self.folder / "waiting"
 
     @property
@@ -76,28 +76,30 @@ def _folder_of(home: Path) -> Path:
 
 
 def log_of(home: Path) -> Path:
-    """Return the file that the residents of a home tell their failures in."""
+    """Return the log file of a home's daemons."""
     return _folder_of(home) / "hooks.log"
 
 
 def endpoint_files(home: Path) -> list[Path]:
-    """Return the files of all daemons of a home, whatever their settings; some may be stale."""
+    """Return the endpoint files of all daemons of a home, whatever their settings; some may be stale."""
     return sorted(_folder_of(home).glob("*.json"))
 
 
 def make_folders(files: DaemonFiles) -> None:
-    """Make the folders of a place that are not there, the home too. Raises OSError."""
+    """Create missing folders, including the home. Raises OSError."""
     make_folder(files.waiting)
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return whether a version was released before another one, as far as their numbers tell."""
+    """Compare two versions by their numbers."""
     numbers, other_numbers = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
     return numbers < other_numbers
 
 
 def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | None:
-    """Return the place that the command line and the environment name; None if that is no path for a home."""
+    """Return the files for the home and space of the command line and the environment; None if that cannot be a
+    home.
+    """
     try:
         named = expanded(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
     except InvalidInput:
@@ -116,7 +118,7 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
 
 @dataclass(frozen=True, slots=True)
 class DaemonEndpoint:
-    """The content of an endpoint file: where a daemon listens, and the token that proves it is the right one."""
+    """The content of an endpoint file: where a daemon listens, and the token that authenticates it."""
 
     pid: int
     port: int
@@ -125,7 +127,7 @@ class DaemonEndpoint:
 
     @classmethod
     def read(cls, file: Path) -> DaemonEndpoint | None:
-        """Return the content of a file; None if it is missing or invalid."""
+        """Read an endpoint file; None if it is missing or invalid."""
         try:
             fields = json.loads(read_regular(file, _MAX_CONFIG))
             endpoint = cls(int(fields["pid"]), int(fields["port"]), str(fields["token"]), str(fields["version"]))
@@ -134,7 +136,7 @@ class DaemonEndpoint:
         return endpoint if 0 < endpoint.port < 2**16 else None
 
     def write(self, file: Path) -> None:
-        """Write the file whole, for this user alone."""
+        """Replace the file atomically, readable for this user alone."""
         beside = file.with_name(f".{file.name}.{self.pid}.tmp")
         fields = {"pid": self.pid, "port": self.port, "token": self.token, "version": self.version}
         with open_private(beside, "wb") as opened:
@@ -143,7 +145,7 @@ class DaemonEndpoint:
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:
-    """Return what only a holder of the token can answer to a nonce; the roles cannot answer for each other."""
+    """Return the proof of the token for a nonce; the role is part of it, so that no side can replay the other's."""
     return blake2b(nonce, key=token.encode(), person=role.encode()[:16], digest_size=16).hexdigest().encode()
 
 
@@ -154,7 +156,9 @@ def equal(first: bytes, second: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingLog:
-    """A log to be read, and whose. `flushed`: extraction is asked for then, for the talk is over or to be summed up."""
+    """A log to be read, and whose. `flushed`: extraction is requested afterwards, because the conversation is over or
+    compacted.
+    """
 
     log: str
     client: str
@@ -163,9 +167,9 @@ class PendingLog:
     flushed: bool = False
 
     def save(self, files: DaemonFiles) -> None:
-        """Write it down for the place's space; a later note of the same log takes its place.
+        """Save the note for the files' space; it replaces an earlier note of the same log.
 
-        Raises OSError, also if the folders of the place are gone: a running daemon must not make a deleted home again.
+        Raises OSError, also if the folders are gone: a running daemon must not recreate a deleted home.
         """
         file = self._file(files)
         beside = file.with_suffix(f".{os.getpid()}.tmp")
@@ -174,7 +178,7 @@ class PendingLog:
         beside.replace(file)
 
     def discard(self, files: DaemonFiles) -> None:
-        """Take it away, unless another was left meanwhile."""
+        """Delete the note, unless it was replaced meanwhile."""
         file = self._file(files)
         try:
             if read_regular(file) == self._payload(files):
@@ -191,7 +195,7 @@ class PendingLog:
 
 
 def pending_logs(files: DaemonFiles) -> list[PendingLog]:
-    """Return the notes that were left for the place's space; what makes no sense is removed."""
+    """Return the notes for the files' space; invalid ones are deleted."""
     notes: list[PendingLog] = []
     for file in sorted(files.waiting.glob("*.json")):
         try:
@@ -221,7 +225,7 @@ class Health:
 
 
 def health(home: Path, *, now: datetime) -> Health:
-    """Return how the hooks of a home are. `now` is the local time, as in the log."""
+    """Return the health of a home's hooks. `now` is the local time, as in the log."""
     log = log_of(home)
     lines, unreadable = list[str](), list[str]()
     try:

@@ -1,9 +1,9 @@
-"""Large tool outputs, offloaded: kept whole, and replaced by a note before the model.
+"""Offloads large tool outputs: kept whole, and replaced by a note in the model's context.
 
-Files read in order to edit them, parts of files, and answers of this memory are left alone. Claude Code accepts a
-replacement only in the tool's exact shape; otherwise it uses the original and complains to the user. So an answer of
-unknown shape has no parts and is left alone. Its MCP tools answer with one string (their structured content, as JSON)
-or with a list of blocks. Codex accepts one text in place of any answer.
+Files read in order to edit them, parts of files, and results of this memory's tools are left alone. Claude Code accepts
+a replacement only in the tool's exact shape; otherwise it uses the original and shows the user an error. So a response
+of unknown shape has no parts and is left alone. Its MCP tools respond with one string (their structured content, as
+JSON) or with a list of blocks. Codex accepts one text in place of any response.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
 
 @dataclass(frozen=True, slots=True)
 class OutputPart:
-    """A text of an answer. `keys` leads to it: to a string, or to a list whose items are its lines."""
+    """A text of a response. `keys` lead to it: to a string, or to a list whose items are its lines."""
 
     keys: KeyPath
     text: str
 
 
 def parts_of(client: Agent, tool: str, response: object) -> list[OutputPart]:
-    """Return the texts of an answer that may be replaced; none where the tool, or the shape, is not known."""
+    """Return the texts of a response that may be replaced; none if the tool or the shape is unknown."""
     if client == "codex":
         return _codex_part(response)
     if tool.startswith("mcp__"):
@@ -67,13 +67,13 @@ def parts_of(client: Agent, tool: str, response: object) -> list[OutputPart]:
 
 
 def full_output_path(tool: str, response: object) -> str | None:
-    """Return the path of the file that holds the whole of what `stdout` only begins, if there is one."""
+    """Return the path of the file with the full output, if `stdout` has only its beginning."""
     path = cast("dict[str, Any]", response).get(_ELSEWHERE[0]) if isinstance(response, dict) else None
     return path if tool == "Bash" and isinstance(path, str) else None
 
 
 def replace_parts(response: Any, notes: Mapping[KeyPath, str]) -> Any:
-    """Return the answer with each note in the place of the part that it stands for; all else stays."""
+    """Return the response with each note in place of its part; everything else stays."""
     if () in notes:
         return notes[()]
     answer: Any = json.loads(json.dumps(response))
@@ -86,7 +86,7 @@ def replace_parts(response: Any, notes: Mapping[KeyPath, str]) -> Any:
 
 
 def _codex_part(response: object) -> list[OutputPart]:
-    """Return an answer of Codex as one part, if it is nothing but text."""
+    """Return a response of Codex as one part, if it is only text."""
     match response:
         case str():
             return [OutputPart((), response)]
@@ -123,7 +123,7 @@ def _text_of_block(block: object) -> str:
 
 
 def _unwrap_result(text: str) -> str:
-    """Return the text that SDKs wrap where a tool's result is no object: `{"result": "…"}`."""
+    """Unwrap `{"result": "…"}`, in which SDKs put a result that is not an object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -163,10 +163,10 @@ _PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
 
 
 async def offload_output(memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None) -> Any:
-    """Offload the large parts of a tool's answer. Return the new answer; None to leave it unchanged.
+    """Offload the large parts of a tool's response. Return the new response; None to leave it unchanged.
 
-    `log` is the client's log of the conversation, which has the full outputs that the answer may have cut. It shows
-    later whether the client used the new answer: no saving is entered before.
+    `log` is the client's log of the conversation, which has the full output if the response was cut. The log later
+    shows whether the client used the new response: no saving is recorded before.
     """
     over = memory.settings.offload_over * (_READ_FACTOR if _reads_file(call) else 1)
     if not over or _reads_memory(call, memory.settings.home) or _reads_part_of_file(call):
@@ -197,7 +197,7 @@ async def _offload_part(
 
 
 def _shown_text(call: ToolResponse, part: OutputPart) -> str:
-    """Return what the client would have shown of a part."""
+    """Return how much of a part the client would have shown."""
     file = full_output_path(call.tool, call.response) if part.keys == ("stdout",) else None
     size = cast("dict[str, Any]", call.response).get(_ELSEWHERE[1]) if file else None
     return shown_of(
@@ -228,14 +228,14 @@ def _is_large(text: str, over: int, tokenizer: Any) -> bool:
 
 
 def _reads_file(call: ToolResponse) -> bool:
-    """Return whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
+    """Return whether the model reads a file, perhaps to edit it. Codex reads files by its shell."""
     if call.client == "codex":
         return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
     return call.tool == "Read"
 
 
 def _reads_part_of_file(call: ToolResponse) -> bool:
-    """Return whether a model reads a part of a file: offloading that would only make it ask again."""
+    """Return whether the model reads a part of a file: offloading that would only make it ask again."""
     match call.arguments:
         case {"offset": int()} | {"limit": int()}:
             return call.tool == "Read"
@@ -252,6 +252,6 @@ def _command(call: ToolResponse) -> str:
 
 
 def _reads_memory(call: ToolResponse, home: Path) -> bool:
-    """Return whether a model reads from this memory: offloading that again would lead it in a circle."""
+    """Return whether the model reads from this memory: offloading that again would lead in a circle."""
     arguments = json.dumps(call.arguments, ensure_ascii=False)
     return is_own(call.tool) or str(home) in arguments or "mcp-memory" in arguments

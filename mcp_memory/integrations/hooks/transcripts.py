@@ -1,8 +1,8 @@
-"""The clients' own logs: followed as they grow, and scanned for earlier recalls and whole outputs.
+"""The clients' own logs: followed as they grow, and searched for earlier recalls and full outputs.
 
 Claude Code logs each text that a hook adds to a context as an attachment, Codex as a message; a compaction removes them
-from the context. Gemini CLI writes them into the user's words, and is not scanned. Codex logs the output of a command
-whole before it shows the cut output to hook and model.
+from the context. Gemini CLI writes them into the user's words, and is not searched. Codex logs the full output of a
+command before it shows the cut output to hook and model.
 
 A client writes its log a little after the event, so a log is read at once and again soon after. If turns cannot be
 stored, because the store is locked or the disk full, reading is retried for a while. Pending logs are noted on disk.
@@ -42,7 +42,7 @@ _MOST = 512 * 2**20
 
 
 def recalled_before(log: Path | None) -> list[str]:
-    """Return what we put into the context that a log leads up to; nothing where it cannot be read."""
+    """Return the texts that hooks added to the current context; empty if the log cannot be read."""
     texts: list[str] = []
     if log is None:
         return texts
@@ -61,7 +61,7 @@ def recalled_before(log: Path | None) -> list[str]:
 
 
 def whole_output(log: Path | None, call: str | None) -> str | None:
-    """Return the output of a command as Codex noted it when the command ended; None where its log has none."""
+    """Return the full output of a command from the log of Codex; None if it is not there."""
     if log is None or not call:
         return None
     try:
@@ -120,7 +120,7 @@ class _DueRead:
 
 
 class LogFollower:
-    """The logs to be read, and when, in the background of a daemon. `memory` opens the store if needed."""
+    """Reads logs in the background of a daemon, at scheduled times. `memory` opens the store if needed."""
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
@@ -135,12 +135,14 @@ class LogFollower:
         self._prompts: dict[str, deque[str]] = {}
 
     def note_prompt(self, session: str, prompt: str) -> None:
-        """Remember what the user typed, to tell it from what the client attaches in its log. It is never stored."""
+        """Remember a typed prompt, to separate it from text that the client attaches to it in its log. It is never
+        stored.
+        """
         if len(prompt) <= _LONGEST_PROMPT:
             self._prompts.setdefault(session, deque(maxlen=_PROMPTS)).append(prompt)
 
     async def schedule(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
-        """Schedule readings of a log after each of the delays, in place of those scheduled before."""
+        """Schedule readings of a log after each of the delays, replacing those scheduled before."""
         now = asyncio.get_running_loop().time()
         before = [due.note for due in self._due if due.note.log == note.log]
         last = replace(note, flushed=note.flushed or any(earlier.flushed for earlier in before))
@@ -152,7 +154,7 @@ class LogFollower:
             await self._save_note(last)
 
     async def run(self) -> None:
-        """Read logs as scheduled until `finish` is called and each was tried."""
+        """Read logs as scheduled, until `finish` is called and each was tried."""
         clock = asyncio.get_running_loop().time
         while self._due or not self._finishing:
             self._bell.clear()
@@ -199,7 +201,7 @@ class LogFollower:
                 await anyio.to_thread.run_sync(note.discard, self._files)
 
     async def _read(self, memory: Memory, note: PendingLog) -> bool:
-        """Read a log for a while, and tell whether all of it is read."""
+        """Read a log for a while; return whether all of it is read."""
         client = agent_named(note.client)
         if client is None:
             return True
@@ -232,7 +234,7 @@ class LogFollower:
 
 
 async def wait_at_most(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
-    """Wait for something, at most `seconds`."""
+    """Await a coroutine for at most `seconds`."""
     try:
         await asyncio.wait_for(waiting, seconds)
     except TimeoutError:

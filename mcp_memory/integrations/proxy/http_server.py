@@ -1,8 +1,8 @@
-"""A wrapped server that is an address: streamable HTTP, through the SDK's transport.
+"""A wrapped server at a URL: streamable HTTP, through the SDK's transport.
 
-Messages are lines on our side, and become requests here. The headers of an HTTP client (protocol version, method, names
-and arguments for routing) are read from the messages, because the client does not know that there is HTTP. A request
-that cannot be delivered is answered with the reason, and the next one may succeed.
+Messages are lines on our side, and requests here. The HTTP headers (protocol version, method, names and arguments for
+routing) are derived from the messages, because the client does not know about HTTP. A request that cannot be delivered
+is answered with the reason, and the next request may succeed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CONNECT_SECONDS = 30.0
 
 
 def parse_headers(lines: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return `Name: value` lines as headers, `${NAME}` replaced by the environment's. Raises InvalidInput."""
+    """Parse `Name: value` lines, with `${NAME}` replaced from the environment. Raises InvalidInput."""
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -54,7 +54,7 @@ def parse_headers(lines: Sequence[str], environ: Mapping[str, str] = os.environ)
 
 
 class HttpServer:
-    """A connection to a server at an address. Made by `connected`."""
+    """A connection to a server at a URL. Made by `connect`."""
 
     def __init__(self, url: str, read: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]):
         self.name = url
@@ -66,7 +66,7 @@ class HttpServer:
         self._routed: dict[str, Any] = {}
 
     async def listen(self) -> None:
-        """Take what the server says, until it is over."""
+        """Receive the server's messages until the connection ends."""
         async with self._outgoing:
             async for message in self._read:
                 if isinstance(message, Exception):
@@ -87,7 +87,7 @@ class HttpServer:
             yield line
 
     async def send(self, line: bytes) -> None:
-        """Send a message; where a line is none, say so in the server's place."""
+        """Send a message; an invalid line is answered with an error in the server's place."""
         if not line.strip():
             return
         message = _parse_message(line)
@@ -113,7 +113,7 @@ class HttpServer:
         return 0 if self._is_closed else 1
 
     def _learn(self, message: wire.JSONRPCMessage) -> None:
-        """Note the version that the handshake settled, and which arguments a gateway routes by."""
+        """Note the negotiated version, and which arguments a gateway routes by."""
         match message:
             case wire.JSONRPCResponse(result={"protocolVersion": str() as version, "capabilities": _}):
                 self._version = version
@@ -172,7 +172,7 @@ async def connect(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpSe
 
 
 class _ErrorAnsweringClient(httpx2.AsyncClient):
-    """Answers a message that cannot be delivered with a JSON-RPC error, where the SDK's transport would end."""
+    """Answers a message that cannot be delivered with a JSON-RPC error; the SDK's transport would end."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":
@@ -192,7 +192,7 @@ class _ErrorAnsweringClient(httpx2.AsyncClient):
 
 
 def _parse_message(line: bytes) -> wire.JSONRPCMessage:
-    """Return the message of a line, or the error to answer with; half an emoji, which HTTP cannot carry, as U+FFFD."""
+    """Return the message of a line, or the error to answer; lone surrogates, which HTTP cannot carry, become U+FFFD."""
     try:
         return wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError as error:

@@ -1,9 +1,9 @@
-"""The memory behind the proxy, and the tool that opens kept results.
+"""The memory behind the proxy, and the tool that expands kept results.
 
-The memory is opened at the first large result. If it fails, the result passes as it came, and stderr says so once; so
-does a result that takes too long to keep, except one too large for any client, which goes on being kept under a name
-that opens it later. Nothing heavy is loaded before a text is long enough: only then its tokens are counted. The tool's
-definition is short, because every call pays for it.
+The memory is opened at the first large result. If it fails, or keeping a result takes too long, the result passes
+unchanged and stderr explains it once. A result that is too large for any client is kept in the background instead,
+under a name that expands it later. Nothing heavy is loaded before a text is long enough: only then its tokens are
+counted. The tool's definition is short, because every call pays for it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PROPERTIES: dict[str, Any] = {
 
 
 def tool_name(server: str, taken: Collection[str] = ()) -> str:
-    """Return `expand_<server>`: two wrapped servers of one client must not both bring the same name.
+    """Return `expand_<server>`: two servers that one client wraps must not add the same name.
 
     `taken` are the names of the server's own tools.
     """
@@ -69,7 +69,7 @@ def tool_name(server: str, taken: Collection[str] = ()) -> str:
 
 
 def definition(name: str) -> dict[str, Any]:
-    """Return the tool as `tools/list` shows it."""
+    """Return the tool's definition for `tools/list`."""
     return {
         "name": name,
         "title": "Expand a kept result",
@@ -82,7 +82,7 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def looks_like_ours(name: str, arguments: object) -> bool:
-    """Return whether a call is meant for this tool, where the client has its name from a listing of long ago."""
+    """Return whether a call seems to be of this tool, by a client that has its name from an old listing."""
     match arguments:
         case {"ref": str() as ref} if name.startswith("expand_"):
             return _OUR_ID.fullmatch(ref) is not None
@@ -91,7 +91,7 @@ def looks_like_ours(name: str, arguments: object) -> bool:
 
 
 def parse_arguments(name: str, arguments: object) -> dict[str, Any]:
-    """Return the arguments as the verb `expand_node` takes them. Raises InvalidInput."""
+    """Return the arguments for the verb `expand_node`. Raises InvalidInput."""
     fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     if unknown := [key for key in fields if key not in {*_PROPERTIES, "max_tokens"}]:
         raise InvalidInput(f"{name} has no argument {one_line(unknown[0], 40)!r}; it takes: {', '.join(_PROPERTIES)}.")
@@ -134,7 +134,7 @@ class ProxiedCall:
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """A text that is kept, or is being kept: its node and ref, and the note in its place."""
+    """A text that is kept, or is being kept: its node and ref, and the note that replaces it."""
 
     node: str
     ref: str
@@ -143,7 +143,7 @@ class KeptText:
 
 @dataclass(slots=True)
 class _LateText:
-    """A text still being kept when its call has been answered. Its words are released once it is kept."""
+    """A text that is still being kept when its call has been answered. The text is released once it is kept."""
 
     text: str
     ended: asyncio.Task[None]
@@ -151,10 +151,10 @@ class _LateText:
 
 
 class ResultKeeper:
-    """Keeps large texts, in the memory of `settings`, which are read at the first of them.
+    """Keeps large texts in the memory of `settings`, which are read at the first large text.
 
-    `over` are the tokens from which a text is large; `session` names where its steps go, or else the client,
-    `folder` and the day do. Raises InvalidInput for a session that cannot be one.
+    A text is large from `over` tokens. `session` names the session of its steps; by default it is derived from client,
+    `folder` and day. Raises InvalidInput for an invalid session name.
     """
 
     def __init__(self, settings: Callable[[], Settings], *, over: int, session: str | None, folder: str) -> None:
@@ -171,7 +171,7 @@ class ResultKeeper:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Close the memory, where it was opened, when the block ends."""
+        """Close the memory at the end of the block, if it was opened."""
         try:
             yield
         finally:
@@ -196,8 +196,9 @@ class ResultKeeper:
         )
 
     async def is_large(self, text: str) -> bool:
-        """Return whether a text is nearly over the threshold: a vocabulary to count with takes 50 MB and half a second,
-        which a server with no large result shall not cost."""
+        """Return whether a text is probably over the threshold, by an estimate: exact counting takes 50 MB and half a
+        second to load, which a server without large results must not cost.
+        """
         if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
             return False
         start = text[: 8 * self._over]  # of a text that is large, this much proves it
@@ -206,9 +207,9 @@ class ResultKeeper:
         return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
 
     async def keep(self, call: ProxiedCall, text: str, expand: str, *, late: bool) -> KeptText | None:
-        """Keep a text, and return its replacement; None if it must pass as it came.
+        """Keep a text, and return its replacement; None to pass it unchanged.
 
-        `late`: the tool `expand` is this proxy's, and opens texts that are kept after their call was answered.
+        `late`: the tool `expand` is this proxy's, so it can expand texts that are kept after their call was answered.
         """
         # A thread at work cannot be cancelled, so what takes too long is left to end by itself.
         keeping = asyncio.create_task(self._keep(call, text, expand))
@@ -236,7 +237,7 @@ class ResultKeeper:
     async def _keep_in_background(
         self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str
     ) -> KeptText:
-        """Continue to keep a text in the background, and return its replacement until then."""
+        """Continue to keep a text in the background; return a replacement for now."""
         name = f"r-{secrets.token_hex(6)}"
 
         async def to_an_end() -> None:
@@ -258,7 +259,7 @@ class ResultKeeper:
         )
 
     async def _resolve_late(self, name: str) -> tuple[str, str]:
-        """Return the ref of a text that was kept late; or its words, if keeping failed."""
+        """Return the ref of a text that was kept late; or the text, if keeping it failed."""
         late = self._late.get(name)
         if late is None:
             return name, ""
@@ -298,7 +299,7 @@ class ResultKeeper:
         return (kept, note) if kept.tokens_kept < kept.tokens_raw and len(note) < len(text) else None
 
     async def expand(self, name: str, arguments: object) -> tuple[str, bool]:
-        """Answer a call of the tool that opens kept texts: the text, and whether it is an error."""
+        """Answer a call of the tool that expands kept texts: the text, and whether it is an error."""
         from mcp_memory.service.render import render
 
         try:
@@ -317,9 +318,8 @@ class ResultKeeper:
     def _session(self, client: str) -> str:
         """Return the session shared by all servers that this client wraps in this folder on this day.
 
-        A process cannot know which conversation it serves, nor which other servers its client has started. But clients
-        start them all in their working folder. Two conversations a day in one folder share a session; `--session`
-        separates them.
+        A process cannot know its conversation, nor which other servers its client has started. But clients start them
+        all in their working folder. Two conversations a day in a folder share a session; `--session` separates them.
         """
         if self._named is not None:
             return self._named
@@ -327,13 +327,13 @@ class ResultKeeper:
         return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
 
     def _pause(self, why: str, cause: BaseException | None = None) -> None:
-        """Leave the memory alone for a while."""
+        """Do not use the memory for a while."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
         fault = cause if not isinstance(cause, McpMemoryError) else None
         self._warn_once("large results pass as they are: %s", SafeText(why), exc_info=fault)
 
     def _warn_once(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
-        """Say each thing once."""
+        """Log each message once."""
         if what not in self._warned:
             self._warned.add(what)
             logger.warning(what, *about, exc_info=exc_info)

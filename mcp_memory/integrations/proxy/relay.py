@@ -1,9 +1,9 @@
 """Relays messages between a client and a server.
 
-`wrap` joins the parts; `Relay` relays both directions and tracks pending requests. Only answers to these are looked at,
-and a large one is kept while other messages overtake it; a second answer to a request is dropped. No message of either
-side ends the relay: what we fail on passes as it came. When the server ends, every pending request gets an error, so
-that no client waits forever.
+`wrap` puts the parts together; `Relay` relays both directions and tracks pending requests. Only answers to these are
+inspected; while a large answer is kept, other messages overtake it. A second answer to a request is dropped. No message
+of either side ends the relay: if our code fails on a message, it passes unchanged. When the server ends, every pending
+request gets an error, so that no client waits forever.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _META = "io.modelcontextprotocol/"
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request whose answer has not come: its id, its method, and the call that it is."""
+    """A request without an answer: its id, its method, and the tool call, if it is one."""
 
     id: object
     method: str
@@ -66,7 +66,7 @@ class PendingRequest:
 
 
 class Relay:
-    """One client and one server."""
+    """Relays between a client and a server."""
 
     def __init__(self, client: StdioClient, server: ServerProcess | HttpServer, editor: Editor) -> None:
         self._client = client
@@ -82,7 +82,7 @@ class Relay:
         self._repeated = 0
 
     async def run(self) -> int:
-        """Relay until the server has gone, or the client, and then the server; return the server's exit code."""
+        """Relay until the server has ended, or the client and then the server; return the server's exit code."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._from_client, tasks)
             async with anyio.create_task_group() as editing:
@@ -115,7 +115,7 @@ class Relay:
         self._server.close_input()
 
     async def _try_handle(self, line: bytes, tasks: TaskGroup) -> bool:
-        """Process a message, and tell whether it is answered here; a bug of ours must not end the relay."""
+        """Process a message; return whether it is answered here. A bug of ours must not end the relay."""
         try:
             return await self._handle(line, tasks)
         except Exception:
@@ -123,7 +123,7 @@ class Relay:
             return False
 
     async def _handle(self, line: bytes, tasks: TaskGroup) -> bool:
-        """Take note of what the client asks, and tell whether it asks us."""
+        """Track a request of the client; return whether it is for the added tool."""
         try:
             message = await _parse(line)
         except (NotAMessage, UnreadableLine):
@@ -163,7 +163,7 @@ class Relay:
         return scope is not None
 
     async def _start_expanding(self, request: Message, name: str, arguments: object, tasks: TaskGroup) -> None:
-        """Begin to answer a call of the added tool; one whose id belongs to a call in progress gets an error."""
+        """Begin to answer a call of the added tool; an id that is in use already gets an error."""
         key = key_of(request["id"])
         if key in self._expanding:
             text = f"A request with the id {one_line(key, 60)} is in progress. Use each id once."
@@ -173,7 +173,7 @@ class Relay:
         tasks.start_soon(self._expand, key, request, name, arguments)
 
     async def _expand(self, key: str, request: Message, name: str, arguments: object) -> None:
-        """Answer a call of the tool that was added; the server knows nothing of it."""
+        """Answer a call of the added tool."""
         try:
             with self._expanding[key]:
                 result = await self._editor.open(name, arguments)
@@ -216,7 +216,7 @@ class Relay:
             await self._end_piece(cut_off)
 
     async def _end_piece(self, request: PendingRequest | None) -> None:
-        """End a line that the server left unfinished, so that later messages are read."""
+        """End a line that the server left unfinished, so that later messages can be read."""
         try:
             await self._client.send_piece(b"\n")
         except OSError:
@@ -300,7 +300,7 @@ class Relay:
         return request
 
     def _is_repeated(self, key: str | None) -> bool:
-        """Return whether an answer is the second one to its request, and say so in the log."""
+        """Return whether a request was answered before, and log it."""
         if key is None or key in self._pending or key not in self._done:
             return False
         self._repeated += 1
@@ -309,7 +309,7 @@ class Relay:
         return True
 
     async def _report_broken_line(self, line: bytes) -> None:
-        """Answer who waits for a line that is no message, and show it where a person looks."""
+        """Log a line that is not a message; answer its request with an error, if it names one."""
         request = self._pop_request(wire.id_in(line)) if line.lstrip()[:1] == b"{" else None
         if request:
             text = f"{self._server.name} answered with a line that is not JSON ({len(line):,} bytes)."
@@ -322,7 +322,7 @@ class Relay:
             logger.warning("further lines that are no messages are left out without a word")
 
     async def _fail_pending(self, code: int) -> None:
-        """Answer all requests that the server left unanswered."""
+        """Answer all pending requests with an error."""
         text = f"{self._server.name} has ended (exit code {code}) and did not answer."
         pending, self._pending = self._pending, {}
         for request in pending.values():
@@ -340,7 +340,7 @@ async def _parse(line: bytes) -> Message | list[Any]:
 
 
 def _name_in(params: Message, key: str) -> str | None:
-    """Return the name of who speaks: said once in the handshake, or in the `_meta` of each message."""
+    """Return the name of the sender: from the handshake, or from the `_meta` of each message."""
     meta = params.get("_meta")
     info = params.get(key) or (cast("Message", meta).get(_META + key) if isinstance(meta, dict) else None)
     name = cast("Message", info).get("name") if isinstance(info, dict) else None
@@ -349,7 +349,7 @@ def _name_in(params: Message, key: str) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class WrapOptions:
-    """What to wrap, a command or an address, and how. Texts of more than `over` tokens are kept."""
+    """What to wrap, a command or a URL, and how. Texts of more than `over` tokens are kept."""
 
     command: Sequence[str]
     url: str | None
@@ -362,10 +362,10 @@ class WrapOptions:
 
 
 def wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
-    """Stand between the server and our own standard input and output until it has ended; return its exit code.
+    """Relay between the server and our standard input and output until the server has ended; return its exit code.
 
-    `settings` are read at the first large result: where they are wrong, it passes as it is. Raises NotFound,
-    Refused and InvalidInput where the options are wrong or the server cannot be started.
+    `settings` are read at the first large result: if they are invalid, it passes unchanged. Raises NotFound, Refused
+    and InvalidInput for invalid options, or if the server cannot be started.
     """
     set_up(prefix="mcp-memory wrap: ")
     return anyio.run(_wrap, options, settings)
@@ -405,6 +405,6 @@ async def _forward_signals(server: ServerProcess | HttpServer) -> None:
 
 
 def exit_now(code: int) -> None:
-    """End this process at once: a thread may still be working on something abandoned."""
+    """End this process at once: a thread may still be working on an abandoned task."""
     sys.stderr.flush()
     os._exit(code)
