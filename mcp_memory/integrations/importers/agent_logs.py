@@ -1,19 +1,19 @@
-"""The log formats of Claude Code, Codex and Gemini CLI, an object a line. No I/O.
+"""The log formats of Claude Code, Codex and Gemini CLI, an object on each line. No I/O.
 
-Claude Code, `~/.claude/projects/<folder>/<session>.jsonl`: a line of type `user` or `assistant` has one message or a
-block of one, with its own id; each with text is a turn. Lines of other types repeat requests, hooks and settings; of
-them only a prompt typed while the agent worked (`queued_command`) is talk. A rewound prompt stays in the log, and was
-said. A fork copies lines with their ids.
+Claude Code, `~/.claude/projects/<folder>/<session>.jsonl`: a line of type `user` or `assistant` has a message or a
+block of a message, with an id for each; each line with text is a turn. Lines of other types repeat requests, hooks and
+settings; of them only a prompt typed while the agent worked (`queued_command`) is talk. A rewound prompt stays in the
+log, because the user said it. A fork copies lines with their ids.
 
 Codex, `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`: {timestamp, type, payload}, where type is session_meta,
 turn_context, response_item, compacted or event_msg. Turns are the `response_item`s that are messages of the user or the
-assistant, without the context that Codex puts among the user's. Each is identified by its turn, and its id or its place
-in that, because older versions copy both into a fork. A result occurs twice: whole when its tool ends, and as the
-model sees it.
+assistant, without the context that Codex puts among the user's. Each is identified by its turn, and its id or its
+position in the turn, because older versions copy both into a fork. A result occurs twice: whole when its tool ends, and
+as the model sees it.
 
 Gemini CLI, `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a line has the conversation's metadata, a
 message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id
-may occur more than once. A compression sets all messages again, under new ids: of those only its summary is taken.
+may occur more than once. A compression sets all messages again, under new ids: of those only its summary is imported.
 Older versions write one `.json` object, {sessionId, messages: [message, …]}, whole each time.
 
 To add a format: a test for a line, a reader of a line, and an entry in `FORMATS`.
@@ -100,7 +100,7 @@ def claude_code_records(line: LogLine) -> Iterator[LogRecord]:
 
 
 def extract_summary(text: str) -> str:
-    """Return the summary of a compaction alone, from the log's words for it or from those that a hook gets."""
+    """Return only the summary of a compaction, from the text in the log or from the text that a hook gets."""
     _, opened, rest = text.partition("<summary>")
     summary, closed, _ = rest.partition("</summary>")
     if opened and closed:
@@ -175,7 +175,7 @@ def _claude_refusal(line: LogLine, tool: str, text: str) -> Iterator[ImportedTur
 
 
 def _is_by_person(line: Mapping[str, Any]) -> bool:
-    """Return whether a person said it, and not another agent, a schedule, or a task that ended."""
+    """Return whether the user wrote it, not another agent, a schedule, or a finished task."""
     origin = object_of(line.get("origin"))
     is_typed = line.get("commandMode") in (None, "prompt", "bash")
     return is_typed and not _is_marked(line) and (origin is None or origin.get("kind") == "human")
@@ -275,7 +275,7 @@ def _codex_whole_result(line: LogLine, item: Mapping[str, Any]) -> Iterator[LogR
 
 
 def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Return whether it is context for the model, or the raw answer that a compaction is made of."""
+    """Return whether it is context for the model, or the raw answer from which a compaction is made."""
     if part_of(line, "metadata").get("compaction_output") is True:
         return True
     kinds = list(map(str, items_of(part_of(item, _CODEX_METADATA), "content_item_kinds")))
@@ -283,7 +283,7 @@ def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
 
 
 def _is_context(item: Mapping[str, Any], part: str) -> bool:
-    """Return whether a part of a user's message is nothing but context that Codex adds."""
+    """Return whether a part of a user's message is only context that Codex adds."""
     if item["role"] != "user":
         return False
     message = parts_of_message(part)
@@ -320,7 +320,7 @@ _DONE = ("success", "error", "cancelled")
 
 
 def is_gemini_line(value: Any) -> bool:
-    """Return whether an object is the first line of such a log, or the whole log."""
+    """Return whether a value is the first line of a log, or a whole log."""
     line = object_of(value)
     return line is not None and isinstance(line.get("sessionId"), str) and "projectHash" in line
 
@@ -395,7 +395,7 @@ def _gemini_result(line: LogLine, call: Mapping[str, Any]) -> Iterator[LogRecord
 
 
 def _response_texts(result: Any) -> Iterator[str]:
-    """Yield the texts of a call's result: parts with a functionResponse, or text beside them."""
+    """Yield the texts of a call's result: of parts with a functionResponse, or with text."""
     for part in _as_list(result):
         fields = object_of(part) or {}
         answer = object_of(part_of(fields, "functionResponse").get("response"))

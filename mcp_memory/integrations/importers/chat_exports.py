@@ -1,7 +1,7 @@
 """Conversations in the exports of ChatGPT and Claude.ai. No I/O, no state.
 
 Exports are made by programs, so users cannot repair them: missing, odd or new fields of a message are ignored, and only
-an object that is no conversation is a problem.
+an object that is not a conversation is a problem.
 
 ChatGPT:
 
@@ -10,10 +10,10 @@ ChatGPT:
                     content: {content_type, parts | text}, metadata, weight}}
 
 `mapping` is a tree: an edited question or a second answer begins a branch. Imported is the path from the root to
-`current_node`, which the person saw last; the other branches are counted. Turns are the words of person and assistant
-to each other; tool results are imported beside them. Calls, thoughts, hidden messages and contexts for the model
-(custom instructions, ChatGPT's own memory) are counted. A conversation marked as not to be remembered is skipped. Marks
-of the web page, such as citations between U+E200 and U+E201, are cut out, as the page does.
+`current_node`, which the user saw last; messages on other branches are counted. Turns are the words of user and
+assistant to each other; tool results are imported separately. Calls, thoughts, hidden messages and contexts for the
+model (custom instructions, ChatGPT's own memory) are counted. A conversation marked as not to be remembered is skipped.
+Marks of the web page, such as citations between U+E200 and U+E201, are removed, as the page does.
 
 Claude.ai:
 
@@ -25,8 +25,8 @@ Claude.ai:
 
 Messages that name their parent form a tree: imported is the path to `current_leaf_message_uuid`, or to the newest leaf.
 A message without a parent answers the one before it. The words are those of `content`, or of `text` if there is none,
-because `text` mixes them with thoughts. Attachments follow the words, as much of their text as is kept. Tool results
-are imported beside the turns, and so are documents that the assistant wrote with a tool.
+because `text` mixes them with thoughts. Attachments follow the words, up to a limit. Tool results are imported
+separately, and so are documents that the assistant wrote with a tool.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ Message = Mapping[str, Any]
 
 
 class _Conversation:
-    """A conversation of an export, and what its turns have in common. `time` is the field with the time of each."""
+    """A conversation, and the fields that its turns have in common. `time` is the field with the time of each turn."""
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class _Conversation:
         )
 
     def title(self, name: str | None) -> Iterator[ImportedTurn]:
-        """Yield the title, unless generic, as a turn of role `system`: the conversation is found by it, and no model
-        reads it as new.
+        """Yield the title, unless generic, as a turn of role `system`: searches find it, and no model reads it as
+        new.
         """
         text = replace_surrogates(name, self._passed) or ""
         if text.casefold() not in _UNTITLED:
@@ -117,7 +117,7 @@ class _Conversation:
     def turn(
         self, message: Message, where: str, role: Role, text: str, *, id: str | None, name: str | None = None
     ) -> ImportedTurn | ImportProblem:
-        """Return a message as a turn, or the reason why it cannot be one."""
+        """Return a message as a turn, or the reason why it cannot be imported."""
         try:
             content = storable_text(text, self._passed)
         except InvalidRecord as unfit:
@@ -133,9 +133,9 @@ def _not_a_conversation(source: SourceValue, client: str, key: str, *, article: 
 
 
 def _path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], datetime | None]) -> list[T]:
-    """Return the messages from the first one to `last`, or to the newest leaf if that is None.
+    """Return the messages from the first to `last`, or to the newest leaf if that is None.
 
-    `before` gives the message that each one answers, None for a first one.
+    `before` maps each message to its parent, None for a first message.
     """
     at = last
     if at is None and before:
@@ -237,7 +237,7 @@ def chatgpt_records(source: SourceValue, skipped: SkippedParts) -> Iterator[Expo
 
 
 def _left_out_category(message: Message) -> str | None:
-    """Return the category of a message that is not talk; None for talk."""
+    """Return why a message is left out; None if it is part of the talk."""
     author, metadata, content = (part_of(message, key) for key in ("author", "metadata", "content"))
     role, kind = author.get("role"), content.get("content_type")
     if role in ("tool", "function"):
@@ -274,7 +274,7 @@ def _chatgpt_content(message: Message, skipped: SkippedParts) -> str:
 
 
 def _texts(message: Message) -> list[str | None]:
-    """Return the text of each part of a message, None for those that have none."""
+    """Return the text of each part of a message, None for parts without text."""
     content = part_of(message, "content")
     parts = list_of(content.get("parts"))
     if parts is None:
@@ -293,7 +293,7 @@ _SOURCE = re.compile(r"(?:(?<![ \t])[ \t]+)?【\d+(?::\d+)?†[^【】\n]*】")
 
 
 def _replace_marks(text: str) -> str:
-    """Return a text as the page shows it: links and names in the place of their marks, citations gone."""
+    """Return a text as the page shows it: marks replaced by links and names, citations removed."""
     if "\ue200" in text:
         text = _STRAY.sub("", _MARK.sub(_replace_mark, text))
     return _SOURCE.sub("", text) if "†" in text else text
@@ -364,7 +364,7 @@ def claude_ai_records(source: SourceValue, skipped: SkippedParts) -> Iterator[Ex
 
 
 def _results(message: Message, where: str, session: str, skipped: SkippedParts) -> Iterator[ImportedResult]:
-    """Yield tool results of a message, and documents written with a tool."""
+    """Yield a message's tool results, and the documents written with a tool."""
     parts = [part for part in map(object_of, items_of(message, "content")) if part is not None]
     uses = {id: part for part in parts if part.get("type") == "tool_use" and (id := id_of(part, "id"))}
     for nth, part in enumerate(parts):
@@ -402,7 +402,7 @@ def _role(message: Message) -> Role | None:
 
 
 def _claude_path(messages: list[dict[str, Any]], current: str | None) -> list[int]:
-    """Return the places of the messages from the first to the one that was seen last."""
+    """Return the indexes of the messages from the first to the current leaf."""
     places = {id: nth for nth in reversed(range(len(messages))) if (id := id_of(messages[nth], "uuid", "id"))}
     before: dict[int, int | None] = {}
     for nth, message in enumerate(messages):
@@ -431,7 +431,7 @@ def _remove_placeholders(text: str) -> str:
 
 
 def _part_text(part: Any, skipped: SkippedParts) -> str:
-    """Return the words of a part of a content; parts without words are counted by category."""
+    """Return the words of a content part; parts without words are counted by category."""
     fields = object_of(part)
     if fields is None:
         return part if isinstance(part, str) else ""

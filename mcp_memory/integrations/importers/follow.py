@@ -1,6 +1,6 @@
 """Stores the new part of a coding agent's log, once or as it is written.
 
-Turns are stored, then large results kept, then the position is noted. A kill in between repeats a chunk, whose turns
+Turns are stored, then large results kept, then the position is recorded. A kill in between repeats a chunk, whose turns
 and results are recognised: a turn by the client's message id in any session of the space (a fork copies its parent's
 lines), a result by its call. Two processes at one log both read all of it and store it once.
 """
@@ -63,7 +63,7 @@ Worth = Literal["large", "small", "ours"]
 
 
 def classify_result(result: ImportedResult) -> Worth:
-    """Return whether a result is kept: `large` ones are, `ours` are of this memory's own tools."""
+    """Return whether a result is kept: only `large` results are; `ours` are of this memory's tools."""
     if is_own(result.tool) or is_stand_in(result.text):
         return "ours"
     is_large = len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER
@@ -71,7 +71,9 @@ def classify_result(result: ImportedResult) -> Worth:
 
 
 async def select_new_results(memory: Memory, session: str, results: Sequence[ImportedResult]) -> list[ImportedResult]:
-    """Return the results that the session does not hold yet, the first of each call; one without a call is new."""
+    """Return the results that the session does not have yet, the first of each call; without a call, a result is
+    new.
+    """
     first = {result.call: result for result in reversed(results)}
     kept = await memory.kept_calls(session, [call for call in first if call is not None])
     return [
@@ -83,10 +85,10 @@ async def select_new_results(memory: Memory, session: str, results: Sequence[Imp
 
 @dataclass(kw_only=True)
 class FollowReport(ImportCounts):
-    """One reading of a log.
+    """A reading of a log.
 
-    `bad` and `misdated` count lines and times that cannot be read, `offset` the bytes behind the reader. `torn`: the
-    last line is incomplete; `unread`: time ran out before the end.
+    `bad` and `misdated` count lines and times that cannot be read, `offset` the bytes read. `torn`: the last line is
+    incomplete; `unread`: time ran out before the end.
     """
 
     path: Path
@@ -105,7 +107,7 @@ class FollowReport(ImportCounts):
 
 
 class _LogReading:
-    """One reading: each turn and each result of it counts once."""
+    """The state of a reading: each turn and each result of it counts once."""
 
     def __init__(self, path: Path, client: Agent, position: FollowedLog | None) -> None:
         self.done = FollowReport(
@@ -154,10 +156,10 @@ async def follow_log(
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
-    `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: whose
-    log it is, if known; `again` reads it from its start. `prompts` are what the
-    client's hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues.
-    Raises InvalidInput for a file that cannot be read or is no log.
+    `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: the
+    agent that wrote the log, if known; `again` reads it from its start. `prompts` are what the client's hook reported
+    as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises InvalidInput for a
+    file that cannot be read or is not a log.
     """
     try:
         path = await to_thread(path.resolve)
@@ -191,9 +193,9 @@ async def follow_log(
 
 
 def new_turn(turn: ImportedTurn) -> NewTurn:
-    """Return a turn of a log as it is stored. One without an id is identified by its words and time.
+    """Return a turn of a log as it is stored. Without an id it is identified by its words and time.
 
-    Without a time it has that of the line before it, marked as a guess.
+    Without a time it gets that of the line before, marked as a guess.
     """
     client_id = turn.id
     if client_id is None:
@@ -292,7 +294,8 @@ async def watch_logs(
     """Follow the logs that `find` returns, including new ones, until cancelled; `find` is called every `every` seconds.
 
     Logs are polled, which works on every system and network share. Content at the first look is history, later content
-    is live. Each reading, and each error, is passed to `report`: that log is tried again at the next look.
+    is live. Each reading, and each error, is passed to `report`; after an error the log is tried again at the next
+    look.
     """
     seen: dict[Path, tuple[int, int]] = {}
     live = False

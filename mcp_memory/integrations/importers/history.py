@@ -1,9 +1,9 @@
-"""Imports a history: checks the whole file, stores it, and notes it as done.
+"""Imports a history: checks the whole file, stores it, and records the import.
 
 Nothing is stored of a file with a problem unless problems are to be skipped. Turns are stored in batches, each with an
-id by which it is recognised: after a kill, whole batches are stored, and the next run stores the rest. A file is done
-when it is noted with its SHA-256; a file that has not changed since is not read again. Both passes read by `records`,
-so that the second stores exactly what the first has checked.
+id by which it is recognised: after a kill, whole batches are stored, and the next run stores the rest. An import is
+recorded with the file's SHA-256; a file that has not changed since is not read again. Both passes read by `records`, so
+that the second stores exactly what the first has checked.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt|zip))?(\.gz)?$", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """`session` is where turns belong that name none; by default, the file's name. `again` reads known files again."""
+    """`session` is for turns that name none; by default, the file's name. `again` reads imported files again."""
 
     session: str | None = None
     format: Format = "auto"
@@ -143,10 +143,10 @@ def preview_file(
     forgotten: Forgotten | None = None,
     secret: bytes = b"",
 ) -> FileReport:
-    """Preview `import_file`: the counts, and the cost of a model reading it. Writes nothing; blocks.
+    """Preview `import_file`: the counts, and the cost of extraction. Writes nothing; blocks.
 
-    `files` are those known to the memory, by hashes keyed with its `secret`. Duplicates are only known once stored.
-    Turns are added to `within`.
+    `files` are the recorded imports, with hashes keyed with `secret`. Duplicates are only known once stored. Turns are
+    added to `within`.
     """
     if (
         files
@@ -184,7 +184,7 @@ def _progress_for(progress: Progress, doing: str, source: ImportSource) -> ReadP
 
 
 async def _keep_results(memory: Memory, session: str, results: Sequence[ImportedResult]) -> int:
-    """Keep the results that the session does not hold yet, and return how many that were."""
+    """Keep the results that the session does not have yet, and return their number."""
     new = await select_new_results(memory, session, results)
     for result in new:
         tool = result.tool or "tool"
@@ -195,9 +195,9 @@ async def _keep_results(memory: Memory, session: str, results: Sequence[Imported
 
 
 def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, now: datetime) -> list[StatementToImport]:
-    """Return statements as explicit atoms, secrets masked: the imported file's word, so neither rule nor trait.
+    """Return statements as explicit atoms, secrets masked. A file's word can be neither a rule nor a trait.
 
-    Each is valid from the past time at which the other memory noted it, else from now.
+    Each is valid from the past time at which the other memory recorded it, otherwise from now.
     """
     return [
         StatementToImport(
@@ -231,7 +231,7 @@ def _atom(statement: ImportedStatement, *, session: str, now: datetime) -> NewAt
 
 
 def _find_unchanged(files: Sequence[Imported], source: ImportSource) -> Imported | None:
-    """Return the import of a file that was not written to since; a folder has to be read to tell."""
+    """Return the import of a file that was not modified since; a folder has to be read to know."""
     if source.is_folder:
         return None
     seen = (_address(source), source.modified)
@@ -244,7 +244,7 @@ def _find_by_digest(files: Sequence[Imported], digest: str) -> Imported | None:
 
 
 def _digest(source: ImportSource, secret: bytes) -> str:
-    """Return a keyed hash of a file, whose text is not masked."""
+    """Return a keyed hash of a file, because its text is not masked."""
     return keyed_hash(secret, _plain_digest(source), digits=64)
 
 
@@ -272,7 +272,7 @@ def _address(source: ImportSource) -> str:
 def survey(
     source: ImportSource, options: ImportOptions, *, at: ReadProgress, size: HistorySize | None = None
 ) -> Survey:
-    """Read all of a file. Problems are counted and listed by place; turns are added to `size`."""
+    """Read a whole file. Problems are counted and listed by place; turns are added to `size`."""
     layout = _layout(source, options)
     result = Survey(layout=layout, remarks=list(remarks(source, layout)))
     places = TurnPlacement(default=_default_session(source, options), start=_start(source, 0))
@@ -329,7 +329,7 @@ def records(
 
 
 def _default_session(source: ImportSource, options: ImportOptions) -> str | None:
-    """Return where turns belong that name no session: as asked, or the file's name without its endings."""
+    """Return the session of turns that name none: from the options, or the file's name without its endings."""
     if options.session is not None:
         return safe_name(options.session, what="session")
     if source.name == STDIN:
@@ -343,7 +343,7 @@ def _statement_session(source: ImportSource, options: ImportOptions) -> str:
 
 
 def _start(source: ImportSource, undated: int) -> datetime:
-    """Return the guess for the first turn without a time, such that the last one has the time of the file."""
+    """Return the guess for the first turn without a time, such that the last turn has the time of the file."""
     return datetime.fromtimestamp(source.modified / 1000, UTC) - STEP * undated
 
 
@@ -407,10 +407,11 @@ class _SessionClock:
 class TurnPlacement:
     """Gives each turn of a file its session, its time, and an id by which it is recognised.
 
-    `default` is the session of turns that name none, `start` the guess for the first one without a time; a guess is 100
-    ms after the turn before. The id depends on the turn and not on the file: its own id; else its session, role, name,
-    words and time, and the number of turns in the session since that time, so that two equal turns are stored twice. A
-    guess is part neither of the id nor of the turn's hash: the history is recognised in a file of another date.
+    `default` is the session of turns that name none, `start` the guess for the first turn without a time; a guess is
+    100 ms after the turn before. The id depends on the turn and not on the file: its own id; otherwise its session,
+    role, name, words and time, and the number of turns in the session since that time, so that two equal turns are
+    stored twice. A guess is part neither of the id nor of the turn's hash: the history is recognised in a file of
+    another date.
     """
 
     def __init__(self, *, default: str | None, start: datetime) -> None:
@@ -426,7 +427,7 @@ class TurnPlacement:
         return len(self._sessions)
 
     def place(self, source_turn: ImportedTurn) -> tuple[str, NewTurn]:
-        """Return the session's name and the turn, without private passages, on which its id must not depend."""
+        """Return the session's name and the turn without private passages (its id must not depend on them)."""
         if source_turn.role != "tool":
             source_turn = replace(
                 source_turn,

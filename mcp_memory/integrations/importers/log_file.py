@@ -1,7 +1,7 @@
 """The logs of coding agents as files: finds them, recognises their agents, and reads their new lines.
 
-A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
-recognised by hashes of its first bytes and of those before the position reached: one that shrank, was replaced or
+A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. Hashes of its
+first bytes, and of those before the position, tell whether it is the same log: one that shrank, was replaced or
 rewritten is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is
 one document (older versions of Gemini CLI) is read whole when it has changed.
 """
@@ -66,7 +66,7 @@ def log_folders(client: Agent, *, environ: Mapping[str, str], home: Path) -> lis
 def find_logs(folder: Path, agents: dict[Path, Agent | None]) -> Iterator[AgentLog]:
     """Yield the logs in a folder and its subfolders, by name. Links to folders are not followed.
 
-    `agents` caches whose log each file is, from one call to the next.
+    `agents` caches the agent of each file between calls.
     """
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _NO_LOGS)
@@ -82,7 +82,7 @@ def find_logs(folder: Path, agents: dict[Path, Agent | None]) -> Iterator[AgentL
 
 @dataclass(kw_only=True)
 class LogChunk:
-    """The records of some lines, and the position behind them."""
+    """The records of some lines, and the position after them."""
 
     state: LogState
     clock: datetime
@@ -102,13 +102,13 @@ class LogChunk:
         return None if self.state.is_subagent else self.state.conversation
 
     def position(self, path: Path, client: Agent, session: str, *, at: datetime) -> FollowedLog:
-        """Return what has to be noted once the chunk is stored."""
+        """Return the position to record once the chunk is stored."""
         reached: dict[str, Any] = {"offset": self.offset, "head": self.head, "tail": self.tail}
         state = self.state.dump()
         return FollowedLog(path=stored_path(path), client=client, session=session, at=at, state=state, **reached)
 
     def add(self, agent: Agent, value: dict[str, Any] | None, where: str) -> None:
-        """Add the records of a line; None is one that cannot be read."""
+        """Add the records of a line, None if it cannot be read."""
         if value is None:
             self.bad += 1
             return
@@ -125,12 +125,12 @@ class LogChunk:
 
 
 def stored_path(path: Path) -> str:
-    """Return the path of a log as it is stored, with a key in it masked."""
+    """Return the path of a log as it is stored, with secrets masked."""
     return mask_name(str(path))
 
 
 def agent_of(path: Path) -> Agent | None:
-    """Tell whose log a file is; None if it is no log. Raises InvalidInput if it cannot be read."""
+    """Return the agent that wrote a file; None if it is not a log. Raises InvalidInput if it cannot be read."""
     try:
         with open_regular(path) as stream:
             head = stream.read(2_048)
@@ -152,10 +152,10 @@ def agent_of(path: Path) -> Agent | None:
 def read_chunks(
     path: Path, agent: Agent, position: FollowedLog | None, secret: bytes = b"", *, prompts: Sequence[str] = ()
 ) -> Generator[LogChunk, None, None]:
-    """Yield the chunks after the position `position`, or all. Raises InvalidInput if the file cannot be read.
+    """Yield the chunks after `position`, or all. Raises InvalidInput if the file cannot be read.
 
-    A position has hashes of the log, keyed with `secret`. `prompts` are what the client's hook reported as typed by
-    the user.
+    The hashes of a position are keyed with `secret`. `prompts` are what the client's hook reported as typed by the
+    user.
     """
     try:
         with open_regular(path) as stream:
@@ -168,7 +168,7 @@ def read_chunks(
 
 
 def read_full_result(path: Path, agent: Agent, conversation: str, name: str) -> bytes | None:
-    """Return a result that the client put into a file of the conversation; None if there is no such file.
+    """Return a result that the client wrote to a file of the conversation; None if there is no such file.
 
     `name` is the last part of a path: nothing outside the conversation's own folder is read.
     """

@@ -1,13 +1,13 @@
 """A line of a coding agent's log: what its records have in common, whoever wrote it. No I/O.
 
-A log is read in chunks, so a line may answer one of an earlier chunk: `LogState` is kept between chunks.
+A log is read in chunks, so a line may answer a line of an earlier chunk: `LogState` is kept between chunks.
 
-`split_message` tells which words of a user's message the user typed. Claude Code, Codex and Gemini CLI run a hook with
-each prompt. Text that a hook reported is matched with the message in the log; the rest of the message is attached.
-Without a matching prompt, the message itself is read (`longterm.attachments`), even if other prompts of the
-conversation were reported: hooks miss prompts (typed before the daemon ran or while the agent worked, too long, or
-rewritten as a slash command), and a user's words that count as attached never become memories. A prompt is read the
-same way, because clients that run inside an editor add to it before the hook sees it.
+`split_message` separates the words that the user typed from the text that the client attached. Claude Code, Codex and
+Gemini CLI run a hook with each prompt. A prompt that a hook reported is found in the message of the log; the rest of
+the message is attached. Without a matching prompt, the message itself is read (`longterm.attachments`), even if other
+prompts of the conversation were reported: hooks miss prompts (typed before the daemon ran or while the agent worked,
+too long, or rewritten as a slash command), and a user's words that count as attached never become memories. A prompt is
+read the same way, because clients that run inside an editor add to it before the hook sees it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LogRecord = ImportedTurn | ImportedResult | ImportProblem
 
 @dataclass(kw_only=True)
 class LogState:
-    """What has to be known of earlier lines: the conversation, and the calls that wait for their results."""
+    """What a reader remembers of earlier lines: the conversation, and the calls without a result."""
 
     conversation: str | None = None
     """The client's id of it."""
@@ -77,7 +77,7 @@ class LogState:
         return self.calls.pop(id, ("", None)) if isinstance(id, str) else ("", None)
 
     def dump(self) -> str:
-        """Return it as JSON of bounded size, without long arguments and secrets."""
+        """Return the state as JSON of bounded size, without long arguments and secrets."""
         calls = {
             id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MOST_CHARS else None)
             for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
@@ -116,7 +116,7 @@ class LogLine:
             )
 
     def message(self, parts: Iterable[str], *, id: str | None) -> Iterator[ImportedTurn]:
-        """Yield a user's message: the words that were typed, then what the client attached to them."""
+        """Yield a user's message: the typed words, then what the client attached to them."""
         message = split_message(without_private_parts(parts), self.state.prompts)
         if any(_steers_client(notice) for notice in message.notices):
             return
@@ -125,7 +125,7 @@ class LogLine:
         yield from self.turn("tool", join_parts(message.attached), id=beside, name=ATTACHED)
 
     def summary(self, text: str) -> Iterator[ImportedTurn]:
-        """Yield the summary that a compaction left, of a text without private passages."""
+        """Yield the summary of a compaction; the text must have no private passages."""
         yield from self.turn(SUMMARY[0], text, name=SUMMARY[1], id=summary_id(text))
 
     def result(
@@ -138,7 +138,7 @@ class LogLine:
         *,
         said_at: datetime | None = None,
     ) -> Iterator[ImportedResult]:
-        """Yield a result with text; the match `whole` has the path of a file with all of it."""
+        """Yield a result with text; the match `whole` has the path of a file with the full result."""
         if text.strip():
             yield ImportedResult(
                 where=self.where,
@@ -151,7 +151,7 @@ class LogLine:
             )
 
     def texts(self, content: Any, of: tuple[str, ...] = _TEXT) -> Iterator[str]:
-        """Yield the texts of a content: a string, or the `text` of those of its parts whose type is one `of` these."""
+        """Yield the texts of a content: a string, or the `text` of its parts whose type is in `of`."""
         if isinstance(content, str):
             yield replace_surrogates(content, self.skipped) or ""
             return
@@ -165,7 +165,7 @@ class LogLine:
 
 
 def log_id(value: Any) -> str | None:
-    """Return an id that can be stored."""
+    """Return the id if it can be stored."""
     return value if isinstance(value, str) and 0 < len(value) <= MAX_ID_CHARS and well_formed(value) else None
 
 
@@ -178,7 +178,7 @@ _COMMAND_NAME = re.compile(r"<command-name>\s*([^<\s]*)")
 
 
 def _steers_client(notice: str) -> bool:
-    """Return whether a notice says that the message is a command of the client, and not one that the user defined."""
+    """Return whether the message is a built-in command of the client, not one that the user defined."""
     named = _COMMAND_NAME.match(notice)
     return named is not None and (not named[1].startswith("/") or is_client_command(named[1]))
 
@@ -187,9 +187,9 @@ _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
 
 
 def is_own(tool: str) -> bool:
-    """Return whether a tool is of our server, with any prefix that a client gives it: `mcp__memory__recall`.
+    """Return whether a tool is of our server, with any prefix that a client adds: `mcp__memory__recall`.
 
-    A server may be installed under any name, so names that others may use too count only after `memory`.
+    A server may be installed under any name, so names that other servers may use count only after `memory`.
     """
     return any(
         tool == own or (tool.endswith((f"_{own}", f":{own}")) and (own not in _COMMON or "memory" in tool))
@@ -198,7 +198,7 @@ def is_own(tool: str) -> bool:
 
 
 def is_stand_in(text: str) -> bool:
-    """Return whether a result is our note for an offloaded one, as hooks and `wrap` write it."""
+    """Return whether a result is our note for an offloaded result, as hooks and `wrap` write it."""
     return _STAND_IN.search(text, 0, 600) is not None
 
 
@@ -211,7 +211,7 @@ def summary_id(text: str) -> str:
 
 
 def split_message(parts: Iterable[str], prompts: Sequence[str] = ()) -> Message:
-    """Return the parts of a user's message; `prompts` are what the user typed in the conversation."""
+    """Return the parts of a user's message; `prompts` are those that the user typed in the conversation."""
     texts = [part for part in parts if part.strip()]
     text = "\n\n".join(texts)
     stripped = (prompt.strip() for prompt in prompts)
@@ -225,7 +225,7 @@ def split_message(parts: Iterable[str], prompts: Sequence[str] = ()) -> Message:
 
 
 def _find_prompt(prompt: str, text: str) -> int:
-    """Return where the prompt is in the text, with nothing else in its lines; -1 if nowhere."""
+    """Return the position of the prompt in the text, alone on its lines; -1 if there is none."""
     place = text.find(prompt)
     while place >= 0:
         line = text.rfind("\n", 0, place) + 1

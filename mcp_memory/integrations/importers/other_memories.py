@@ -93,7 +93,10 @@ def statement(
     id: str | None = None,
     program: str = "memory",
 ) -> ImportedStatement | ImportedTurn:
-    """Return a statement, with half characters mended; without `text` it is the fact's. Unfit where it is too large."""
+    """Return a statement, without lone surrogates and private passages; without `text`, the text is that of the fact.
+
+    A text that is too long for a statement becomes a turn. Raises InvalidRecord if it is empty.
+    """
     # A key with its dashes gone would be known as one no more.
     content = _clean_text(
         text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), skipped
@@ -124,7 +127,7 @@ def as_turn(
     id: str | None = None,
     session: str | None = None,
 ) -> ImportedTurn:
-    """Return another program's text as a turn of role `tool`: it is found, and not taken for the user's words."""
+    """Return another program's text as a turn of role `tool`: searchable, and never taken for the user's words."""
     content = storable_text(without_private(text), skipped)
     return ImportedTurn(
         where=where,
@@ -188,18 +191,18 @@ def _short_id(id: str) -> str | None:
 
 
 def _parse_observation(line: str) -> tuple[str, str] | None:
-    """Return the category and the text of an observation."""
+    """Return the category and the text of an observation; None if the line is not an observation."""
     match = _OBSERVATION.match(line)
     return None if match is None or match[1] in _TASK or match[1].startswith("[") else (match[1].strip(), match[2])
 
 
 def _remove_tags(text: str) -> str:
-    """Return an observation without its tags, where anything else is left of it."""
+    """Return an observation without its tags, unless it has only tags."""
     return " ".join(_TAG.sub("", text).split()) or text.strip()
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Return the plain fields of the front matter; lists and what spans lines are passed over."""
+    """Return the plain fields of the front matter; lists and values over several lines are skipped."""
     front = _FRONT.match(text)
     if front is None:
         return {}
@@ -231,7 +234,7 @@ def _is_memory(value: Any) -> bool:
 
 
 def mem0_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
-    """Yield the records of a memory, or of an answer with many."""
+    """Yield the records of a memory, or of a list of memories."""
     thing, where = object_of(source.value) or {}, source.where
     key = next((key for key in _LISTS if list_of(thing.get(key)) is not None), None)
     if key is None:

@@ -1,10 +1,10 @@
 """Reads a file of any size as JSON values or notes: lines, one document, a zip archive, or Markdown files.
 
 The layout is detected from the first bytes: gzip or plain, a JSON value on each line or arrays and objects that span
-lines, a zip archive with documents in it, or a folder or archive of notes in Markdown. A document's array is read value
-by value, and so is the list of sessions of a seed; only one value is in memory at a time. Each value comes with its
-line and path, and a line that is not JSON as an `ImportProblem`. A file may grow while it is read: it is read up to its
-size at the start, so that two passes see the same.
+lines, a zip archive of documents, or a folder or archive of notes in Markdown. A document's array is read value by
+value, and so is the list of sessions of a seed; only one value is in memory at a time. Each value comes with its line
+and path, and a line that is not JSON as an `ImportProblem`. A file may grow while it is read: it is read up to its size
+at the start, so that two passes see the same.
 
 Archives are read in place, and nothing is unpacked to disk. Conversations are in `conversations.json`, in parts of it
 (`conversations-000.json`, …), or in a folder of that name, anywhere in the archive. Members whose names would leave the
@@ -75,7 +75,7 @@ class _CountedFile(io.FileIO):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """An open archive. `members` hold conversations, in order; `notes` name skipped members."""
+    """An open archive. `members` contain conversations, in order; `notes` name skipped members."""
 
     members: Sequence[str]
     notes: Sequence[str]
@@ -83,12 +83,12 @@ class Archive:
 
 
 def is_archive(head: bytes) -> bool:
-    """Return whether a file that begins so is a zip archive."""
+    """Return whether a file that starts with these bytes is a zip archive."""
     return head.startswith(_MAGIC)
 
 
 def holds_notes(path: Path) -> bool:
-    """Return whether an archive holds notes and no conversations; one that cannot be read holds none."""
+    """Return whether an archive can be read and contains notes, but no conversations."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as packed:
             names = [_path(member) for member in packed.infolist() if not _NOT_FILES.search(_path(member))]
@@ -98,7 +98,7 @@ def holds_notes(path: Path) -> bool:
 
 
 def unpacked_conversations(folder: Path) -> list[Path]:
-    """Return the files with conversations of an export that was unpacked into a folder, or into one in it."""
+    """Return the files with conversations of an export that was unpacked into the folder, or into a folder in it."""
     files = {path.relative_to(folder).as_posix(): path for where in _UNPACKED for path in folder.glob(where)}
     names = [name for name, path in files.items() if path.is_file()]
     return [files[names[nth]] for nth in _conversations(names)]
@@ -106,9 +106,9 @@ def unpacked_conversations(folder: Path) -> list[Path]:
 
 @contextmanager
 def open_archive(path: Path, name: str, at: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
-    """Open an archive that people call `name`; `at` receives the number of bytes read.
+    """Open an archive, called `name` in messages; `at` receives the number of bytes read.
 
-    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read, or holds none.
+    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read or has none.
     """
     with _translate_errors(name):
         size = path.stat().st_size
@@ -122,7 +122,7 @@ def _buffered(path: Path, size: int, at: Callable[[int], None]) -> io.BufferedRe
 
 @contextmanager
 def _translate_errors(name: str) -> Generator[None]:
-    """Raise what goes wrong in reading a file, or unpacking it, as InvalidInput."""
+    """Raise errors of reading or unpacking as InvalidInput."""
     try:
         yield
     except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, struct.error, UnicodeError):
@@ -147,14 +147,14 @@ def _select_members(packed: zipfile.ZipFile, name: str, *, size: int, notes: boo
 
 
 def _conversations(paths: Sequence[str]) -> list[int]:
-    """Return the places of the paths that hold conversations, in order: a folder's only where no file has them all."""
+    """Return the indexes of the paths with conversations, in order; a folder's only if no file contains them all."""
     matches = [nth for nth, path in enumerate(paths) if _CONVERSATIONS.search(path)]
     whole = [nth for nth in matches if not _MIRROR.search(paths[nth])]
     return sorted(whole or matches, key=lambda nth: _natural_key(paths[nth]))
 
 
 def _natural_key(path: str) -> tuple[str | int, ...]:
-    """Sort `conversations-10.json` after `conversations-9.json`."""
+    """Return a sort key that puts `conversations-10.json` after `conversations-9.json`."""
     return tuple(int(part) if nth % 2 else part for nth, part in enumerate(re.split(r"(\d{1,18})", path)))
 
 
@@ -191,7 +191,7 @@ def _check(chosen: Sequence[zipfile.ZipInfo], members: Sequence[zipfile.ZipInfo]
 
 
 def _advice(members: Sequence[zipfile.ZipInfo]) -> str:
-    """Return what to do with an archive that has no conversations."""
+    """Return the next step for an archive without conversations."""
     inner = [member.filename for member in members if _ARCHIVES.search(member.filename)]
     if inner:
         return f" It holds other archives ({_name_some(inner)}): take those out, and import them."
@@ -219,7 +219,7 @@ _MAX_NOTE_BYTES = 16 * 2**20
 
 
 def notes_in_folder(folder: Path) -> list[Path]:
-    """Return the Markdown files in a folder and those below it, by path."""
+    """Return the Markdown files in a folder and its subfolders, by path."""
     here = folder.resolve()
     notes: list[Path] = []
     for root, folders, files in os.walk(here):
@@ -229,7 +229,7 @@ def notes_in_folder(folder: Path) -> list[Path]:
 
 
 def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
-    """Yield each file's name, relative to the given path, and its bytes. Raises InvalidInput for an unreadable one."""
+    """Yield each file's name, relative to the path, and its bytes. Raises InvalidInput if a file cannot be read."""
     if path.is_file() and path.suffix.casefold() != ".md":
         with open_archive(path, name, at, notes=True) as packed:
             for member in packed.members:
@@ -251,7 +251,7 @@ def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tup
 
 
 def notes_digest(folder: Path, name: str) -> str:
-    """Return SHA-256 over the names and bytes of a folder's notes."""
+    """Return the SHA-256 of the names and bytes of a folder's notes."""
     whole = hashlib.sha256()
     for shown, data in note_texts(folder, name, lambda _: None):
         for part in (shown.encode("utf-8", "surrogateescape"), data):
@@ -282,7 +282,7 @@ _DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks 
 class ImportSource:
     """A file to read, or a folder of notes.
 
-    `name` is what people call it, `size` how much of it is read, `modified` its mtime in ms.
+    `name` is for people, `size` how much of it is read, `modified` its mtime in ms.
     """
 
     path: Path
@@ -293,7 +293,7 @@ class ImportSource:
 
 
 def layout_of(source: ImportSource) -> Layout:
-    """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
+    """Detect the layout of a file. Raises InvalidInput if it is not UTF-8, or text without JSON."""
     if source.is_folder or _NOTE_NAME.search(source.path.name):
         return "notes"
     with _open_text(source) as stream:
@@ -320,7 +320,9 @@ def layout_of(source: ImportSource) -> Layout:
 
 
 def values(source: ImportSource, layout: Layout, *, at: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
-    """Yield the values of a file. Raises InvalidInput where reading has to end: an invalid document, a cut archive."""
+    """Yield the values of a file. Raises InvalidInput if reading cannot continue: an invalid document, a truncated
+    archive.
+    """
     match layout:
         case "lines":
             with _open_text(source, at) as stream:
@@ -339,7 +341,7 @@ def values(source: ImportSource, layout: Layout, *, at: ReadProgress) -> Iterato
 
 
 def remarks(source: ImportSource, layout: Layout) -> Sequence[str]:
-    """Return remarks on members of a file that are skipped."""
+    """Return remarks on skipped members of a file."""
     if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
         return []
     with open_archive(source.path, source.name, _ignore_progress, notes=layout == "notes") as archive:
@@ -372,7 +374,7 @@ def _ignore_progress(_: int) -> None: ...
 
 @contextmanager
 def _open_text(source: ImportSource, at: ReadProgress = _ignore_progress) -> Generator[io.BufferedIOBase]:
-    """Open the text of a file, unpacked. What goes wrong in reading it is InvalidInput."""
+    """Open the text of a file, unpacked. Errors of reading it are raised as InvalidInput."""
     with _translate_errors(source.name), _buffered(source.path, source.size, at) as packed:
         yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
 
@@ -415,7 +417,7 @@ def _parse_line(data: bytes, number: int, where: str) -> SourceValue | ImportPro
 
 
 class _Document:
-    """JSON that spans lines, read value by value."""
+    """JSON that spans lines, parsed value by value."""
 
     def __init__(self, stream: io.BufferedIOBase | IO[bytes], name: str, *, inside: str = "", after: int = 0) -> None:
         self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8-sig")()
@@ -437,7 +439,7 @@ class _Document:
                 self._fail("an array or an object")
 
     def _object(self) -> Iterator[SourceValue]:
-        """A seed's sessions one by one; any other object whole."""
+        """Yield a seed's sessions one by one, any other object whole."""
         where, whole, streamed = f"{self._inside}line {self._here()}", dict[str, Any](), False
         self._take("{")
         while self._peek() == '"':
@@ -474,7 +476,7 @@ class _Document:
     # characters
 
     def _peek(self) -> str:
-        """Return the next character that is no white space; empty at the end."""
+        """Return the next character after white space; empty at the end."""
         while True:
             if space := _WHITE_SPACE.match(self._buffer, self._at):
                 self._at = space.end()
@@ -504,11 +506,11 @@ class _Document:
                     return value
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        """Return whether a value only seems wrong because the rest of it is not read yet."""
+        """Return whether a value may only seem invalid because the rest of it is not read yet."""
         return _is_unterminated(error) or error.pos > len(self._buffer) - 16
 
     def _more(self) -> bool:
-        """Read on, as much again as there is, so that a long value is not tried too often."""
+        """Read on, as much again as is buffered, so that a long value is not parsed too often."""
         if self._ended:
             return False
         self._here()
@@ -528,7 +530,7 @@ class _Document:
         return not self._ended
 
     def _here(self) -> int:
-        """Return the line that is reached."""
+        """Return the current line."""
         self._line += self._buffer.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._line

@@ -44,8 +44,8 @@ def agent_named(name: str) -> Agent | None:
 def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> str:
     """Return the session of a client's conversation with this id, as `claude-code-3f2a9c1e`; pure and stable.
 
-    The eight characters are the first of a version-4 uuid, the last hex digits of any other id made of such (a
-    version-7 uuid begins with the time), and else those of the id's SHA-256. White space and case do not count.
+    The eight characters are the first of a version-4 UUID, the last hex digits of any other hexadecimal id (a version-7
+    UUID begins with the time), and otherwise those of the id's SHA-256. White space and case are ignored.
     """
     text = mask_name(id.strip()).lower()
     digits = text.replace("-", "")
@@ -110,10 +110,10 @@ class ImportedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedStatement:
-    """What another memory holds to be true. `fact` is (entity, relation, value); `about` are names.
+    """A statement of another memory. `fact` is (entity, relation, value); `about` are names.
 
-    `id` is what that memory calls it, for as long as it says the same thing in other words. It is a program's word,
-    whoever it heard it from.
+    `id` is the statement's id in that memory, which stays when it is reworded. It counts as the word of a program,
+    whatever that program's source.
     """
 
     where: str
@@ -128,7 +128,7 @@ class ImportedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProblem:
-    """What cannot be taken, where, and what to do. `torn`: the last line of a file that is still being written."""
+    """A place that cannot be imported, and what to do. `torn`: the last line of a file that is still being written."""
 
     where: str
     what: str
@@ -154,7 +154,7 @@ class SkippedParts:
 
 
 class InvalidRecord(Exception):
-    """Why a field cannot be taken; becomes a Wrong."""
+    """A field cannot be imported; becomes an ImportProblem."""
 
 
 def place_inside(where: str, path: str) -> str:
@@ -177,9 +177,9 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_time(thing: Mapping[str, Any], keys: tuple[str, ...], skipped: SkippedParts) -> datetime | None:
-    """Return the time under the first of the keys that holds one: ISO 8601, or seconds or milliseconds since 1970.
+    """Parse the first readable time under the keys: ISO 8601, or seconds or milliseconds since 1970.
 
-    None if there is none; an unreadable time is counted, and its turn kept.
+    None if there is none; an unreadable time is counted.
     """
     values = [value for key in keys if (value := thing.get(key)) not in (None, "")]
     time = next((at for value in values if (at := _time(value)) is not None), None)
@@ -217,17 +217,17 @@ def list_of(value: object) -> list[Any] | None:
 
 
 def part_of(thing: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key; an empty one if there is none."""
+    """Return the object under a key; empty if there is none."""
     return object_of(thing.get(key)) or {}
 
 
 def items_of(thing: Mapping[str, Any], key: str) -> list[Any]:
-    """Return the list under a key; an empty one if there is none."""
+    """Return the list under a key; empty if there is none."""
     return list_of(thing.get(key)) or []
 
 
 def text_of(thing: Mapping[str, Any], *keys: str) -> str | None:
-    """Return the first of these fields that is a string with something in it."""
+    """Return the first of these fields that is a non-blank string."""
     return next((value for key in keys if isinstance(value := thing.get(key), str) and value.strip()), None)
 
 
@@ -237,13 +237,13 @@ def name_of(thing: Mapping[str, Any], *keys: str) -> str | None:
 
 
 def id_of(thing: Mapping[str, Any], *keys: str) -> str | None:
-    """Return the first of these fields that is a text, if it is an id that can be stored."""
+    """Return the first of these fields that is a non-blank string, if it can be stored as an id."""
     id = name_of(thing, *keys)
     return id if id and len(id) <= MAX_ID_CHARS and well_formed(id) else None
 
 
 def storable_text(text: str, skipped: SkippedParts) -> str:
-    """Return the text as it can be stored. Raises InvalidRecord where it is too large."""
+    """Return the text without lone surrogates. Raises InvalidRecord if it is too large."""
     text = replace_surrogates(text, skipped) or ""
     if _is_too_large(text):
         raise InvalidRecord(f"is larger than {MAX_TURN_BYTES // 2**20} MiB. Pass over it with --skip-bad.")
@@ -427,7 +427,7 @@ def _content(turn: Mapping[str, Any], skipped: SkippedParts) -> str:
 
 
 def _text(part: Any) -> str | None:
-    """Return the text of a part of a content: a string, or the `text` of an object; None where it has none."""
+    """Return the text of a content part: a string, or the `text` of an object; None without text."""
     while (fields := object_of(part)) is not None:
         part = fields.get("text", fields.get("value"))
     return part if isinstance(part, str) else None

@@ -1,8 +1,8 @@
-"""The result of an import, and the estimated cost of a model reading it.
+"""The result of an import, and the estimated cost of extraction by a model.
 
-The estimate is rather high. The questions are known: one for each batch of turns that are not noise, with the turns
+The estimate is rather high. The prompts are known: one for each batch of turns that are not noise, with the turns
 before them. The replies are not: the figures below are averages over conversations of people with assistants. Tokens
-are estimated; of long histories, from a share of the turns.
+are estimated; for long histories, from a sample of the turns.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class ImportCounts:
 class FileReport(ImportCounts):
     """The result of importing a file, or of a preview.
 
-    `state`: `stored`; `known` (read before, and not read again); `refused` (`bad` places, of which `wrong` lists the
-    first; nothing was stored); `seen` (a dry run). `noise`, of a dry run: turns that no model would be shown.
+    `state`: `stored`; `known` (imported before, and not read again); `refused` (`bad` places, the first of them in
+    `wrong`; nothing was stored); `seen` (a dry run). `noise`, of a dry run: turns that no model would be shown.
     """
 
     file: str
@@ -89,7 +89,7 @@ class FileReport(ImportCounts):
 
 @dataclass(kw_only=True)
 class Survey(ImportCounts):
-    """The contents of a file, after the first pass over it. `undated` counts turns without a time.
+    """The contents of a file after the first pass. `undated` counts turns without a time.
 
     `wrong` are the first of the `bad` places; `remarks` name skipped members of the file.
     """
@@ -104,7 +104,7 @@ class Survey(ImportCounts):
     remarks: list[str] = field(default_factory=list[str])
 
     def report(self, file: str, state: State, *, start: datetime, **more: Any) -> FileReport:
-        """Return the report of the file; `start` is the guessed time of its first turn."""
+        """Return the report; `start` is the guessed time of the first turn."""
         wrong = [str(problem) for problem in self.wrong]
         counts = {**self.counts(), "notes": list(self._notes(start))}
         if state == "refused":
@@ -195,7 +195,7 @@ _RESULTS = 8  # of a question on summaries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """`price` is in dollars, None if a model's is unknown; `days` is None if the caps forbid all calls."""
+    """An estimate. `price` is in dollars, None if a model's is unknown; `days` is None if the caps forbid all calls."""
 
     model: str
     questions: int
@@ -206,9 +206,9 @@ class CostEstimate:
 
 
 class HistorySize:
-    """The size of a history for a model, in questions of `batch_turns`. Add its turns in order.
+    """The size of a history in extraction jobs of `batch_turns`. Add its turns in order.
 
-    They count for `within` too: the size of all histories together.
+    They are also added to `within`: the size of all histories together.
     """
 
     def __init__(self, batch_turns: int, within: HistorySize | None = None) -> None:
@@ -252,7 +252,7 @@ class HistorySize:
             self._tokens += estimate_tokens(shown)
 
     def tokens(self, background_turns: int) -> int:
-        """Return the tokens of all turns, each shown once as new and some again as the next question's background."""
+        """Return the tokens of all turns, each shown once as new and some again as background of the next job."""
         if not self._sampled:
             return 0
         a_character = self._tokens / self._sampled
@@ -270,7 +270,9 @@ def _stored_turn(session: str, turn: NewTurn, *, last: int) -> Turn:
 def estimate_cost(
     size: HistorySize, settings: Settings, price: Price, *, beside: WaitingJobs | None = None
 ) -> CostEstimate | None:
-    """Return the cost of reading the history and of the waiting jobs with the configured models; None without one."""
+    """Estimate the cost of extracting the history, and of waiting jobs, with the configured models; None without a
+    model.
+    """
     if settings.llm == "none":
         return None
     waits = beside or WaitingJobs()
