@@ -383,7 +383,7 @@ class _JsonContainer:
         return list(zip(ends, [*(child.start for child in self.node.children), self.node.end - 1], strict=True))
 
     def spread_out(self) -> Iterator[Edit]:
-        """Yield the edits that put each child on a line by itself."""
+        """Yield the edits that put each child on a separate line."""
         closing = self.style.newline + _line_indent(self.text, self.node.start)
         *before, (start, end) = self.gaps()
         yield from ((*gap, closing + self.style.unit) for gap in before)

@@ -198,7 +198,7 @@ def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
 
 
 def find_plugins(project: Path | None) -> dict[str, bool]:
-    """Return our plugins in Claude Code and whether each is enabled, for the user or in a project."""
+    """Return our plugins in Claude Code and whether each is enabled, everywhere or in a project."""
     enabled: dict[str, bool] = {}
     for path in map(Path, programs.plugin_files(programs.this_machine(), project)):
         document = _parse(decode(read_config(path).data, path), "json", path)
@@ -320,7 +320,7 @@ def _text_without(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str
 
 
 def _find_ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
-    """Return the server and hooks of ours in the document, as far as the part has them."""
+    """Return our server and hooks in the document, restricted to what the part contains."""
     server = programs.find_server(now, part.client, part.name) if part.server is not None else None
     if server is not None and not programs.is_ours(server):
         server = None

@@ -116,7 +116,7 @@ def server_files(client: ClientName, machine: Machine, project: PurePath | None 
 
 
 def hooks_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
-    """Return where the client keeps its hooks; empty if it has none.
+    """Return where the client keeps its hooks; empty for a client without hooks.
 
     Hooks of a project go to the user's private settings there, because they start a program of this machine.
     """

@@ -37,21 +37,21 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
     # A tool's output can only be replaced as an error, and PreCompress comes before every request: neither is used.
     "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
 }
-"""Client → the events that are run, by the client's names, in the order of a session."""
+"""Client → the events at which it runs our hooks, by the client's names, in the order of a session."""
 
 
 def kind_of(client: str, event: str) -> Kind | None:
     return KINDS.get(client, {}).get(event)
 
 
-_LARGE: Mapping[str, str] = {"claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*", "codex": "Bash|mcp__.*"}
-"""Client → the tools whose results may be large. The others answer with a line, or with what is to stay."""
+"""Client → the tools whose results may be large. Results of others are one line, or must stay unchanged."""
+"""Client → the tools whose results may be large. Results of others are a line, or must stay as they are."""
 
 _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
-_ELSE_S = 5
+_DEFAULT_SECONDS = 5
 """Seconds that a client waits for a hook."""
-_MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
-"""What a client allows for at most."""
+_MAX_SECONDS: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
+"""The maximum that a client allows."""
 
 
 def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
@@ -63,9 +63,9 @@ def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
 
 
 def _entry(client: str, event: str, kind: Kind, command: Sequence[str]) -> dict[str, Any]:
-    seconds = _MOST_S.get((client, kind), _SECONDS.get(kind, _ELSE_S))
+    seconds = _MAX_SECONDS.get((client, kind), _SECONDS.get(kind, _DEFAULT_SECONDS))
     hooks = {"hooks": [_hook(client, [*command, "hook", event], seconds)]}
-    return {"matcher": _LARGE[client], **hooks} if kind == "tool" else hooks
+    return {"matcher": _LARGE_TOOLS[client], **hooks} if kind == "tool" else hooks
 
 
 def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:

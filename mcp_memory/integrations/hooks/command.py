@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 1.0
 _STARTING_S = 3.0
-"""Whoever needs words for the model, and finds no resident, waits so long for a new one."""
+"""How long a hook whose answer goes to the model waits for a new daemon."""
 _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
@@ -55,7 +55,7 @@ def run(event: str, client: str, home: Path | None, space: str | None) -> None:
     try:
         sys.stdout.buffer.write(answer(event, client, sys.stdin.buffer.read(), home=home, space=space))
         sys.stdout.buffer.flush()
-    except Exception:  # noqa: BLE001 whatever it is, the user's work goes on
+    except Exception:  # noqa: BLE001 the user's work must continue
         return
 
 
@@ -97,7 +97,7 @@ def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
         return None
     try:
         with socket.create_connection(("127.0.0.1", endpoint.port), timeout=_PROVING_S) as wire:
-            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # 40 ms for each answer that is waited for
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise each answer takes 40 ms longer
             if not _is_proven(wire, endpoint.token):
                 return None
             wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
@@ -140,7 +140,7 @@ def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
     except TimeoutError:
         raise _DaemonTimeout from None
     if len(reply) < length:
-        raise OSError("the resident hung up")
+        raise OSError("the daemon closed the connection")
     stream.write(ACKNOWLEDGED)
     stream.flush()
     return reply
@@ -155,7 +155,7 @@ def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> byte
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None
     process = _start(files, folder)
-    while time.monotonic() < deadline and not process.poll():  # 0 where another was first, and that one will answer
+    while time.monotonic() < deadline and not process.poll():  # exit code 0: another daemon was first, and will answer
         time.sleep(_POLL_S)
         reply = _ask(files, question, deadline)
         if reply is not None:
@@ -168,7 +168,7 @@ def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> byte
 def _failed_lately(files: DaemonFiles) -> bool:
     """Return whether a daemon failed to start just now: not every hook should wait for another try."""
     try:
-        return 0 <= time.time() - files.failed.stat().st_mtime < _RETRY_S  # below 0, the clock was set back
+        return 0 <= time.time() - files.failed.stat().st_mtime < _RETRY_S  # negative if the clock was set back
     except OSError:
         return False
 
@@ -191,7 +191,7 @@ def _start(files: DaemonFiles, folder: Path) -> Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=folder,  # never the user's project: it holds a .env that is not ours, and may be deleted
+        cwd=folder,  # not the user's project, which may have a .env and be deleted
         creationflags=detached,
         start_new_session=os.name != "nt",
     )

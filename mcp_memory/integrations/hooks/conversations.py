@@ -54,13 +54,13 @@ class HookEvent:
 
     kind: Kind
     name: str
-    """What the client calls it."""
+    """The client's name of the event."""
     client: Agent
     conversation: str
-    """The client's own id of it."""
+    """The client's id of the conversation."""
     log: Path | None
     source: str = ""
-    """How a conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
+    """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     text: str = ""
     """The prompt as the client reported it, or the summary of a compaction; without private passages."""
     call: ToolResponse | None = None
@@ -133,14 +133,14 @@ STABLE_TOKENS = 700
 CANVAS_TOKENS = 1_000
 NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
-"""Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
+"""Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
 _PROMPT_CHARS = 4_000
-_MOST_SESSIONS = 256  # whose recalled texts are remembered; of others they are read from the log again
+_MOST_SESSIONS = 256  # whose shown texts are kept in memory; those of others are read from the log again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
 
-# --- before the model -------------------------------------------------------------------------------
+# --- texts for the model ----------------------------------------------------------------------------
 
 
 async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
@@ -176,7 +176,7 @@ async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, sh
     return recall.dynamic if len(recall.dynamic) <= MAX_CHARS else ""
 
 
-# --- what takes long the first time -----------------------------------------------------------------
+# --- warming up -------------------------------------------------------------------------------------
 
 
 async def warm_up(memory: Memory) -> None:
@@ -200,7 +200,7 @@ async def record_summary(memory: Memory, session: str, summary: str) -> None:
     text = extract_summary(summary)
     if text.strip():
         id = summary_id(text)
-        if not await memory.known_client_ids([id]):  # its log dates it, so the store would take it for another
+        if not await memory.known_client_ids([id]):  # the log's copy has a time, so the store would not see a duplicate
             turn = NewTurn(role=SUMMARY[0], name=SUMMARY[1], content=text, client_id=id)
             await memory.record_turns([turn], session=session)
             await memory.note_compacted(session)
@@ -209,9 +209,9 @@ async def record_summary(memory: Memory, session: str, summary: str) -> None:
 logger = logging.getLogger(__name__)
 
 _WHILE_WORKING = (0.3, 2.0)
-"""The log tells what was asked while the tools are at work on it, whose results are judged by it."""
+"""Delays after a prompt: offloading judges tool results by the prompt, which has to be stored by then."""
 _LATER = (3.0,)
-_GROWN = 50  # logs that are looked at
+_GROWN = 50  # logs that are checked for growth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +223,7 @@ class HookAnswer:
 
 
 class Conversations:
-    """The conversations of one daemon. `memory` opens the store if needed."""
+    """The conversations that a daemon serves. `memory` opens the store if needed."""
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
@@ -314,7 +314,7 @@ class Conversations:
         shown = self._shown.get(event.session)
         if shown is None:
             recalled = await anyio.to_thread.run_sync(recalled_before, event.log)
-            shown = self._shown.get_or_put(event.session, lambda: recalled)  # another event may have been faster
+            shown = self._shown.get_or_put(event.session, lambda: recalled)  # another event may have set it meanwhile
         return shown
 
     async def _follow(self, event: HookEvent, delays: tuple[float, ...], *, flushed: bool = False) -> None:

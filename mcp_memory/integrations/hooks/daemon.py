@@ -95,15 +95,15 @@ class DaemonMemory:
 
 IDLE_S = 900.0
 _AFTER_THE_LAST_S = 1.5
-"""`/clear` ends a conversation and begins one within this time."""
+"""`/clear` ends a conversation and starts another within this time."""
 _LOOKING_S = 0.5
 _LOCKING_S = 5.0
 _FINISHING_S = 30.0
 _PROVING_S = 2.0
 _WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 0.9}
-"""A little less than their hooks wait."""
+"""Seconds until an answer is late: a little less than the hook waits."""
 _NOTING_S = 0.2
-"""The hooks of all other events only wait until it is noted what is to be read."""
+"""Other hooks wait only until the pending log is noted."""
 _MAX_QUESTION = 2**28
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LOG_BYTES = 200_000
@@ -144,7 +144,7 @@ def _acquire_lock(files: DaemonFiles) -> IO[bytes] | None:
     file = io.FileIO(files.lock, "ab", opener=opener)
     until = time.monotonic() + _LOCKING_S
     while not _try_lock(file):
-        # The holder may be about to end: then its file is gone, and the next hook waits for us.
+        # The holder may be about to end: then its endpoint file is gone, and the next hook waits for us.
         if DaemonEndpoint.read(files.file) is not None or time.monotonic() > until:
             file.close()
             return None
@@ -188,7 +188,7 @@ class HookDaemon:
     async def run(self) -> None:
         following = asyncio.create_task(self._conversations.following.run())
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._end_on_signals()  # first: who finds the file may end us at once
+        self._end_on_signals()  # first: a reader of the endpoint file may end us at once
         try:
             self._publish_endpoint(server.sockets[0].getsockname()[1])
             await self._conversations.resume_reading(pending_logs(self._files))
@@ -212,7 +212,7 @@ class HookDaemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             try:
                 asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
-            except NotImplementedError:  # Windows: the process just ends, and what it had to do is found again
+            except NotImplementedError:  # Windows: the process just ends; pending logs are noted on disk
                 pass
 
     def _remove_endpoint(self) -> None:
@@ -239,7 +239,7 @@ class HookDaemon:
                 if length <= _MAX_QUESTION:
                     await self._answer(await reader.readexactly(length), reader, writer)
         except (OSError, ValueError, EOFError, TimeoutError):
-            pass  # a hook that was killed, or a stranger
+            pass  # the hook was killed, or it is another program
         finally:
             writer.close()
 
@@ -266,7 +266,7 @@ class HookDaemon:
     async def _answer_in_time(self, event: HookEvent) -> HookAnswer:
         """Return the answer if it is ready while its hook waits. The work is finished in any case."""
         if event.kind == "tool" and self._overdue:
-            return HookAnswer()  # writing takes too long just now
+            return HookAnswer()  # the store is too slow now
         task = asyncio.create_task(self._conversations.answer(event))
         await asyncio.wait({task}, timeout=_WAITING_S.get(event.kind, _NOTING_S))
         if not task.done():
@@ -297,7 +297,7 @@ def _parse_question(question: bytes) -> HookEvent | None:
     header = json.loads(head)
     try:
         value = json.loads(payload)
-        if _SURROGATE.search(payload):  # programs that count in UTF-16 cut characters in halves, which cannot be stored
+        if _SURROGATE.search(payload):  # programs that count in UTF-16 split characters; halves cannot be stored
             value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
         return parse_event(header["client"], header["event"], value)
     except (ValueError, RecursionError) as error:

@@ -27,10 +27,10 @@ from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
-"""What a hook says first, with a nonce. See `client` and `resident` for what follows."""
+"""The first word of a hook, followed by a nonce. For the rest see `command._is_proven` and `HookDaemon._serve`."""
 
 ACKNOWLEDGED = b"\n"
-"""What a hook says last, when it has the answer."""
+"""The last byte from a hook: it has received the answer."""
 
 _PREFIX = "MCP_MEMORY_"
 _MAX_CONFIG = 2**20
@@ -204,7 +204,7 @@ def pending_logs(files: DaemonFiles) -> list[PendingLog]:
             note = PendingLog(log=log, client=client, conversation=conversation, flushed=fields["flushed"] is True)
             notes += [note] if fields["space"] == files.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
-            with suppress(OSError):  # a folder of that name stays
+            with suppress(OSError):  # it may be a folder
                 remove_own(file)
     return notes
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
 KeyPath = tuple[str | int, ...]
-"""The keys that lead from an answer to a part of it."""
+"""The keys that lead from a response to a part of it."""
 
 _PARTS: Mapping[str, Sequence[KeyPath]] = {
     "Bash": [("stdout",), ("stderr",)],
@@ -43,7 +43,7 @@ _PARTS: Mapping[str, Sequence[KeyPath]] = {
     "WebSearch": [("results",)],
 }
 _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
-"""Where Bash put an output of more than 30,000 characters; its `stdout` is then cut."""
+"""The file of an output of Bash over 30,000 characters; its `stdout` is then cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def replace_parts(response: Any, notes: Mapping[KeyPath, str]) -> Any:
     for keys, note in notes.items():
         parent = _value_at(answer, keys[:-1])
         parent[keys[-1]] = [note] if isinstance(parent[keys[-1]], list) else note
-    if isinstance(answer, dict):  # or the model would be shown the first lines of that file
+    if isinstance(answer, dict):  # otherwise the client shows the model the beginning of that file
         return {key: value for key, value in cast("dict[str, Any]", answer).items() if key not in _ELSEWHERE}
     return answer
 
@@ -90,7 +90,7 @@ def _codex_part(response: object) -> list[OutputPart]:
     match response:
         case str():
             return [OutputPart((), response)]
-        case {"isError": True}:  # what went wrong is told by the mark alone, perhaps
+        case {"isError": True}:  # the mark may be the only sign of the error
             return []
         case dict():
             blocks = list_of(cast("dict[str, Any]", response).get("content"))
@@ -188,7 +188,7 @@ async def _offload_part(
     id = call.id
     if _is_cut(call.client, part.text):
         whole = await anyio.to_thread.run_sync(whole_output, log, call.id)
-        data, id = (whole, id) if whole else (data, None)  # what is not found now is kept when its log is read
+        data, id = (whole, id) if whole else (data, None)  # if not found now, it is kept when the log is read
     if part.keys == ("stdout",) and (file := full_output_path(call.tool, call.response)):
         data = await anyio.to_thread.run_sync(partial(_read_whole, Path(file), part.text))
     return await memory.offload_tool_result(
@@ -222,7 +222,7 @@ def _read_whole(file: Path, begun: str) -> str | bytes:
 
 
 def _is_large(text: str, over: int, tokenizer: Any) -> bool:
-    if len(text) * 4 <= over or is_stand_in(text):  # a character has four bytes at most, and a token at least one
+    if len(text) * 4 <= over or is_stand_in(text):  # a character has at most four bytes, a token at least one
         return False
     return not token_counter(tokenizer).fits(text, over)
 

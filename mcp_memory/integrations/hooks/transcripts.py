@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 _OURS = b"mcp-memory-recall"
 _BOUNDARIES = (b'"compact_boundary"', b'"compacted"')
 _TAIL = 16 * 2**20
-"""Bytes at the end of a log that are looked at: Codex keeps a megabyte of an output, and six as JSON at worst."""
+"""Bytes at the end of a log that are searched: Codex keeps 1 MB of an output, at most 6 MB as JSON."""
 _MOST = 512 * 2**20
-"""Bytes at the end of a log in which it is looked for what was told: less than a second's work."""
+"""Bytes at the end of a log that are searched for recalled texts, in less than a second."""
 
 
 def recalled_before(log: Path | None) -> list[str]:
@@ -109,7 +109,7 @@ _AGAIN_S, _ATTEMPTS = 20.0, 6
 _PROMPTS, _LONGEST_PROMPT = 50, 200_000
 """Prompts of a conversation that are remembered, and the characters of the longest."""
 _PASS_S = 5.0
-"""After so many seconds with one log it is the turn of the others."""
+"""Seconds to read a log before the next log is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class LogFollower:
         self._bell = asyncio.Event()
         self._noting = asyncio.Lock()
         self.storing = asyncio.Lock()
-        """Held while turns are stored: what is known is looked up before, so that none is stored twice."""
+        """Locked while turns are stored, so that none is stored between the check for duplicates and the write."""
         self._finishing = False
-        self._passed = set[str]()
+        self._unreadable = set[str]()
         self._prompts: dict[str, deque[str]] = {}
 
     def note_prompt(self, session: str, prompt: str) -> None:
@@ -150,7 +150,7 @@ class LogFollower:
         self._due += [_DueRead(now + delay, replace(note, flushed=False)) for delay in delays[:-1]]
         self._due.append(_DueRead(now + delays[-1], last))
         self._bell.set()
-        if note.conversation:  # one without is found again by its growth
+        if note.conversation:  # without, the log is found again by its growth
             await self._save_note(last)
 
     async def run(self) -> None:
@@ -178,22 +178,22 @@ class LogFollower:
             elif not self._finishing:  # else its note stays
                 self._due.append(_DueRead(asyncio.get_running_loop().time(), due.note))
         except McpMemoryError as error:
-            logger.warning("a log of %s was not taken in: %s", SafeText(due.note.client), error)
+            logger.warning("a log of %s was not stored: %s", SafeText(due.note.client), error)
             if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
                 later = asyncio.get_running_loop().time() + _AGAIN_S
                 self._due.append(_DueRead(later, due.note, due.attempt + 1))
         except Exception:
-            logger.exception("a log of %s was not taken in, by a fault of this program", SafeText(due.note.client))
+            logger.exception("a log of %s was not stored, by a fault of this program", SafeText(due.note.client))
             await self._discard_note(due.note)
 
     async def _save_note(self, note: PendingLog) -> None:
-        if holds_key(note.log) or holds_key(note.conversation):  # a note has both as they are
+        if holds_key(note.log) or holds_key(note.conversation):  # a note is not masked
             return
         try:
             async with self._noting:
                 await anyio.to_thread.run_sync(note.save, self._files)
         except OSError as error:
-            logger.warning("what is to be read was not noted: %s", error)
+            logger.warning("a pending log was not noted: %s", error)
 
     async def _discard_note(self, note: PendingLog) -> None:
         async with self._noting:
@@ -212,7 +212,7 @@ class LogFollower:
                     memory, Path(note.log), live=True, client=client, within_s=_PASS_S, prompts=prompts
                 )
         except InvalidInput as unfit:
-            if not isinstance(unfit.__cause__, FileNotFoundError):  # not written yet, or gone
+            if not isinstance(unfit.__cause__, FileNotFoundError):  # not yet created, or deleted
                 self._log_unreadable(note, unfit.__cause__ or unfit)
             return True
         if read.bad:
@@ -220,7 +220,7 @@ class LogFollower:
         if read.unread and read.session is not None:
             return False
         if read.unread:
-            self._log_unreadable(note, InvalidInput("so far it tells of no conversation"))
+            self._log_unreadable(note, InvalidInput("it names no conversation yet"))
         if note.flushed:
             await memory.flush(session_name(client, note.conversation))
             self._prompts.pop(session_name(client, note.conversation), None)  # all of their messages are stored
@@ -228,8 +228,8 @@ class LogFollower:
 
     def _log_unreadable(self, note: PendingLog, why: BaseException) -> None:
         """Log once that a log cannot be read; `doctor` shows it."""
-        if note.log not in self._passed:
-            self._passed.add(note.log)
+        if note.log not in self._unreadable:
+            self._unreadable.add(note.log)
             logger.warning("a log of %s was passed over: %s", SafeText(note.client), why)
 
 

@@ -117,7 +117,7 @@ class _LogReading:
         self._calls = set[str]()
 
     def take(self, chunk: LogChunk) -> tuple[dict[str, NewTurn], list[ImportedResult], list[ImportedResult]]:
-        """Return the new turns of a chunk by id, its new large results, and its stand-ins for other results."""
+        """Return the new turns of a chunk by id, its new large results, and its notes for offloaded results."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + chunk.bad, chunk.torn, chunk.offset
         done.misdated += chunk.skipped.misdated
@@ -291,7 +291,8 @@ async def watch_logs(
     report: Callable[[AgentLog, FollowReport | McpMemoryError], None],
     every: float = 1.0,
 ) -> None:
-    """Follow the logs that `find` returns, including new ones, until cancelled; `find` is called every `every` seconds.
+    """Follow the logs that `find` returns until cancelled; `find` is called every `every` seconds, and may return new
+    logs.
 
     Logs are polled, which works on every system and network share. Content at the first look is history, later content
     is live. Each reading, and each error, is passed to `report`; after an error the log is tried again at the next

@@ -1,8 +1,7 @@
-"""The formats that can be imported, in one table, and how a value's format is recognised.
+"""The table of formats that can be imported, and how a value's format is recognised.
 
-To add a format of JSON: its name in `Format`, a function that recognises a value, one that yields its records, and an
-entry in `_JSON_FORMATS`. Logs of coding agents are read line by line as they grow, and have a table of their own:
-`agent_logs.FORMATS`.
+To add a format of JSON: its name in `Format`, a function that recognises a value, a function that yields its records,
+and an entry in `_JSON_FORMATS`. Logs of coding agents, which are followed as they grow, are in `agent_logs.FORMATS`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ AnyRecord = ImportedTurn | ImportedResult | ImportedStatement | ImportProblem
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """A format of JSON values: whether a value has it, and the records of a value. Called for each value of a file."""
+    """A format of JSON values: a test for a value, and a function that yields the records of a value."""
 
     matches: Callable[[Any], bool]
     records: Callable[[SourceValue, SkippedParts], Iterator[AnyRecord]]
@@ -46,7 +45,7 @@ _JSON_FORMATS: Mapping[Format, JsonFormat] = {
 
 
 def json_records(source: SourceValue, format: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
-    """Yield the records of a JSON value, read in the given format or, with `auto`, in the one that it matches."""
+    """Yield the records of a JSON value, in the given format or, with `auto`, in the first format that matches."""
     if format in ("basic-memory", "mempalace"):
         yield ImportProblem(where=source.where, what=f"is JSON, and what {format} exports is Markdown.")
         return
@@ -58,7 +57,7 @@ def json_records(source: SourceValue, format: Format, skipped: SkippedParts) -> 
 
 
 def note_records(source: SourceValue, format: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002
-    """Yield the records of a Markdown file; one of no known format is counted as left out."""
+    """Yield the records of a Markdown file; a file of unknown format is counted as left out."""
     text = str(source.value)
     if format != "basic-memory" and other_memories.is_room(text):
         yield from other_memories.mempalace_records(source, skipped)

@@ -1,9 +1,9 @@
 """The logs of coding agents as files: finds them, recognises their agents, and reads their new lines.
 
-A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. Hashes of its
-first bytes, and of those before the position, tell whether it is the same log: one that shrank, was replaced or
-rewritten is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is
-one document (older versions of Gemini CLI) is read whole when it has changed.
+A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
+recognised by hashes of its first bytes and of the bytes before the position. If it shrank, was replaced or rewritten,
+it is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is one
+document (older versions of Gemini CLI) is read whole when it has changed.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ LogRecord = ImportedTurn | ImportedResult | ImportProblem
 
 @dataclass(kw_only=True)
 class LogState:
-    """What a reader remembers of earlier lines: the conversation, and the calls without a result."""
+    """The state that is kept between lines: the conversation, and the calls without a result."""
 
     conversation: str | None = None
     """The client's id of it."""
@@ -178,7 +178,7 @@ _COMMAND_NAME = re.compile(r"<command-name>\s*([^<\s]*)")
 
 
 def _steers_client(notice: str) -> bool:
-    """Return whether the message is a built-in command of the client, not one that the user defined."""
+    """Return whether the message is a built-in command of the client, not a command that the user defined."""
     named = _COMMAND_NAME.match(notice)
     return named is not None and (not named[1].startswith("/") or is_client_command(named[1]))
 

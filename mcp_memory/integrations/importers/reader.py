@@ -108,7 +108,8 @@ def unpacked_conversations(folder: Path) -> list[Path]:
 def open_archive(path: Path, name: str, at: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
     """Open an archive, called `name` in messages; `at` receives the number of bytes read.
 
-    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read or has none.
+    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read or has no such
+    member.
     """
     with _translate_errors(name):
         size = path.stat().st_size
@@ -510,7 +511,7 @@ class _Document:
         return _is_unterminated(error) or error.pos > len(self._buffer) - 16
 
     def _more(self) -> bool:
-        """Read on, as much again as is buffered, so that a long value is not parsed too often."""
+        """Read on, doubling the buffer, so that a long value is not parsed too often."""
         if self._ended:
             return False
         self._here()

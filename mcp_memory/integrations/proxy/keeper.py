@@ -55,7 +55,7 @@ _PROPERTIES: dict[str, Any] = {
 
 
 def tool_name(server: str, taken: Collection[str] = ()) -> str:
-    """Return `expand_<server>`: two servers that one client wraps must not add the same name.
+    """Return `expand_<server>`: two servers of a client must not add the same name.
 
     `taken` are the names of the server's own tools.
     """
