@@ -31,7 +31,7 @@ from mcp_memory.integrations.clients.programs import NAME, ClientProgram, Format
 from mcp_memory.integrations.hooks import hooks_of
 
 MAX_BYTES = 16 * 2**20
-NEW_FILE = 0o600  # an entry may hold a key
+NEW_FILE = 0o600  # an entry may contain a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _check_unchanged(file: ConfigFile) -> None:
 
 
 def _fsync_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every system opens folders
+    with suppress(OSError):  # not every system can open folders
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

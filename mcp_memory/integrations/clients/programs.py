@@ -99,7 +99,7 @@ def server_files(client: ClientName, machine: Machine, project: PurePath | None 
             if machine.system != "windows":
                 return [usual]
             local = machine.folder("LOCALAPPDATA", "AppData", "Local")
-            # What the installer from the store or the web site brings sees a folder of its own.
+            # The installer from the store or the web site uses another folder.
             return [local / "Packages" / "Claude_*" / "LocalCache" / "Roaming" / "Claude" / name, usual]
         case "claude-code":
             return [machine.folder("CLAUDE_CONFIG_DIR") / ".claude.json"]
@@ -212,7 +212,7 @@ def command_for(python: Path, environment: Path, which: Callable[[str], str | No
 
 Document = Mapping[str, Any]
 Format = Dialect | Literal["toml"]
-"""How a file is written."""
+"""The syntax of a configuration file."""
 _PLUGIN = re.compile(r"mcp-memory@.+").fullmatch
 
 

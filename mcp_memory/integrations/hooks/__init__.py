@@ -44,8 +44,11 @@ def kind_of(client: str, event: str) -> Kind | None:
     return KINDS.get(client, {}).get(event)
 
 
+_LARGE_TOOLS: Mapping[str, str] = {
+    "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
+    "codex": "Bash|mcp__.*",
+}
 """Client → the tools whose results may be large. Results of others are one line, or must stay unchanged."""
-"""Client → the tools whose results may be large. Results of others are a line, or must stay as they are."""
 
 _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
 _DEFAULT_SECONDS = 5

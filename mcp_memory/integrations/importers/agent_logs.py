@@ -72,7 +72,7 @@ _REFUSED = re.compile(
 )
 _AFTER_REFUSAL = "\n\nNote: The user's next message may contain a correction"
 _ASKS_BACK = re.compile(r"The user wants to clarify these questions\.")
-"""How Claude Code words the button by which a user asks back instead of answering."""
+"""The text of Claude Code's button with which a user asks back instead of answering."""
 
 
 def is_claude_code_line(value: Any) -> bool:

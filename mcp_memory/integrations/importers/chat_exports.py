@@ -62,7 +62,7 @@ from mcp_memory.integrations.importers.records import (
     text_of,
 )
 
-# What is no part of a talk, as the answer of an import names it.
+# Categories of parts that are not talk, as an import reports them.
 BRANCHES = "messages on other branches, edited or answered anew"
 CALLS = "calls of tools"
 HIDDEN = "hidden messages and instructions"
@@ -70,7 +70,7 @@ RESULTS = "results of tools without text"
 THOUGHTS = "thoughts"
 
 ATTACHED_CHARS = 20_000
-"""Of the text of what is attached to a message, so many characters are kept with it."""
+"""Characters of attached texts that are kept with a message."""
 
 _UNTITLED = {"", "new chat", "untitled"}
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -212,7 +212,7 @@ def chatgpt_records(source: SourceValue, skipped: SkippedParts) -> Iterator[Expo
     call = None
     for at in path:
         if at not in messages:
-            continue  # the root, and places that only join others
+            continue  # the root, and nodes without a message
         message, place = messages[at], place_inside(where, f"mapping.{at}")
         reason, id = _left_out_category(message), id_of(message, "id") or id_of({"id": at}, "id")
         call = message if reason == CALLS else call

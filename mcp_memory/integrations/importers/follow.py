@@ -48,16 +48,16 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.store.values import FollowedLog
 
 OVER = 300
-"""Tokens, rather over- than underestimated: the size from which a result is kept."""
+"""Tokens from which a result is kept, by an estimate that is rather high."""
 LIVE_FOR = timedelta(hours=1)
-"""A result of a live log that is older belongs to its past."""
+"""Older results of a live log do not go to the canvas."""
 LOGS = "followed logs"
 """The purpose of the secret that keys the hashes of followed logs."""
 
 _PASS_S = 10.0
-"""Seconds with one log before it is the turn of the others."""
+"""Seconds to read a log before the next log is read."""
 _SHARE = 20
-"""Looking for changed logs takes at most one part in so many of the time."""
+"""Looking for changed logs takes at most 1/20 of the time."""
 
 Worth = Literal["large", "small", "ours"]
 
@@ -169,7 +169,7 @@ async def follow_log(
     agent = client or await to_thread(agent_of, path)
     if agent is None:
         raise InvalidInput(f"{path} is no log of a coding agent. `mcp-memory import --help` says what can be read.")
-    stored = await to_thread(stored_path, path)  # which reads lists of the package the first time
+    stored = await to_thread(stored_path, path)  # in a thread: the first call loads word lists
     positions = [] if again else await memory.followed_logs(path=stored)
     position = positions[0] if positions else None
     reading = _LogReading(path, agent, position)
@@ -223,7 +223,7 @@ async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done:
     try:
         if new:
             done.add(await memory.record_turns(new, session=session))
-    except InvalidInput:  # of all of them, for one: only that one is left out
+    except InvalidInput:  # one turn refuses the batch: leave out only that turn
         for turn in new:
             try:
                 done.add(await memory.record_turns([turn], session=session))

@@ -41,7 +41,7 @@ _JSON_FORMATS: Mapping[Format, JsonFormat] = {
     "mem0": JsonFormat(other_memories.is_mem0, other_memories.mem0_records),
     "seed": JsonFormat(lambda _: False, seed_records),  # recognised by `generic_records`
 }
-"""In the order in which they are tried. A value that none matches is generic JSON, `jsonl`."""
+"""In the order in which they are tried. A value that matches no format is read as generic JSON, `jsonl`."""
 
 
 def json_records(source: SourceValue, format: Format, skipped: SkippedParts) -> Iterator[AnyRecord]:  # noqa: A002

@@ -54,9 +54,9 @@ from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.values import Imported, NewAtom
 
 Progress = Callable[[str, int, int], None]
-"""Receives what is being done, the bytes of the file behind the reader, and all of its bytes."""
+"""Receives the name of the step, the bytes read and the size of the file."""
 Forgotten = Callable[[Sequence[NewTurn], str, Sequence[Sequence[str]]], int]
-"""Counts the turns of a session, and the statements by their wordings, that were forgotten and stay so."""
+"""Counts the turns of a session and the statements (by their wordings) that were forgotten, and stay forgotten."""
 
 STDIN = "-"
 FILES = "imported files"
@@ -65,11 +65,11 @@ STEP = timedelta(milliseconds=100)
 BATCH = 500
 BATCH_CHARS = 8 * 2**20
 _RACE = timedelta(seconds=2)
-"""A file written so shortly before it was noted may have been written again since, with the same mtime."""
+"""A file modified this shortly before its import may have been modified again with the same mtime."""
 _SHOWN = 20
-"""Problems that are listed."""
+"""The number of problems that are listed."""
 _ENOUGH = 10_000
-"""Problems after which a file is not read on: none of it will be stored, and it may be no history at all."""
+"""The number of problems after which reading stops: nothing will be stored, and it may not be a history."""
 _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt|zip))?(\.gz)?$", re.IGNORECASE)
 
 
@@ -306,7 +306,7 @@ def survey(
 
 
 def _layout(source: ImportSource, options: ImportOptions) -> Layout:
-    seen = layout_of(source)  # in any case: it refuses what is not text
+    seen = layout_of(source)  # also with a given format, because it refuses a file that is not text
     if seen == "notes" and options.format not in ("auto", "basic-memory", "mempalace"):
         raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or say basic-memory or mempalace.")
     if options.format not in ("jsonl", "seed"):
@@ -419,7 +419,7 @@ class TurnPlacement:
         self._next = start
         self._sessions: dict[str, _SessionClock] = {}
         self.renamed: dict[str, str] = {}
-        """Session names that could not be kept, and their replacements."""
+        """Invalid session names, and their replacements."""
         self.undated = 0
 
     @property
@@ -457,7 +457,7 @@ class TurnPlacement:
             return self._next - STEP
         try:
             return zoned(base + STEP * session.since)
-        except (OverflowError, ValueError):  # there is no later moment
+        except (OverflowError, ValueError):  # past the last possible time
             return base
 
     def _session(self, turn: ImportedTurn) -> _SessionClock:
@@ -485,7 +485,7 @@ class TurnPlacement:
 
 
 _FORBIDDEN = re.compile(r'[.<>:"/\\|?*\x00-\x1f\x7f]+')
-_MAX_NAME_BYTES = 100  # bytes, so that there is room for what distinguishes two names
+_MAX_NAME_BYTES = 100  # so that there is room for a hash
 
 
 def _content_id(session: _SessionClock, turn: ImportedTurn) -> str:

@@ -74,7 +74,7 @@ def find_logs(folder: Path, agents: dict[Path, Agent | None]) -> Iterator[AgentL
             if path not in agents:
                 try:
                     agents[path] = agent_of(path)
-                except InvalidInput:  # gone, or not readable for this user
+                except InvalidInput:  # deleted, or not readable for this user
                     continue
             if (client := agents[path]) is not None:
                 yield AgentLog(path=path, client=client)
@@ -86,7 +86,7 @@ class LogChunk:
 
     state: LogState
     clock: datetime
-    """The time of the last line that has one; before, the file's own time."""
+    """The time of the last line that has a time, initially the file's mtime."""
     turns: list[ImportedTurn] = field(default_factory=list[ImportedTurn])
     results: list[ImportedResult] = field(default_factory=list[ImportedResult])
     skipped: SkippedParts = field(default_factory=SkippedParts)
@@ -193,7 +193,7 @@ def _lines(
     end = os.fstat(stream.fileno()).st_size
     stream.seek(offset)
     numbers = count(1)
-    is_rest = False  # of a line that is too long
+    is_rest = False  # the line is the rest of a line that is too long
     while True:
         chunk, start = LogChunk(state=state, clock=clock), offset
         for number in islice(numbers, _LINES):
@@ -235,7 +235,7 @@ def _resume(stream: IO[bytes], position: FollowedLog | None, secret: bytes) -> t
     if position is not None and _fingerprints(stream, position.offset, secret) == (position.head, position.tail):
         try:
             return position.offset, LogState.load(position.state)
-        except (TypeError, ValueError, AttributeError):  # of another version: everything is read and recognised again
+        except (TypeError, ValueError, AttributeError):  # from another version: everything is read and recognised again
             pass
     return 0, LogState()
 

@@ -42,7 +42,7 @@ OWN_TOOLS = frozenset(
     {"memory_search", "conversation_search", "read_persona", "offload_tool_result", "expand_node", "fold_canvas"}
     | {"recall", "remember", "record_turns", "forget", "distill"}
 )
-"""The tools of our server: their answers are memory already."""
+"""The tools of our server, whose results are in the memory already."""
 _COMMON = frozenset({"memory_search", "recall", "remember", "forget", "distill"})
 
 _TIME = ("timestamp",)
@@ -58,16 +58,16 @@ class LogState:
     """The state that is kept between lines: the conversation, and the calls without a result."""
 
     conversation: str | None = None
-    """The client's id of it."""
+    """The client's id of the conversation."""
     is_subagent: bool = False
-    """It is a sub-agent's, of which nothing is imported."""
+    """Whether the log is a sub-agent's, of which nothing is imported."""
     calls: dict[str, tuple[str, Any]] = field(default_factory=dict[str, tuple[str, Any]])
     """Tool and arguments, by id."""
     turn: str = ""
     count: int = 0
     """Messages since that turn began, for formats whose messages have no ids."""
     prompts: Sequence[str] = ()
-    """What the client's prompt hook reported as typed, if it runs. Not kept between readings."""
+    """Prompts that the client's hook reported as typed. Not kept between readings."""
 
     def note_call(self, id: object, tool: object, arguments: Any) -> None:
         if isinstance(id, str) and isinstance(tool, str):

@@ -97,7 +97,7 @@ def statement(
 
     A text that is too long for a statement becomes a turn. Raises InvalidRecord if it is empty.
     """
-    # A key with its dashes gone would be known as one no more.
+    # Masked first: a key without its underscores would not be recognised.
     content = _clean_text(
         text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), skipped
     ).strip()
@@ -147,7 +147,7 @@ _RELATION = re.compile(
     r"^[ \t]*[-*][ \t]+(?:([^\[\]\n]{1,80}?)[ \t]+)?\[\[([^\[\]\n]{1,200})\]\][ \t]*(\([^\n]*\))?[ \t]*$"
 )
 _TASK = {" ", "x", "X", "-"}
-"""Boxes of tasks, which are no categories."""
+"""Checkboxes of tasks, which are not categories."""
 _TAG = re.compile(r"(?<!\S)#[\w/-]+")
 _TIMES = ("modified", "updated", "updated_at", "created", "created_at", "date")
 

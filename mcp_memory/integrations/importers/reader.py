@@ -49,12 +49,12 @@ _UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.js
 _ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
 
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-"""How exports are packed, and what is unpacked in pieces of bounded size; the standard library's others are not."""
+"""The methods that exports use; the standard library unpacks others in pieces of unbounded size."""
 _UNKNOWN = "{name} is packed in a way that is not known here. Unpack it, and import its conversations.json."
 _RATIO = 200
-"""Conversations unpack to 4 to 30 times their size. A megabyte that unpacks to a gigabyte is none."""
+"""Limit of unpacked to packed size. Conversations unpack to 4 to 30 times their size."""
 _SMALL = 64 * 2**20
-"""Unpacked bytes that are read whatever they were packed to."""
+"""Unpacked bytes up to which the ratio does not matter."""
 _SHOWN = 3
 
 
@@ -131,7 +131,7 @@ def _translate_errors(name: str) -> Generator[None]:
     except NotImplementedError:
         raise InvalidInput(_UNKNOWN.format(name=name)) from None
     except OSError as error:
-        if error.errno == errno.EINVAL:  # it says of a member that it begins before the file
+        if error.errno == errno.EINVAL:  # a member's offset is negative
             raise InvalidInput(f"{name} is damaged: it cannot be unpacked. Fetch it again.") from None
         raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
 
@@ -268,7 +268,7 @@ def _check_note_size(name: str, data: bytes) -> bytes:
 
 Layout = Literal["lines", "document", "archive", "notes"]
 ReadProgress = Callable[[int], None]
-"""Told how many bytes of the file are read."""
+"""Receives the number of bytes read."""
 
 _HEAD = 64 * 2**10
 _BLOCK = 2**16
@@ -276,7 +276,7 @@ _CHUNK = 2**20
 _MAX_VALUE_BYTES = 64 * 2**20
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 _BOM = b"\xef\xbb\xbf"
-_DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks in strings as they are
+_DECODER = json.JSONDecoder(strict=False)  # exports contain raw tabs and line breaks in strings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -410,7 +410,7 @@ def _parse_line(data: bytes, number: int, where: str) -> SourceValue | ImportPro
         return ImportProblem(
             where=where, what=f"is not JSON ({error.msg} at character {error.pos + 1}). Mend or remove it."
         )
-    except (RecursionError, ValueError):  # nested thousands deep, or a number of thousands of digits
+    except (RecursionError, ValueError):  # nested too deep, or a number with too many digits
         return ImportProblem(where=where, what="is JSON that cannot be read. Remove it.")
 
 
@@ -502,7 +502,7 @@ class _Document:
             except (RecursionError, ValueError):
                 self._fail("a value that can be read")
             else:
-                if end < len(self._buffer) or not self._more():  # a number at the end may go on
+                if end < len(self._buffer) or not self._more():  # a number may continue in the next block
                     self._at = end
                     return value
 

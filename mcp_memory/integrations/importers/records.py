@@ -59,7 +59,7 @@ def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> st
 
 
 MAX_ID_CHARS = 200
-"""Characters. What is longer is no id of a turn or a call."""
+"""Maximum length of an id of a turn or a call."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -81,15 +81,15 @@ class ImportedTurn:
     where: str
     role: Role
     content: str
-    """Empty where it has no text."""
+    """Empty if it has no text."""
     name: str | None = None
     said_at: datetime | None = None
     id: str | None = None
     session: str | None = None
     conversation: int = 0
-    """Which object of the file it was told in, counted from 1; 0 for a turn on its own."""
+    """The number of its conversation in the file, from 1; 0 for a single turn."""
     began: datetime | None = None
-    """A time near it, where that is told: when its conversation began, or when the line before was written."""
+    """A known time before it: of the start of its conversation, or of the line before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +103,9 @@ class ImportedResult:
     call: str | None = None
     said_at: datetime | None = None
     whole: str | None = None
-    """The name of a file of the same conversation with all of it, where `text` is a part."""
+    """The name of a file of the conversation with the full result, if `text` is a part."""
     session: str | None = None
-    """Where it belongs, in a file of many conversations."""
+    """Its session, in a file of several conversations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class ImportedStatement:
     fact: tuple[str, str, str] | None = None
     about: tuple[str, ...] = ()
     words: str = ""
-    """The text as that memory has it, where a subject was put before it."""
+    """The original text, if a subject was put before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +144,13 @@ class SkippedParts:
 
     keys: set[str] = field(default_factory=set[str])
     parts: int = 0
-    """Parts of contents that are no text: images, calls of tools."""
+    """Content parts that are not text: images, tool calls."""
     repaired: int = 0
-    """Texts with half a character, which stands as U+FFFD now."""
+    """Texts with lone surrogates, which were replaced by U+FFFD."""
     misdated: int = 0
     """Times that cannot be read."""
     left_out: Counter[str] = field(default_factory=Counter[str])
-    """What is no part of the talk, by what it is: how many calls of tools, thoughts, messages on other branches."""
+    """Messages and parts that are not talk, by category: tool calls, thoughts, messages on other branches."""
 
 
 class InvalidRecord(Exception):
@@ -198,10 +198,10 @@ def _time(value: Any) -> datetime | None:
                 return zoned(datetime.fromisoformat(value))
             case int() | float() if not isinstance(value, bool) and _FIRST_S <= value < _LAST_MS:
                 ms = round(value * 1000 if value < _FIRST_MS else value)
-                return _1970 + timedelta(milliseconds=ms)  # exact, where fractions of seconds are not
+                return _1970 + timedelta(milliseconds=ms)  # exact, unlike fractions of seconds
             case _:
                 return None
-    except ValueError:  # also of one that UTC does not have
+    except ValueError:  # also for a time outside the range of UTC
         return None
 
 

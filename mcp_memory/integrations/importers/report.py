@@ -40,7 +40,7 @@ class ImportCounts:
     duplicates: int = 0
     forgotten: int = 0
     emptied: int = 0
-    """Turns that held nothing but text recalled from this memory."""
+    """Turns with only text that was recalled from this memory."""
     bad: int = 0
     notes: list[str] = field(default_factory=list[str])
     session: str | None = None
@@ -49,7 +49,7 @@ class ImportCounts:
     small: int = 0
     """Tool results large enough to be kept, and the others."""
     statements: int = 0
-    """Statements of another memory; `told` of them are new, and `held` of the new ones wait for review."""
+    """Statements of another memory. `told` counts those that are new, `held` those of them that wait for review."""
     told: int = 0
     held: int = 0
     repeated: int = 0
@@ -166,31 +166,31 @@ def _plural(count: int, singular: str, plural: str) -> str:
 # --- the cost ---------------------------------------------------------------------------------------
 
 Price = Callable[[str, int, int], float | None]
-"""Returns what a model costs in dollars for tokens read and written; None if unknown."""
+"""Returns the price in dollars of a model for prompt and completion tokens; None if unknown."""
 
-_ALL_OF = 2_000  # turns whose tokens are estimated; of those that follow, every 50th
+_ALL_OF = 2_000  # turns whose tokens are all estimated; after those, every 50th
 _EVERY = 50
-_BEFORE = 1_000  # characters that show whether a turn answers the one before
-_HEAD = 12  # tokens of the mark before a turn: its id and who
+_BEFORE = 1_000  # characters that decide whether a turn answers the turn before
+_HEAD = 12  # tokens of the header of a turn: its id and role
 
 _ATOMS_PER_TURN = 0.35
-_PER_QUESTION: dict[Stage, tuple[int, int]] = {
-    "extract": (3_000, 20),  # instructions 1,800, schema 400, names and statements that are known; an empty reply
+_PER_JOB: dict[Stage, tuple[int, int]] = {
+    "extract": (3_000, 20),  # instructions 1,800, schema 400, known names and statements; an empty reply
     "merge": (2_000, 40),
     "scenes": (4_000, 900),  # instructions 1,300, the relevant scenes in full; the lines that change
     "persona": (3_500, 500),
     "summaries": (8_000, 900),
     "canvas": (6_000, 1_200),
 }
-"""Tokens in and out, by `estimate_tokens`, as high as the rest."""
+"""Prompt and completion tokens of a job, by `estimate_tokens`; rather high."""
 _PER_ATOM: dict[Stage, tuple[int, int]] = {
     "extract": (0, 85),
-    "merge": (260, 60),  # itself and candidates for a duplicate
+    "merge": (260, 60),  # the statement and candidates for a duplicate
     "scenes": (60, 0),
 }
-_DRAFTS = 150  # for one question on merging: an extraction decides on nearly all
-_TOLD = 25  # atoms of a question on scenes
-_RESULTS = 8  # of a question on summaries
+_STATEMENTS_PER_MERGE_JOB = 150  # statements per merge job; extraction already decides on nearly all
+_ATOMS_PER_SCENES_JOB = 25
+_RESULTS_PER_SUMMARY_JOB = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,9 +216,9 @@ class HistorySize:
         self._within = within
         self._batch_turns = batch_turns
         self._open = batch_turns, 0
-        """Turns and characters of the question being filled; short sessions share one."""
+        """Turns and characters of the job being filled; short sessions share a job."""
         self._read_in: dict[str, int] = {}
-        """The last question that shows a session."""
+        """The last job that shows each session."""
         self._continued = 0
         self._last: dict[str, Turn] = {}
         self._chars = self._background = self._sampled = self._tokens = 0
@@ -280,12 +280,12 @@ def estimate_cost(
     atoms: dict[Stage, int] = {"extract": new, "merge": new + waits.drafts, "scenes": new + waits.drafts + waits.atoms}
     asked: dict[Stage, int] = {
         "extract": size.questions,
-        "merge": math.ceil(atoms["merge"] / _DRAFTS),
-        "scenes": math.ceil(atoms["scenes"] / _TOLD),
+        "merge": math.ceil(atoms["merge"] / _STATEMENTS_PER_MERGE_JOB),
+        "scenes": math.ceil(atoms["scenes"] / _ATOMS_PER_SCENES_JOB),
         "persona": max(waits.persona, math.ceil(atoms["scenes"] / settings.persona_every)),
     }
     if waits.results:
-        asked["summaries"] = math.ceil(waits.results / _RESULTS)
+        asked["summaries"] = math.ceil(waits.results / _RESULTS_PER_SUMMARY_JOB)
     if waits.canvases:
         asked["canvas"] = waits.canvases
     turns = size.tokens(settings.background_turns)
@@ -293,7 +293,7 @@ def estimate_cost(
     for stage, questions in asked.items():
         into, out = (
             questions * of_question + atoms.get(stage, 0) * of_atom
-            for of_question, of_atom in zip(_PER_QUESTION[stage], _PER_ATOM.get(stage, (0, 0)), strict=True)
+            for of_question, of_atom in zip(_PER_JOB[stage], _PER_ATOM.get(stage, (0, 0)), strict=True)
         )
         into += turns if stage == "extract" else 0
         read, written = read + into, written + out

@@ -78,7 +78,7 @@ def _with_wider_schema(tool: Any) -> Any:
 def widen_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema that accepts what `schema` accepts, or a note."""
     inner = {key: value for key, value in schema.items() if key != "$schema"}
-    if "$id" not in inner:  # with one, its references are its own affair
+    if "$id" not in inner:  # with $id, references are relative to it
         inner = _rebase_references(inner)
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     return {**outer, "type": "object", "anyOf": [inner, NOTE_SCHEMA]}
@@ -263,7 +263,7 @@ class Editor:
         try:
             return await anyio.to_thread.run_sync(to_line, {**message, "result": changed}) if changed else None
         except (ValueError, RecursionError):
-            return None  # a number that JSON cannot write: only the bytes that came can say it
+            return None  # JSON cannot write such a number; the original bytes pass
 
     def _edit_listing(self, page: Message) -> Message | None:
         for tool in tools_of(page):
@@ -275,7 +275,7 @@ class Editor:
         try:
             return with_tools(page, [definition(self.tool)] if last else [])
         except RecursionError:
-            # Without wider schemas a client would refuse what stands for a large structured result.
+            # Without wider schemas a client would refuse the note for a large structured result.
             logger.warning("an output schema is nested too deep to be read, so all results pass as they are")
             self._off = True
             return None
@@ -305,4 +305,4 @@ class Editor:
         for text in texts:
             if text.kind == "structured":
                 return text in notes
-        return await self._keeper.is_large(structured_text(structured))  # it says what one of the texts says
+        return await self._keeper.is_large(structured_text(structured))  # it repeats one of the texts

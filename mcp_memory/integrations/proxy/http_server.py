@@ -75,7 +75,7 @@ class HttpServer:
                 try:
                     self._learn(message.message)
                 except Exception:
-                    logger.exception("a message of %s teaches nothing", self.name)  # a bug of ours
+                    logger.exception("a message of %s was not inspected", self.name)  # a bug of ours
                 line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
                     await self._outgoing.send(line.encode())
@@ -153,7 +153,7 @@ async def connect(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpSe
     if not re.match("https?://", url):
         raise InvalidInput(f"{one_line(url, 100)!r} is no address of a server: it begins with http:// or https://.")
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # a stream of updates may be silent for hours
-    # In a thread, because it reads the certificates that the system trusts.
+    # In a thread, because it reads the system's certificates.
     client = await anyio.to_thread.run_sync(lambda: _ErrorAnsweringClient(headers=dict(headers), timeout=timeout))
     with anyio.CancelScope() as parting:
         async with (

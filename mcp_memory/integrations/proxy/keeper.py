@@ -44,7 +44,7 @@ NAME_LIMIT = 40
 
 _OUR_ID = re.compile(r"r-[0-9a-f]{4,}|\d{3,}-[NF]\d+")
 
-# A node may hold several results, so what is asked for first is the ref.
+# `ref` comes first, because a node may contain several results.
 _PROPERTIES: dict[str, Any] = {
     "ref": {"type": "string", "description": "Ref or node: r-9f2c1a7b3d4e, 003-N4"},
     "lines": {"type": "string", "description": "120-180"},
@@ -76,7 +76,7 @@ def definition(name: str) -> dict[str, Any]:
         "description": "Open a part of a result that was kept and shown as a summary.",
         "inputSchema": {"type": "object", "properties": _PROPERTIES, "required": ["ref"]},
         "annotations": {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
-        # Results name this tool; a client that hides tools until they are searched for would hide the way back.
+        # Notes name this tool, so clients that hide tools until they are searched for must not hide it.
         "_meta": {"anthropic/alwaysLoad": True},
     }
 
@@ -110,16 +110,16 @@ def parse_arguments(name: str, arguments: object) -> dict[str, Any]:
 logger = logging.getLogger(__name__)
 
 KEEPING_SECONDS = 30.0
-"""A client waits a minute for a tool. What cannot be kept in half of that passes as it came, up to MOST_AS_IT_CAME."""
+"""Clients wait a minute for a tool. A text that takes longer than this passes unchanged, up to MOST_AS_IT_CAME."""
 MOST_AS_IT_CAME = 2**20
-"""Characters; more than any client gives its model. A longer text is kept to an end, however long that takes."""
+"""Characters; more than any client gives its model. A longer text is kept in the background."""
 LAST_SECONDS = 60.0
-"""How long what is still being kept is waited for when the proxy ends."""
+"""How long the proxy waits at its end for texts that are still being kept."""
 
 RETRY_SECONDS = 60.0
-_AT_ONCE = 4_096  # characters; going to a thread takes longer than to estimate these
+_AT_ONCE = 4_096  # characters that are estimated faster than a thread starts
 _BEGINNING = 1_000
-_USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
+_USUALLY = 1.5  # ratio of estimate to count; from 1.1 to 2.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class ResultKeeper:
     def _prepare(self) -> SharedMemory:
         from mcp_memory.service import shared_memory
 
-        # A proxy must not set a model to work.
+        # A proxy must not start extraction by a model.
         return shared_memory.SharedMemory(
             self._settings().model_copy(update={"distil": False}), alongside=_no_background_work, what="wrap"
         )
@@ -201,7 +201,7 @@ class ResultKeeper:
         """
         if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
             return False
-        start = text[: 8 * self._over]  # of a text that is large, this much proves it
+        start = text[: 8 * self._over]  # enough to prove that a text is large
         if len(start) <= _AT_ONCE:
             return estimate_tokens(start) > _USUALLY * self._over
         return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
@@ -211,11 +211,11 @@ class ResultKeeper:
 
         `late`: the tool `expand` is this proxy's, so it can expand texts that are kept after their call was answered.
         """
-        # A thread at work cannot be cancelled, so what takes too long is left to end by itself.
+        # A running thread cannot be cancelled, so a slow write is left to finish.
         keeping = asyncio.create_task(self._keep(call, text, expand))
         await asyncio.wait([keeping], timeout=KEEPING_SECONDS)
         if not keeping.done():
-            # One at a time is held in memory.
+            # Only one such text at a time is held in memory.
             if late and len(text) > MOST_AS_IT_CAME and all(pending.ref for pending in self._late.values()):
                 return await self._keep_in_background(text, keeping, expand)
             keeping.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -311,7 +311,7 @@ class ResultKeeper:
             return render(await memory.expand_node(**request)), False
         except McpMemoryError as error:
             return await anyio.to_thread.run_sync(mask, str(error)), True
-        except Exception:  # likewise
+        except Exception:  # a bug of ours must not end the proxy
             logger.exception("%s failed", SafeText(name))
             return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True
 

@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SMALL_LINE = 262_144  # bytes; a longer one is parsed in a thread
-LARGE_LINE = 8 * 2**20  # bytes; a longer one is kept before the next message is read
+SMALL_LINE = 262_144  # bytes; longer lines are parsed in a thread
+LARGE_LINE = 8 * 2**20  # bytes; longer lines are kept before the next message is read
 AT_ONCE = 8
 DRAIN_SECONDS = 10.0
 STRAY_LINES = 20
 MOST_DONE = 1_000
 
 _META = "io.modelcontextprotocol/"
-"""What the keys of the protocol generation begin with that has no handshake: each message says who speaks."""
+"""Prefix of the `_meta` keys of protocol versions without a handshake: each message names its sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Relay:
         self._slots = anyio.Semaphore(AT_ONCE)
         self._stray = 0
         self._done = LRU[str, bool](MOST_DONE)
-        """Requests that were answered; of one whose id is used again the answer is awaited again."""
+        """Requests that were answered. An id that is used again is pending again."""
         self._repeated = 0
 
     async def run(self) -> int:
@@ -97,7 +97,7 @@ class Relay:
     async def _send(self, line: bytes) -> None:
         try:
             await self._client.send(line)
-        except OSError:  # the client does not listen any more
+        except OSError:  # the client has gone
             self._server.close_input()
 
     # --- from the client ----------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Relay:
         try:
             message = await _parse(line)
         except (NotAMessage, UnreadableLine):
-            return False  # the server says what is wrong with it
+            return False  # the server will report the error
         if isinstance(message, list):
             for item in message:
                 if isinstance(item, dict):
@@ -181,7 +181,7 @@ class Relay:
                 if isinstance(meta, dict) and f"{_META}protocolVersion" in meta:
                     result["resultType"] = "complete"
                 await self._send(wire.success(request["id"], result))
-        except Exception:  # likewise
+        except Exception:  # a bug of ours must not end the relay
             logger.exception("%s failed", SafeText(name))
             await self._send(wire.failure(request["id"], "Internal error. Its traceback is in the log of this proxy."))
         finally:
@@ -271,7 +271,7 @@ class Relay:
         try:
             edited = await self._editor.edit(message, request.method, request.call)
         except Exception:
-            logger.exception("an answer to %s passes as it is", request.method)  # a bug of ours is not the client's
+            logger.exception("an answer to %s passes as it is", request.method)  # a bug of ours
             edited = None
         await self._send(edited or line + b"\n")
 
@@ -357,7 +357,7 @@ class WrapOptions:
     over: int
     session: str | None
     folder: str
-    """Where the client works; see `Keeper`."""
+    """The client's working folder; see `ResultKeeper`."""
     offers_tool: bool
 
 
@@ -389,7 +389,7 @@ async def _server(options: WrapOptions, stack: AsyncExitStack) -> ServerProcess 
         return await ServerProcess.start(options.command)
     from mcp_memory.integrations.proxy.http_server import (
         connect,
-        parse_headers,  # it needs the SDK, which takes half a second
+        parse_headers,  # imports the SDK, which takes half a second
     )
 
     return await stack.enter_async_context(connect(options.url, parse_headers(options.headers)))

@@ -31,7 +31,7 @@ from mcp_memory.core.message_ids import id_of_unparsed
 from mcp_memory.core.text import one_line
 
 MAX_LINE = 256 * 2**20
-"""Bytes of one message that are held. A result of 100 MB fits, its line breaks and quotes escaped."""
+"""Maximum bytes of a message. A result of 100 MB fits, with its line breaks and quotes escaped."""
 
 CONNECTION_CLOSED = -32000
 PARSE_ERROR = -32700
@@ -171,10 +171,10 @@ class StdioClient:
                 room.acquire()
                 try:
                     loop.call_soon_threadsafe(queue.put_nowait, data)
-                except RuntimeError:  # the loop is closed: nobody wants more
+                except RuntimeError:  # the loop is closed
                     return
 
-        # A thread that reads cannot be woken; as a daemon it keeps nobody from leaving.
+        # A reading thread cannot be woken; as a daemon thread it does not block the exit.
         threading.Thread(target=read, name="standard input", daemon=True).start()
         while data := await queue.get():
             room.release()
@@ -206,7 +206,7 @@ STOPPING_SECONDS = 1.5
 _SERVER_CHUNK = 262_144
 _LOOK_SECONDS = 1.0
 _OURS = ("MCP_MEMORY_TOKEN", "MCP_MEMORY_LLM_API_KEY", "MCP_MEMORY_EMBEDDER_API_KEY")
-"""What of the environment is the memory's alone, and no business of a server of somebody else's."""
+"""Secrets of this memory, which are not passed on to the wrapped server."""
 
 
 class ServerProcess:
