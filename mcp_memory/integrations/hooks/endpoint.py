@@ -137,11 +137,14 @@ class DaemonEndpoint:
 
     def write(self, file: Path) -> None:
         """Replace the file atomically, readable for this user alone."""
-        beside = file.with_name(f".{file.name}.{self.pid}.tmp")
-        fields = {"pid": self.pid, "port": self.port, "token": self.token, "version": self.version}
-        with open_private(beside, "wb") as opened:
-            opened.write(json.dumps(fields).encode())
-        beside.replace(file)
+        _replace_private(file, json.dumps(asdict(self)).encode())
+
+
+def _replace_private(file: Path, data: bytes) -> None:
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    with open_private(temporary, "wb") as opened:
+        opened.write(data)
+    temporary.replace(file)
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:
@@ -171,11 +174,7 @@ class PendingLog:
 
         Raises OSError, also if the folders are gone: a running daemon must not recreate a deleted home.
         """
-        file = self._file(files)
-        beside = file.with_suffix(f".{os.getpid()}.tmp")
-        with open_private(beside, "wb") as opened:
-            opened.write(self._payload(files))
-        beside.replace(file)
+        _replace_private(self._file(files), self._payload(files))
 
     def discard(self, files: DaemonFiles) -> None:
         """Delete the note, unless it was replaced meanwhile."""

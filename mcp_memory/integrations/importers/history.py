@@ -47,7 +47,7 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     SkippedParts,
 )
-from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, State, Survey, estimate_cost
+from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, Survey, estimate_cost
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.verbs.administration import StatementToImport
@@ -113,7 +113,7 @@ async def import_file(
         return _unchanged(source, earlier)
     result = await to_thread(partial(survey, source, options, at=_progress_for(progress, "checking", source)))
     if result.bad and not options.skip_bad:
-        return _report(source, result, "refused")
+        return result.report(source.name, "refused")
     result.kept = 0
     with closing(_batches(source, result, options, _progress_for(progress, "storing", source))) as batches:
         while batch := await to_thread(partial(next, batches, None)):
@@ -128,7 +128,7 @@ async def import_file(
                 result.told, result.held = result.told + done.told, result.held + done.held
                 result.repeated, result.forgotten = result.repeated + done.repeated, result.forgotten + done.kept_out
     await memory.note_import(replace(noted, turns=result.turns + result.statements))
-    return _report(source, result, "stored")
+    return result.report(source.name, "stored")
 
 
 def preview_file(
@@ -157,7 +157,7 @@ def preview_file(
     size = HistorySize(settings.batch_turns, within)
     result = survey(source, options, at=_progress_for(progress, "checking", source), size=size)
     if result.bad and not options.skip_bad:
-        return _report(source, result, "refused")
+        return result.report(source.name, "refused")
     if forgotten is not None:
         with closing(_batches(source, result, options, _progress_for(progress, "comparing", source))) as batches:
             for batch in batches:
@@ -167,16 +167,12 @@ def preview_file(
                     atoms = statement_atoms(batch.statements, session=session, now=datetime.now(UTC))
                     result.forgotten += forgotten((), session, [atom.wordings for atom in atoms])
     cost = estimate_cost(size, settings, price)
-    return _report(source, result, "seen", noise=size.noise, cost=cost)
+    return result.report(source.name, "seen", noise=size.noise, cost=cost)
 
 
 def _unchanged(source: ImportSource, earlier: Imported) -> FileReport:
     note = f"It was imported on {earlier.at:%Y-%m-%d} and has not changed; --again reads it once more."
     return FileReport(file=source.name, state="known", turns=earlier.turns, notes=[note])
-
-
-def _report(source: ImportSource, result: Survey, state: State, **more: Any) -> FileReport:
-    return result.report(source.name, state, start=_start(source, 0), **more)
 
 
 def _progress_for(progress: Progress, doing: str, source: ImportSource) -> ReadProgress:
@@ -274,8 +270,8 @@ def survey(
 ) -> Survey:
     """Read a whole file. Problems are counted and listed by place; turns are added to `size`."""
     layout = _layout(source, options)
-    result = Survey(layout=layout, remarks=list(remarks(source, layout)))
-    places = TurnPlacement(default=_default_session(source, options), start=_start(source, 0))
+    result = Survey(layout=layout, start=_start(source, 0), remarks=list(remarks(source, layout)))
+    places = TurnPlacement(default=_default_session(source, options), start=result.start)
     for record in records(source, options, layout, skipped=result.skipped, at=at):
         match record:
             case ImportedTurn():

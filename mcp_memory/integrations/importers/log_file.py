@@ -103,9 +103,16 @@ class LogChunk:
 
     def position(self, path: Path, client: Agent, session: str, *, at: datetime) -> FollowedLog:
         """Return the position to record once the chunk is stored."""
-        reached: dict[str, Any] = {"offset": self.offset, "head": self.head, "tail": self.tail}
-        state = self.state.dump()
-        return FollowedLog(path=stored_path(path), client=client, session=session, at=at, state=state, **reached)
+        return FollowedLog(
+            path=stored_path(path),
+            client=client,
+            session=session,
+            at=at,
+            offset=self.offset,
+            head=self.head,
+            tail=self.tail,
+            state=self.state.dump(),
+        )
 
     def add(self, agent: Agent, value: dict[str, Any] | None, where: str) -> None:
         """Add the records of a line, None if it cannot be read."""

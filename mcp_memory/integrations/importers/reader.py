@@ -50,7 +50,7 @@ _ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
 
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 """The methods that exports use; the standard library unpacks others in pieces of unbounded size."""
-_UNKNOWN = "{name} is packed in a way that is not known here. Unpack it, and import its conversations.json."
+_UNKNOWN = "{name} uses an unsupported compression method. Unpack it, and import its conversations.json."
 _RATIO = 200
 """Limit of unpacked to packed size. Conversations unpack to 4 to 30 times their size."""
 _SMALL = 64 * 2**20
@@ -127,12 +127,12 @@ def _translate_errors(name: str) -> Generator[None]:
     try:
         yield
     except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, struct.error, UnicodeError):
-        raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
+        raise InvalidInput(f"{name} is damaged or truncated: it cannot be unpacked. Download it again.") from None
     except NotImplementedError:
         raise InvalidInput(_UNKNOWN.format(name=name)) from None
     except OSError as error:
         if error.errno == errno.EINVAL:  # a member's offset is negative
-            raise InvalidInput(f"{name} is damaged: it cannot be unpacked. Fetch it again.") from None
+            raise InvalidInput(f"{name} is damaged: it cannot be unpacked. Download it again.") from None
         raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
@@ -172,13 +172,11 @@ def _escapes_folder(member: zipfile.ZipInfo) -> bool:
 def _check(chosen: Sequence[zipfile.ZipInfo], members: Sequence[zipfile.ZipInfo], name: str, *, size: int) -> None:
     if not chosen:
         raise InvalidInput(
-            f"{name} holds no conversations.json, so it is no export of ChatGPT or Claude.ai.{_advice(members)}"
+            f"{name} contains no conversations.json; it is not an export of ChatGPT or Claude.ai.{_advice(members)}"
         )
     times = Counter(member.filename for member in chosen)
     if twice := next((member for member in times if times[member] > 1), None):
-        raise InvalidInput(
-            f"{name} holds two files named {_shorten(twice)}, and only one can be meant. Fetch it again."
-        )
+        raise InvalidInput(f"{name} contains two files named {_shorten(twice)}. Download it again.")
     if any(member.flag_bits & 0x1 for member in chosen):
         raise InvalidInput(f"{name} is encrypted. Unpack it with its password, and import its conversations.json.")
     if any(member.compress_type not in _METHODS for member in chosen):
@@ -187,7 +185,7 @@ def _check(chosen: Sequence[zipfile.ZipInfo], members: Sequence[zipfile.ZipInfo]
     if unpacked > max(_SMALL, _RATIO * min(packed, size)):
         raise InvalidInput(
             f"{name} would unpack to {unpacked / 2**20:,.0f} MiB from {min(packed, size) / 2**20:,.1f}, which no "
-            "conversations do. If it is what it should be, unpack it and import its conversations.json."
+            "conversations do. If you trust it, unpack it and import its conversations.json."
         )
 
 
@@ -195,16 +193,16 @@ def _advice(members: Sequence[zipfile.ZipInfo]) -> str:
     """Return the next step for an archive without conversations."""
     inner = [member.filename for member in members if _ARCHIVES.search(member.filename)]
     if inner:
-        return f" It holds other archives ({_name_some(inner)}): take those out, and import them."
+        return f" It contains other archives ({_name_some(inner)}): extract and import those."
     leaving = [member.filename for member in members if _CONVERSATIONS.search(_path(member))]
     if leaving:
-        return f" The name of {_name_some(leaving)} leads out of the archive, so that is not read."
-    return " Unpack it, and import the files in it that hold conversations."
+        return f" The name of {_name_some(leaving)} leads out of the archive, so it is not read."
+    return " Unpack it, and import the files in it that contain conversations."
 
 
 def _remarks_on_skipped(members: Sequence[zipfile.ZipInfo]) -> list[str]:
     leaving = [member.filename for member in members if _escapes_folder(member)]
-    return [f"Not read, for their names lead out of the archive: {_name_some(leaving)}."] if leaving else []
+    return [f"Not read, because their names lead out of the archive: {_name_some(leaving)}."] if leaving else []
 
 
 def _name_some(names: Sequence[str]) -> str:
@@ -262,7 +260,7 @@ def notes_digest(folder: Path, name: str) -> str:
 
 def _check_note_size(name: str, data: bytes) -> bytes:
     if len(data) > _MAX_NOTE_BYTES:
-        raise InvalidInput(f"{name} is larger than {_MAX_NOTE_BYTES // 2**20} MiB, which no note is. Take it out.")
+        raise InvalidInput(f"{name} is larger than {_MAX_NOTE_BYTES // 2**20} MiB, too large for a note. Remove it.")
     return data
 
 
@@ -311,7 +309,7 @@ def layout_of(source: ImportSource) -> Layout:
         return "document"
     if len(lines := text.splitlines()) > 1 and not any(line.lstrip().startswith(("{", "[")) for line in lines):
         raise InvalidInput(
-            f"{source.name} holds no JSON, and is no log or export that is known here. "
+            f"{source.name} contains no JSON, and is not a supported log or export. "
             "`mcp-memory import --help` says what can be read."
         )
     first, _, rest = text.partition("\n")
@@ -388,16 +386,14 @@ def _lines(stream: io.BufferedIOBase, source: ImportSource) -> Iterator[SourceVa
     while data := stream.readline(_MAX_VALUE_BYTES + 1):
         line += 1
         if len(data) > _MAX_VALUE_BYTES:
-            raise InvalidInput(
-                f"{source.name}, line {line} is longer than {_MAX_VALUE_BYTES // 2**20} MiB. Take it apart."
-            )
+            raise InvalidInput(f"{source.name}, line {line} is longer than {_MAX_VALUE_BYTES // 2**20} MiB. Split it.")
         text = data.removeprefix(_BOM).strip() if line == 1 else data.strip()
         if not text:
             continue
         number += 1
         parsed = _parse_line(text, number, f"line {line}")
         if isinstance(parsed, ImportProblem) and number > 1 and text.startswith(b"{") and not data.endswith(b"\n"):
-            parsed = replace(parsed, what="is cut off, and will be read when the file has grown.", torn=True)
+            parsed = replace(parsed, what="is incomplete, and will be read when the file has grown.", torn=True)
         yield parsed
 
 
@@ -408,7 +404,7 @@ def _parse_line(data: bytes, number: int, where: str) -> SourceValue | ImportPro
         return ImportProblem(where=where, what=f"is not UTF-8 (byte {error.start + 1}). Convert the file to UTF-8.")
     except json.JSONDecodeError as error:
         return ImportProblem(
-            where=where, what=f"is not JSON ({error.msg} at character {error.pos + 1}). Mend or remove it."
+            where=where, what=f"is not JSON ({error.msg} at character {error.pos + 1}). Repair or remove it."
         )
     except (RecursionError, ValueError):  # nested too deep, or a number with too many digits
         return ImportProblem(where=where, what="is JSON that cannot be read. Remove it.")
@@ -519,7 +515,7 @@ class _Document:
         if len(rest) > _MAX_VALUE_BYTES:
             raise InvalidInput(
                 f"{self._name}, line {self._line}: a value is longer than {_MAX_VALUE_BYTES // 2**20} MiB. "
-                "Take it apart, or write each conversation on a line of its own."
+                "Split it, or write each conversation on a line of its own."
             )
         try:
             data = self._stream.read(min(max(_CHUNK, len(rest)), _MAX_VALUE_BYTES + 1 - len(rest)))
@@ -539,11 +535,11 @@ class _Document:
     def _fail(self, expected: str, error: json.JSONDecodeError | None = None) -> NoReturn:
         at = self._line + self._buffer.count("\n", self._counted, self._at if error is None else error.pos)
         ends = not self._peek() if error is None else _is_unterminated(error) or error.pos >= len(self._buffer)
-        actual = "the file ends" if ends else "there is something else"
+        actual = "the end of the file" if ends else "something else"
         why = f" ({error.msg})" if error else ""
         raise InvalidInput(
-            f"{self._name}, line {at}: where {expected} should stand, {actual}{why}. Nothing after it can be read, "
-            "so nothing of the file was stored. Mend it, or write a JSON object a line."
+            f"{self._name}, line {at}: expected {expected}, found {actual}{why}. Nothing after it can be read, "
+            "so nothing of the file was stored. Repair it, or write one JSON object per line."
         )
 
 

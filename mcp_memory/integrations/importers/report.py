@@ -95,6 +95,8 @@ class Survey(ImportCounts):
     """
 
     layout: Layout
+    start: datetime
+    """The guessed time of the first turn."""
     undated: int = 0
     without_text: int = 0
     wrong: list[ImportProblem] = field(default_factory=list[ImportProblem])
@@ -103,21 +105,20 @@ class Survey(ImportCounts):
     skipped: SkippedParts = field(default_factory=SkippedParts)
     remarks: list[str] = field(default_factory=list[str])
 
-    def report(self, file: str, state: State, *, start: datetime, **more: Any) -> FileReport:
-        """Return the report; `start` is the guessed time of the first turn."""
+    def report(self, file: str, state: State, **more: Any) -> FileReport:
         wrong = [str(problem) for problem in self.wrong]
-        counts = {**self.counts(), "notes": list(self._notes(start))}
+        counts = {**self.counts(), "notes": list(self._notes())}
         if state == "refused":
             counts |= {"kept": 0, "small": 0}
         return FileReport(file=file, state=state, wrong=wrong, **counts, **more)
 
-    def _notes(self, start: datetime) -> Iterator[str]:
+    def _notes(self) -> Iterator[str]:
         skipped = self.skipped
         yield from self.remarks
         if self.undated:
             yield (
-                f"{_plural(self.undated, 'turn names', 'turns name')} no time: each got that of the turn before and "
-                f"100 ms, or that of the file, {start.astimezone():%Y-%m-%d %H:%M}."
+                f"{_plural(self.undated, 'turn has', 'turns have')} no time: each got that of the turn before plus "
+                f"100 ms, or that of the file, {self.start.astimezone():%Y-%m-%d %H:%M}."
             )
         if skipped.misdated:
             yield _misdated_note(skipped.misdated)
@@ -128,33 +129,35 @@ class Survey(ImportCounts):
                 f"file name: {one_line(name, 40)!r} is kept as {kept!r}."
             )
         if self.without_text:
-            yield f"{_plural(self.without_text, 'turn is', 'turns are')} without text and left out."
+            yield f"{_plural(self.without_text, 'turn has no text and is', 'turns have no text and are')} left out."
         if skipped.parts:
-            yield f"{_plural(skipped.parts, 'part of a content is', 'parts of contents are')} no text and left out."
+            parts = _plural(skipped.parts, "content part is not text and is", "content parts are not text and are")
+            yield f"{parts} left out."
         if skipped.left_out:
             left = ", ".join(f"{what} ({count:,})" for what, count in sorted(skipped.left_out.items()))
-            yield f"Left out, for they are no part of the talk as it stands: {left}."
+            yield f"Left out, because they are not part of the conversation as last shown: {left}."
         if skipped.repaired:
-            yield f"{_plural(skipped.repaired, 'text has', 'texts have')} half a character, which is kept as U+FFFD."
+            texts = _plural(skipped.repaired, "text has", "texts have")
+            yield f"{texts} an invalid character, which is kept as U+FFFD."
         if skipped.keys:
             keys = sorted(skipped.keys)
             more = f" and {len(keys) - _KEYS:,} more" if len(keys) > _KEYS else ""
             shown = ", ".join(one_line(key, 30) for key in keys[:_KEYS])
-            yield f"Not kept, for they are not known here: {shown}{more}."
+            yield f"Unknown fields, not kept: {shown}{more}."
         if self.torn:
             yield f"{self.torn}"
 
 
 def log_notes(bad: int, misdated: int, *, torn: bool) -> list[str]:
     """Return notes on skipped lines and unreadable times of a log."""
-    notes = [f"{_plural(bad, 'line', 'lines')} of it cannot be read, and were passed over."] if bad else []
+    notes = [f"{_plural(bad, 'line', 'lines')} cannot be read, and were skipped."] if bad else []
     notes += [_misdated_note(misdated)] if misdated else []
-    return [*notes, "Its last line is not whole yet, and will be read when it is."] if torn else notes
+    return [*notes, "Its last line is incomplete, and will be read when it is complete."] if torn else notes
 
 
 def _misdated_note(count: int) -> str:
     return (
-        f"{_plural(count, 'time', 'times')} cannot be read: what stands beside one has the time of what is before it, "
+        f"{_plural(count, 'time', 'times')} cannot be read: each is replaced by the time of the entry before, "
         "or that of the file."
     )
 
@@ -263,8 +266,17 @@ class HistorySize:
 
 def _stored_turn(session: str, turn: NewTurn, *, last: int) -> Turn:
     at = turn.said_at or datetime.min
-    fields: dict[str, Any] = {"role": turn.role, "name": turn.name, "content": turn.content[-last:]}
-    return Turn(id="", session=session, position=0, said_at=at, learned_at=at, sha256="", **fields)
+    return Turn(
+        id="",
+        session=session,
+        position=0,
+        role=turn.role,
+        name=turn.name,
+        content=turn.content[-last:],
+        said_at=at,
+        learned_at=at,
+        sha256="",
+    )
 
 
 def estimate_cost(

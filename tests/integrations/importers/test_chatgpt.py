@@ -253,7 +253,7 @@ def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path)
         "chatgpt-7d1f3b5c": 2,
     }
     assert second.notes[-1] == (
-        "Left out, for they are no part of the talk as it stands: calls of tools (2), conversations marked as not to "
+        "Left out, because they are not part of the conversation as last shown: calls of tools (2), conversations marked as not to "
         "be remembered (1), hidden messages and instructions (4), messages on other branches, edited or answered anew "
         "(2), results of tools without text (1), thoughts (3)."
     )
