@@ -91,7 +91,10 @@ def server_files(client: ClientName, machine: Machine, project: PurePath | None 
     Raises InvalidInput if the client has no projects.
     """
     if project is not None:
-        return [_project_file(client, project)]
+        details = client_named(client)
+        if not details.project_servers:
+            raise InvalidInput(f"{details.title} has no projects; install it without --project.")
+        return [project / details.project_servers]
     match client:
         case "claude-desktop":
             name = "claude_desktop_config.json"
@@ -120,15 +123,14 @@ def hooks_files(client: ClientName, machine: Machine, project: PurePath | None =
 
     Hooks of a project go to the user's private settings there, because they start a program of this machine.
     """
+    if project is not None:
+        file = client_named(client).project_hooks
+        return [project / file] if file else []
     match client:
-        case "claude-code" if project is not None:
-            return [project / ".claude" / "settings.local.json"]
         case "claude-code":
             return [machine.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"]
         case "gemini":
-            return server_files(client, machine, project)
-        case "codex" if project is not None:
-            return [project / ".codex" / "hooks.json"]
+            return server_files(client, machine)
         case "codex":
             return [machine.folder("CODEX_HOME", ".codex") / "hooks.json"]
         case _:
@@ -141,22 +143,6 @@ def plugin_files(machine: Machine, project: PurePath | None = None) -> list[Pure
     if project is None:
         return everywhere
     return [*everywhere, project / ".claude" / "settings.json", *hooks_files("claude-code", machine, project)]
-
-
-def _project_file(client: ClientName, project: PurePath) -> PurePath:
-    match client:
-        case "claude-code":
-            return project / ".mcp.json"
-        case "cursor":
-            return project / ".cursor" / "mcp.json"
-        case "vscode":
-            return project / ".vscode" / "mcp.json"
-        case "codex":
-            return project / ".codex" / "config.toml"
-        case "gemini":
-            return project / ".gemini" / "settings.json"
-        case "claude-desktop":
-            raise InvalidInput("Claude Desktop has no projects; install it without --project.")
 
 
 def existing_path(candidates: Sequence[PurePath]) -> Path:
@@ -234,6 +220,8 @@ class ClientProgram:
     format: Format
     key: str
     typed: bool = False
+    project_servers: str = ""
+    project_hooks: str = ""
     after: str
     after_hooks: str = ""
 

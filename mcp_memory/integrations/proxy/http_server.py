@@ -60,14 +60,14 @@ class HttpServer:
         self.name = url
         self._read = read
         self._write = write
-        self._outgoing, self._lines = anyio.create_memory_object_stream[bytes](1)
+        self._line_sender, self._line_receiver = anyio.create_memory_object_stream[bytes](1)
         self._is_closed = False
         self._version: str | None = None
         self._routed: dict[str, Any] = {}
 
     async def listen(self) -> None:
         """Receive the server's messages until the connection ends."""
-        async with self._outgoing:
+        async with self._line_sender:
             async for message in self._read:
                 if isinstance(message, Exception):
                     logger.warning("%s sent what is no message: %s", self.name, one_line(str(message), 200))
@@ -78,12 +78,12 @@ class HttpServer:
                     logger.exception("a message of %s was not inspected", self.name)  # a bug of ours
                 line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
-                    await self._outgoing.send(line.encode())
+                    await self._line_sender.send(line.encode())
                 except anyio.ClosedResourceError:
                     return
 
     async def lines(self) -> AsyncIterator[bytes]:
-        async for line in self._lines:
+        async for line in self._line_receiver:
             yield line
 
     async def send(self, line: bytes) -> None:
@@ -93,21 +93,21 @@ class HttpServer:
         message = _parse_message(line)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the server has gone
             if isinstance(message, wire.JSONRPCError) and message.id is None:
-                await self._outgoing.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                await self._line_sender.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
                 return
             headers = ClientMessageMetadata(headers=self._headers(message))
             await self._write.send(SessionMessage(message, headers))
 
     def close_input(self) -> None:
         self._is_closed = True
-        self._outgoing.close()
+        self._line_sender.close()
 
     def signal(self, signum: int) -> None:
         self.close_input()
 
     def close(self) -> None:
-        self._outgoing.close()
-        self._lines.close()
+        self._line_sender.close()
+        self._line_receiver.close()
 
     async def wait(self) -> int:
         return 0 if self._is_closed else 1
