@@ -54,9 +54,9 @@ def _import(data: bytes) -> None:
     source = source_of(path)
     for asked in (ImportOptions(), ImportOptions(format="seed", skip_bad=True)):
         try:
-            found = survey(source, asked, at=_silent)
-            first = list(records(source, asked, found.layout, skipped=SkippedParts(), at=_silent))
-            second = list(records(source, asked, found.layout, skipped=SkippedParts(), at=_silent))
+            found = survey(source, asked, on_read=_silent)
+            first = list(records(source, asked, found.layout, skipped=SkippedParts(), on_read=_silent))
+            second = list(records(source, asked, found.layout, skipped=SkippedParts(), on_read=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
             continue

@@ -222,11 +222,11 @@ async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done:
         done.notes.append(f"Turns over {MAX_TURN_BYTES // 2**20} MiB are left out: {len(too_large)}.")
     try:
         if new:
-            done.add(await memory.record_turns(new, session=session))
+            done.add_turns(await memory.record_turns(new, session=session))
     except InvalidInput:  # one turn refuses the batch: leave out only that turn
         for turn in new:
             try:
-                done.add(await memory.record_turns([turn], session=session))
+                done.add_turns(await memory.record_turns([turn], session=session))
             except InvalidInput as error:
                 done.bad += 1
                 done.notes.append(f"A turn is left out. {error}")

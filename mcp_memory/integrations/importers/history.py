@@ -107,28 +107,26 @@ async def import_file(
     if earlier := await to_thread(_find_unchanged, files, source):
         return _unchanged(source, earlier)
     digest = await to_thread(_digest, source, await memory.secret(FILES))
-    noted = Imported(path=await to_thread(_address, source), sha256=digest, modified=source.modified, turns=0, at=now)
+    record = Imported(path=await to_thread(_address, source), sha256=digest, modified=source.modified, turns=0, at=now)
     if earlier := _find_by_digest(files, digest):
-        await memory.note_import(replace(noted, turns=earlier.turns))
+        await memory.note_import(replace(record, turns=earlier.turns))
         return _unchanged(source, earlier)
-    result = await to_thread(partial(survey, source, options, at=_progress_for(progress, "checking", source)))
-    if result.bad and not options.skip_bad:
-        return result.report(source.name, "refused")
-    result.kept = 0
-    with closing(_batches(source, result, options, _progress_for(progress, "storing", source))) as batches:
+    contents = await to_thread(partial(survey, source, options, on_read=_progress_for(progress, "checking", source)))
+    if contents.bad and not options.skip_bad:
+        return contents.report(source.name, "refused")
+    contents.kept = 0
+    with closing(_batches(source, contents, options, _progress_for(progress, "storing", source))) as batches:
         while batch := await to_thread(partial(next, batches, None)):
-            for session, new in batch.turns.items():
-                result.add(await memory.record_turns(new, session=session))
+            for session, turns in batch.turns.items():
+                contents.add_turns(await memory.record_turns(turns, session=session))
             for session, results in batch.results.items():
-                result.kept += await _keep_results(memory, session, results)
+                contents.kept += await _keep_results(memory, session, results)
             if batch.statements:
                 session = _statement_session(source, options)
                 atoms = await to_thread(partial(statement_atoms, batch.statements, session=session, now=now))
-                done = await memory.tell(atoms)
-                result.told, result.held = result.told + done.told, result.held + done.held
-                result.repeated, result.forgotten = result.repeated + done.repeated, result.forgotten + done.kept_out
-    await memory.note_import(replace(noted, turns=result.turns + result.statements))
-    return result.report(source.name, "stored")
+                contents.add_statements(await memory.tell(atoms))
+    await memory.note_import(replace(record, turns=contents.turns + contents.statements))
+    return contents.report(source.name, "stored")
 
 
 def preview_file(
@@ -148,26 +146,24 @@ def preview_file(
     `files` are the recorded imports, with hashes keyed with `secret`. Duplicates are only known once stored. Turns are
     added to `within`.
     """
-    if (
-        files
-        and not options.again
-        and (earlier := _find_unchanged(files, source) or _find_by_digest(files, _digest(source, secret)))
-    ):
-        return _unchanged(source, earlier)
+    if files and not options.again:
+        earlier = _find_unchanged(files, source) or _find_by_digest(files, _digest(source, secret))
+        if earlier is not None:
+            return _unchanged(source, earlier)
     size = HistorySize(settings.batch_turns, within)
-    result = survey(source, options, at=_progress_for(progress, "checking", source), size=size)
-    if result.bad and not options.skip_bad:
-        return result.report(source.name, "refused")
+    contents = survey(source, options, on_read=_progress_for(progress, "checking", source), size=size)
+    if contents.bad and not options.skip_bad:
+        return contents.report(source.name, "refused")
     if forgotten is not None:
-        with closing(_batches(source, result, options, _progress_for(progress, "comparing", source))) as batches:
+        with closing(_batches(source, contents, options, _progress_for(progress, "comparing", source))) as batches:
             for batch in batches:
-                result.forgotten += sum(forgotten(new, session, ()) for session, new in batch.turns.items())
+                contents.forgotten += sum(forgotten(new, session, ()) for session, new in batch.turns.items())
                 if batch.statements:
                     session = _statement_session(source, options)
                     atoms = statement_atoms(batch.statements, session=session, now=datetime.now(UTC))
-                    result.forgotten += forgotten((), session, [atom.wordings for atom in atoms])
+                    contents.forgotten += forgotten((), session, [atom.wordings for atom in atoms])
     cost = estimate_cost(size, settings, price)
-    return result.report(source.name, "seen", noise=size.noise, cost=cost)
+    return contents.report(source.name, "seen", noise=size.noise, cost=cost)
 
 
 def _unchanged(source: ImportSource, earlier: Imported) -> FileReport:
@@ -266,39 +262,39 @@ def _address(source: ImportSource) -> str:
 
 
 def survey(
-    source: ImportSource, options: ImportOptions, *, at: ReadProgress, size: HistorySize | None = None
+    source: ImportSource, options: ImportOptions, *, on_read: ReadProgress, size: HistorySize | None = None
 ) -> Survey:
     """Read a whole file. Problems are counted and listed by place; turns are added to `size`."""
     layout = _layout(source, options)
-    result = Survey(layout=layout, start=_start(source, 0), remarks=list(remarks(source, layout)))
-    places = TurnPlacement(default=_default_session(source, options), start=result.start)
-    for record in records(source, options, layout, skipped=result.skipped, at=at):
+    contents = Survey(layout=layout, start=_start(source, 0), remarks=list(remarks(source, layout)))
+    places = TurnPlacement(default=_default_session(source, options), start=contents.start)
+    for record in records(source, options, layout, skipped=contents.skipped, on_read=on_read):
         match record:
             case ImportedTurn():
                 placed = places.place(record)
                 if is_blank(record.content):
-                    result.without_text += 1
+                    contents.without_text += 1
                     continue
-                result.count(record.said_at)
+                contents.count(record.said_at)
                 if size is not None:
                     size.add(*placed)
             case ImportedResult():
                 kind = classify_result(record)
-                result.kept += kind == "large"
-                result.small += kind == "small"
+                contents.kept += kind == "large"
+                contents.small += kind == "small"
                 if kind == "ours":
-                    result.skipped.left_out["results of this memory's tools"] += 1
+                    contents.skipped.left_out["results of this memory's tools"] += 1
             case ImportedStatement():
-                result.statements += 1
+                contents.statements += 1
             case ImportProblem(torn=True):
-                result.torn = record
+                contents.torn = record
             case ImportProblem():
-                result.bad += 1
-                result.wrong += [record] if result.bad <= _SHOWN else []
-                if result.bad == _ENOUGH and not options.skip_bad:
+                contents.bad += 1
+                contents.wrong += [record] if contents.bad <= _SHOWN else []
+                if contents.bad == _ENOUGH and not options.skip_bad:
                     break
-    result.sessions, result.undated, result.renamed = places.sessions, places.undated, places.renamed
-    return result
+    contents.sessions, contents.undated, contents.renamed = places.sessions, places.undated, places.renamed
+    return contents
 
 
 def _layout(source: ImportSource, options: ImportOptions) -> Layout:
@@ -313,11 +309,11 @@ def _layout(source: ImportSource, options: ImportOptions) -> Layout:
 
 
 def records(
-    source: ImportSource, options: ImportOptions, layout: Layout, *, skipped: SkippedParts, at: ReadProgress
+    source: ImportSource, options: ImportOptions, layout: Layout, *, skipped: SkippedParts, on_read: ReadProgress
 ) -> Iterator[AnyRecord]:
     """Yield the records of a file, in order."""
     read = note_records if layout == "notes" else json_records
-    for value in values(source, layout, at=at):
+    for value in values(source, layout, on_read=on_read):
         if isinstance(value, ImportProblem):
             yield value
         else:
@@ -358,12 +354,12 @@ class _ImportBatch:
 
 
 def _batches(
-    source: ImportSource, result: Survey, options: ImportOptions, at: ReadProgress
+    source: ImportSource, contents: Survey, options: ImportOptions, on_read: ReadProgress
 ) -> Generator[_ImportBatch, None, None]:
     """Yield batches of some hundred records to store."""
-    places = TurnPlacement(default=_default_session(source, options), start=_start(source, result.undated))
+    places = TurnPlacement(default=_default_session(source, options), start=_start(source, contents.undated))
     batch = _ImportBatch()
-    for record in records(source, options, result.layout, skipped=SkippedParts(), at=at):
+    for record in records(source, options, contents.layout, skipped=SkippedParts(), on_read=on_read):
         match record:
             case ImportedTurn():
                 session, turn = places.place(record)

@@ -61,9 +61,9 @@ _SHOWN = 3
 class _CountedFile(io.FileIO):
     """The first `size` bytes of a file; `at` receives the number of bytes read."""
 
-    def __init__(self, path: Path, size: int, at: Callable[[int], None]) -> None:
+    def __init__(self, path: Path, size: int, on_read: Callable[[int], None]) -> None:
         super().__init__(path, opener=opener)
-        self._size, self._read, self._at = size, 0, at
+        self._size, self._read, self._at = size, 0, on_read
 
     def readinto(self, buffer: Any, /) -> int:
         part = memoryview(buffer)[: max(0, self._size - self.tell())]
@@ -105,20 +105,20 @@ def unpacked_conversations(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def open_archive(path: Path, name: str, at: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
-    """Open an archive, called `name` in messages; `at` receives the number of bytes read.
+def open_archive(path: Path, name: str, on_read: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
+    """Open an archive, called `name` in messages; `on_read` receives the number of bytes read.
 
     Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read or has no such
     member.
     """
     with _translate_errors(name):
         size = path.stat().st_size
-        with _buffered(path, size, at) as file, zipfile.ZipFile(file) as packed:
+        with _buffered(path, size, on_read) as file, zipfile.ZipFile(file) as packed:
             yield _select_members(packed, name, size=size, notes=notes)
 
 
-def _buffered(path: Path, size: int, at: Callable[[int], None]) -> io.BufferedReader:
-    return io.BufferedReader(_CountedFile(path, size, at), _BLOCK)
+def _buffered(path: Path, size: int, on_read: Callable[[int], None]) -> io.BufferedReader:
+    return io.BufferedReader(_CountedFile(path, size, on_read), _BLOCK)
 
 
 @contextmanager
@@ -227,10 +227,10 @@ def notes_in_folder(folder: Path) -> list[Path]:
     return [path for path in notes if path.resolve().is_relative_to(here) and path.is_file()]
 
 
-def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
+def note_texts(path: Path, name: str, on_read: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
     """Yield each file's name, relative to the path, and its bytes. Raises InvalidInput if a file cannot be read."""
     if path.is_file() and path.suffix.casefold() != ".md":
-        with open_archive(path, name, at, notes=True) as packed:
+        with open_archive(path, name, on_read, notes=True) as packed:
             for member in packed.members:
                 with packed.packed.open(member) as stream:
                     yield member, _check_note_size(member, stream.read(_MAX_NOTE_BYTES + 1))
@@ -245,7 +245,7 @@ def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tup
         except OSError as error:
             raise InvalidInput(f"{shown} in {name} cannot be read: {error.strerror or error}.") from None
         read += len(data)
-        at(read)
+        on_read(read)
         yield shown, data
 
 
@@ -318,21 +318,21 @@ def layout_of(source: ImportSource) -> Layout:
     return "document" if text.startswith("{") else "lines"
 
 
-def values(source: ImportSource, layout: Layout, *, at: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
+def values(source: ImportSource, layout: Layout, *, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
     """Yield the values of a file. Raises InvalidInput if reading cannot continue: an invalid document, a truncated
     archive.
     """
     match layout:
         case "lines":
-            with _open_text(source, at) as stream:
+            with _open_text(source, on_read) as stream:
                 yield from _lines(stream, source)
         case "document":
-            with _open_text(source, at) as stream:
+            with _open_text(source, on_read) as stream:
                 yield from _Document(stream, source.name).values()
         case "archive":
-            yield from _members(source, at)
+            yield from _members(source, on_read)
         case "notes":
-            for number, (name, data) in enumerate(note_texts(source.path, source.name, at), start=1):
+            for number, (name, data) in enumerate(note_texts(source.path, source.name, on_read), start=1):
                 try:
                     yield SourceValue(data.removeprefix(_BOM).decode(), name, number)
                 except UnicodeDecodeError:
@@ -347,9 +347,9 @@ def remarks(source: ImportSource, layout: Layout) -> Sequence[str]:
         return archive.notes
 
 
-def _members(source: ImportSource, at: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
+def _members(source: ImportSource, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
     number = 0
-    with open_archive(source.path, source.name, at) as archive:
+    with open_archive(source.path, source.name, on_read) as archive:
         for member in archive.members:
             with archive.packed.open(member) as stream:
                 for value in _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number).values():
@@ -372,9 +372,9 @@ def _ignore_progress(_: int) -> None: ...
 
 
 @contextmanager
-def _open_text(source: ImportSource, at: ReadProgress = _ignore_progress) -> Generator[io.BufferedIOBase]:
+def _open_text(source: ImportSource, on_read: ReadProgress = _ignore_progress) -> Generator[io.BufferedIOBase]:
     """Open the text of a file, unpacked. Errors of reading it are raised as InvalidInput."""
-    with _translate_errors(source.name), _buffered(source.path, source.size, at) as packed:
+    with _translate_errors(source.name), _buffered(source.path, source.size, on_read) as packed:
         yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
 
 

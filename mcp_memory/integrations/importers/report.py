@@ -22,6 +22,7 @@ from mcp_memory.integrations.importers.records import ImportProblem, SkippedPart
 from mcp_memory.longterm.extraction import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.service.scheduler import WaitingJobs
+from mcp_memory.service.verbs.administration import ImportedStatementsReport
 
 State = Literal["stored", "known", "refused", "seen"]
 
@@ -61,12 +62,17 @@ class ImportCounts:
             self.first = min(self.first or said_at, said_at)
             self.last = max(self.last or said_at, said_at)
 
-    def add(self, done: Recorded) -> None:
-        """Add the outcome of storing turns."""
+    def add_turns(self, done: Recorded) -> None:
         self.stored += len(done.stored)
         self.duplicates += done.duplicates
         self.forgotten += done.forgotten
         self.emptied += done.emptied
+
+    def add_statements(self, done: ImportedStatementsReport) -> None:
+        self.told += done.told
+        self.held += done.held
+        self.repeated += done.repeated
+        self.forgotten += done.kept_out
 
     def counts(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(ImportCounts)}
