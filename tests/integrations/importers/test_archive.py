@@ -103,10 +103,10 @@ GOOD = zipped(("conversations.json", CLAUDE))
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (GOOD[: len(GOOD) // 2], "is damaged or cut off"),
-        (GOOD[:-8], "is damaged or cut off"),
-        (GOOD[:100] + b"\xff" + GOOD[101:], "is damaged or cut off"),
-        (patched(GOOD, size=100), "is damaged or cut off"),
+        (GOOD[: len(GOOD) // 2], "is damaged or truncated"),
+        (GOOD[:-8], "is damaged or truncated"),
+        (GOOD[:100] + b"\xff" + GOOD[101:], "is damaged or truncated"),
+        (patched(GOOD, size=100), "is damaged or truncated"),
         (patched(GOOD, flag=1), "is encrypted. Unpack it with its password"),
         (patched(GOOD, method=9), "uses an unsupported compression method"),
         (zipped(("conversations.json", CLAUDE), method=zipfile.ZIP_LZMA), "uses an unsupported compression method"),
@@ -116,7 +116,7 @@ GOOD = zipped(("conversations.json", CLAUDE))
         (zipped(("inner/export.zip", GOOD)), "contains other archives (inner/export.zip): extract and import those"),
         (zipped(("conversations.json", b"")), None),
         (zipped(("conversations.json", b"[]")), None),
-        (zipped(("conversations.json", b"hello")), "export.zip, conversations.json, line 1: where an array"),
+        (zipped(("conversations.json", b"hello")), "export.zip, conversations.json, line 1: expected an array"),
         (zipped(("conversations.json", CLAUDE[:-3])), "conversations.json, line"),
         (zipped(("conversations.json", CLAUDE.decode().encode("utf-16"))), "is not UTF-8"),
         (zipped(("conversations.json", b"[" * 10**5)), "a value that can be read"),

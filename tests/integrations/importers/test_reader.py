@@ -135,11 +135,11 @@ def test_an_empty_file_holds_nothing_and_nothing_wrong(data: bytes, file: File) 
         (jsonl(TALK).decode().encode("utf-16"), "UTF-16"),
         (jsonl(TALK).decode().encode("utf-16-be"), "UTF-16"),
         (b"# Notes\n\n* The hives need a roof.\n", "contains no JSON, and is not a supported log or export"),
-        (b"PK\x03\x04rest", "damaged or cut off"),
-        (gzip.compress(jsonl(TALK), mtime=0)[:-12], "cut off"),
-        (b"\x1f\x8bgarbage that is no gzip", "cut off"),
+        (b"PK\x03\x04rest", "damaged or truncated"),
+        (gzip.compress(jsonl(TALK), mtime=0)[:-12], "truncated"),
+        (b"\x1f\x8bgarbage that is no gzip", "truncated"),
         (json.dumps(TALK)[:-1].encode(), "line 1: expected ']', found the end of the file"),
-        (json.dumps(TALK, indent=1)[:60].encode(), "the file ends"),
+        (json.dumps(TALK, indent=1)[:60].encode(), "found the end of the file"),
         (b'[{"role": "user"}\n{"role": "user"}]', "line 2: expected ']', found something else"),
         (b'[{"role": "user", }]', "line 1: expected a JSON value"),
         (b"[1] x", "an array or an object"),
@@ -166,5 +166,5 @@ def test_a_file_is_read_up_to_the_size_that_it_had(file: File) -> None:
         stream.write(jsonl(TALK[2:]))
     assert len(list(values(source, "lines", on_read=lambda _: None))) == 2
     read: list[int] = []
-    list(values(source, "lines", at=read.append))
+    list(values(source, "lines", on_read=read.append))
     assert read[-1] == source.size
