@@ -79,11 +79,11 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
 
     Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
     """
-    of = agent_named(client)
-    if not isinstance(payload, dict) or of is None:
+    agent = agent_named(client)
+    if not isinstance(payload, dict) or agent is None:
         return None
     fields = cast("dict[str, Any]", payload)
-    kind = kind_of(of, name)
+    kind = kind_of(agent, name)
     conversation, log = fields.get("session_id"), fields.get("transcript_path")
     if kind is None or not isinstance(conversation, str) or not conversation.strip() or fields.get(_OF_SUBAGENTS):
         return None
@@ -91,12 +91,12 @@ def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
     return HookEvent(
         kind=kind,
         name=name,
-        client=of,
+        client=agent,
         conversation=conversation,
         log=Path(log) if isinstance(log, str) and log else None,
         source=str(fields.get("source") or ""),
         text=without_private(text) if isinstance(text, str) else "",
-        call=_parse_call(of, fields) if kind == "tool" else None,
+        call=_parse_call(agent, fields) if kind == "tool" else None,
     )
 
 
@@ -143,7 +143,7 @@ _LOCAL = ("bundled", "fastembed:", "model2vec:")
 # --- texts for the model ----------------------------------------------------------------------------
 
 
-async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
+async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, shown: Sequence[str] = ()) -> str:
     """Return the text for the start of a conversation, without parts already `shown`; after a compaction, with its
     canvas.
     """
@@ -154,10 +154,10 @@ async def opening_text(memory: Memory, session: str, *, source: str, recorded: b
     parts += [block for block in (start.stable, start.dynamic) if block]
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
-        shown = await anyio.to_thread.run_sync(sifted, view.text)
-        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{shown}", part="canvas")
+        canvas_text = await anyio.to_thread.run_sync(sifted, view.text)
+        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{canvas_text}", part="canvas")
         parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
-    already_shown = "\n".join(known)
+    already_shown = "\n".join(shown)
     return "\n\n".join(part for part in parts if part not in already_shown)
 
 
@@ -294,7 +294,7 @@ class Conversations:
             self._shown.put(event.session, [])
         shown = list(await self._shown_texts(event))
         text = await opening_text(
-            memory, event.session, source=event.source, recorded=event.log is not None, known=shown
+            memory, event.session, source=event.source, recorded=event.log is not None, shown=shown
         )
         if self._warming is None:
             self._warming = asyncio.create_task(self._warm(memory))

@@ -170,7 +170,7 @@ class LogFollower:
         self._bell.set()
 
     async def _read_next(self) -> None:
-        due = min(self._due, key=lambda one: one.when)
+        due = min(self._due, key=lambda reading: reading.when)
         self._due.remove(due)
         try:
             if await self._read(await self._memory(), due.note):

@@ -377,8 +377,8 @@ def _results(message: Message, where: str, session: str, skipped: SkippedParts) 
             case "tool_result":
                 call = id_of(part, "tool_use_id")
                 arguments = uses.get(call or "", {}).get("input")
-                shown = [object_of(one) or {} for one in items_of(part, "content")]
-                text = text_of(part, "content") or "\n".join(filter(None, (text_of(one, "text") for one in shown)))
+                blocks = [object_of(block) or {} for block in items_of(part, "content")]
+                text = text_of(part, "content") or "\n".join(filter(None, (text_of(block, "text") for block in blocks)))
                 call = call and f"{call}-result"
                 if not text:
                     skipped.left_out[RESULTS] += 1

@@ -150,15 +150,15 @@ class LogLine:
                 whole=whole and re.split(r"[/\\]", whole[1].strip())[-1],
             )
 
-    def texts(self, content: Any, of: tuple[str, ...] = _TEXT) -> Iterator[str]:
-        """Yield the texts of a content: a string, or the `text` of its parts whose type is in `of`."""
+    def texts(self, content: Any, types: tuple[str, ...] = _TEXT) -> Iterator[str]:
+        """Yield the texts of a content: a string, or the `text` of its parts whose type is in `types`."""
         if isinstance(content, str):
             yield replace_surrogates(content, self.skipped) or ""
             return
         for part in list_of(content) or []:
             block = object_of(part)
             text = part if isinstance(part, str) else block.get("text") if block else None
-            if isinstance(text, str) and (block is None or block.get("type", "text") in of):
+            if isinstance(text, str) and (block is None or block.get("type", "text") in types):
                 yield replace_surrogates(text, self.skipped) or ""
             elif block is not None and "image" in str(block.get("type", "")):
                 self.skipped.parts += 1

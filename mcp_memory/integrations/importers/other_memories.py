@@ -301,8 +301,8 @@ def memory_server_records(source: SourceValue, skipped: SkippedParts) -> Iterato
         if thing.get("type") == "entity":
             yield from _entity(thing, where, skipped)
         elif thing.get("type") == "relation":
-            one, other = _text(thing, "from"), _text(thing, "to")
-            yield statement(where, skipped, fact=(one, _text(thing, "relationType"), other), about=(one, other))
+            start, target = _text(thing, "from"), _text(thing, "to")
+            yield statement(where, skipped, fact=(start, _text(thing, "relationType"), target), about=(start, target))
         else:
             yield ImportProblem(where=where, what="is neither an entity nor a relation of the reference memory server.")
     except InvalidRecord as unfit:

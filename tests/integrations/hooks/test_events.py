@@ -69,7 +69,7 @@ async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_i
     told = await conversations.opening_text(memory, SESSION, source="startup", recorded=True)
     assert '<mcp-memory-recall part="stable">' in told
     assert "sails on Fridays" in told
-    assert await conversations.opening_text(memory, SESSION, source="resume", recorded=True, known=[told]) == ""
+    assert await conversations.opening_text(memory, SESSION, source="resume", recorded=True, shown=[told]) == ""
 
 
 async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> None:
