@@ -133,7 +133,7 @@ async def _live(home: Path, turns: int) -> None:
 # --- a run ------------------------------------------------------------------------------------------
 
 
-def load(
+def loaded(
     *,
     home: Path,
     clients: int,
@@ -285,7 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found, lines, wrong = big_home.measured(options.home, options.turns)
     else:
         with TemporaryDirectory(prefix="load-home-") as folder:
-            found = load(
+            found = loaded(
                 home=options.home or Path(folder, "home"),
                 clients=options.clients,
                 minutes=options.minutes,
