@@ -17,7 +17,8 @@ import pytest
 from mcp_memory.core import text as text_
 from mcp_memory.core.secrets import masking
 from mcp_memory.core.types import NewTurn, Turn
-from mcp_memory.integrations.importers.agent_logs import is_stand_in, summary_of
+from mcp_memory.integrations.importers.agent_logs import extract_summary
+from mcp_memory.integrations.importers.log_lines import is_stand_in
 from mcp_memory.language import sentences, words
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.when.annotate import with_dates
@@ -84,7 +85,7 @@ ANALYSES: dict[str, Callable[[str], object]] = {
     "the line of a call": lambda text: calls.call_line("Bash", {"command": text}),
     "labels": lambda text: flowchart.decode(flowchart.encode(text)),
     "attachments of a message": typed_text,
-    "notes of a client": lambda text: (is_stand_in(text), summary_of(text)),
+    "notes of a client": lambda text: (is_stand_in(text), extract_summary(text)),
 }
 
 

@@ -48,7 +48,7 @@ async def _search(memory: Memory, question: str, _: int) -> str:
 
 
 async def _hook(memory: Memory, question: str, _: int) -> str:
-    return await recall_beyond_context(memory, f"new-conversation-{next(_conversations)}", question, known=[])
+    return await recall_beyond_context(memory, f"new-conversation-{next(_conversations)}", question, shown=[])
 
 
 async def _nothing(_memory: Memory, _question: str, _: int) -> str:

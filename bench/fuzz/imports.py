@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, object_in, text_of
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.clients import config_text
+from mcp_memory.integrations.clients import json_text, toml_text
 from mcp_memory.integrations.hooks import conversations, tool_outputs
 from mcp_memory.integrations.importers import agent_logs, chat_exports
-from mcp_memory.integrations.importers.agent_logs import LogState
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
-from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, generic_records
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
+from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, SourceValue, generic_records, seed_records
 from mcp_memory.integrations.proxy import edit
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.values import FollowedLog
@@ -54,9 +54,9 @@ def _import(data: bytes) -> None:
     source = source_of(path)
     for asked in (ImportOptions(), ImportOptions(format="seed", skip_bad=True)):
         try:
-            found = survey(source, asked, at=_silent)
-            first = list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
-            second = list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            found = survey(source, asked, on_read=_silent)
+            first = list(records(source, asked, found.layout, skipped=SkippedParts(), on_read=_silent))
+            second = list(records(source, asked, found.layout, skipped=SkippedParts(), on_read=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
             continue
@@ -75,21 +75,21 @@ def _format(data: bytes) -> None:
         value: Any = json.loads(text_of(data))
     except (ValueError, RecursionError):
         return
-    given = value, "line 1", 1, SkippedParts()
-    for is_one, told in (
+    source, skipped = SourceValue(value, "line 1"), SkippedParts()
+    for is_one, read in (
         (chat_exports.is_chatgpt_conversation, chat_exports.chatgpt_records),
         (chat_exports.is_claude_ai_conversation, chat_exports.claude_ai_records),
     ):
         if is_one(value):
-            list(told(*given))
-    list(generic_records(*given))
-    list(generic_records(*given, seeds_only=True))
+            list(read(source, skipped))
+    list(generic_records(source, skipped))
+    list(seed_records(source, skipped))
     for form in agent_logs.FORMATS.values():
         if isinstance(value, dict):
             form.is_line(value)
             so_far = LogState()
-            list(form.records(value, "line 1", so_far, SkippedParts()))
-            assert LogState.loaded(so_far.dumped()).conversation == so_far.conversation
+            list(form.records(LogLine(cast("dict[str, Any]", value), "line 1", so_far, SkippedParts())))
+            assert LogState.load(so_far.dump()).conversation == so_far.conversation
 
 
 _KEYS = (
@@ -126,7 +126,7 @@ def _followed(piece: LogChunk) -> FollowedLog:
         offset=piece.offset,
         head=piece.head,
         tail=piece.tail,
-        state=piece.state.dumped(),
+        state=piece.state.dump(),
         at=datetime(2026, 1, 1, tzinfo=UTC),
     )
 
@@ -142,24 +142,24 @@ def _json_settings(data: bytes) -> None:
     """The text, then after a NUL the value of a member to put in."""
     head, _, more = data.partition(b"\0")
     text = text_of(head)
-    dialects_of: Sequence[config_text.Dialect] = get_args(config_text.Dialect)
+    dialects_of: Sequence[json_text.Dialect] = get_args(json_text.Dialect)
     for dialect in dialects_of:
         try:
-            value = config_text.parse_json(text, dialect).value
-        except config_text.BadJson:
+            value = json_text.parse_json(text, dialect).value
+        except json_text.BadJson:
             continue
-        assert config_text.rewrite_json(text, value, dialect) == text, "nothing changes where nothing changes"
+        assert json_text.rewrite_json(text, value, dialect) == text, "nothing changes where nothing changes"
         if isinstance(value, dict):
             held = cast("dict[str, Any]", value)
             new: dict[str, Any] = {**held, "mcpServers": {"memory": {"command": text_of(more)[:80], "args": ["x", 1]}}}
-            changed = config_text.rewrite_json(text, new, dialect)
-            assert config_text.same_value(config_text.parse_json(changed, dialect).value, new)
-            assert config_text.same_value(
-                config_text.parse_json(config_text.rewrite_json(changed, value, dialect), dialect).value, held
+            changed = json_text.rewrite_json(text, new, dialect)
+            assert json_text.same_value(json_text.parse_json(changed, dialect).value, new)
+            assert json_text.same_value(
+                json_text.parse_json(json_text.rewrite_json(changed, value, dialect), dialect).value, held
             )
     try:
-        config_text.read_json(text)
-    except config_text.BadJson:
+        json_text.read_json(text)
+    except json_text.BadJson:
         pass
 
 
@@ -167,8 +167,8 @@ def _toml_settings(data: bytes) -> None:
     head, _, more = data.partition(b"\0")
     text = text_of(head)
     try:
-        value = config_text.read_toml(text)
-    except config_text.BadToml:
+        value = toml_text.read_toml(text)
+    except toml_text.BadToml:
         return
     entry = {"command": text_of(more)[:80], "args": ["x", 1], "env": {"A b": "c"}}
     held = value.get("mcp_servers", {})
@@ -183,12 +183,12 @@ def _toml_settings(data: bytes) -> None:
 
 def _becomes(text: str, value: dict[str, Any]) -> str | None:
     try:
-        changed = config_text.rewrite_toml(text, value)
-    except config_text.BadToml:
+        changed = toml_text.rewrite_toml(text, value)
+    except toml_text.BadToml:
         return None
     full = {key: held for key, held in value.items() if held != {}}
-    read = {key: held for key, held in config_text.read_toml(changed).items() if held != {}}
-    assert config_text.same_value(read, full), "it reads as what was asked for"
+    read = {key: held for key, held in toml_text.read_toml(changed).items() if held != {}}
+    assert json_text.same_value(read, full), "it reads as what was asked for"
     return changed
 
 
@@ -223,7 +223,7 @@ def _bytes_of(parts: Sequence[bytes | wire.LinePart]) -> bytes:
 def _result(result: dict[str, Any]) -> None:
     if edit.is_plain(result):
         found = edit.texts_in(result, with_structured=True)
-        edit.replaced(result, dict.fromkeys(found, "note"))
+        edit.replace_texts(result, dict.fromkeys(found, "note"))
         edit.full_text(result)
     if isinstance(result.get("tools"), list):
         try:
@@ -238,14 +238,14 @@ def _hook(data: bytes) -> None:
     given: Any = object_in(data)
     for client in AGENTS:
         for name in ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "Stop", "BeforeAgent"):
-            event = conversations.read(client, name, given)
+            event = conversations.parse_event(client, name, given)
             if event is None or event.call is None:
                 continue
             call = event.call
             parts = tool_outputs.parts_of(client, call.tool, call.response)
-            tool_outputs.whole_file(call.tool, call.response)
+            tool_outputs.full_output_path(call.tool, call.response)
             if parts:
-                tool_outputs.replaced(call.response, {part.way: "note" for part in parts})
+                tool_outputs.replace_parts(call.response, {part.keys: "note" for part in parts})
 
 
 _WIRE_KEYS = ("jsonrpc", "id", "method", "params", "result", "content", "type", "text", "structuredContent", "tools")

@@ -73,8 +73,8 @@ def _notes(data: bytes) -> None:
     source = source_of(path)
     for asked in (ImportOptions(), ImportOptions(format="basic-memory"), ImportOptions(format="mempalace")):
         try:
-            found = survey(source, asked, at=_silent)
-            list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            found = survey(source, asked, on_read=_silent)
+            list(records(source, asked, found.layout, skipped=SkippedParts(), on_read=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
 

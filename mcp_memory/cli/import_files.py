@@ -34,7 +34,7 @@ from mcp_memory.integrations.importers.history import (
     preview_file,
     source_of,
 )
-from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, log_folders, logs_in, stored_path
+from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, find_logs, log_folders, stored_path
 from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder, unpacked_conversations
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
@@ -169,7 +169,7 @@ def _is_notes(file: Path, layout: str) -> bool:
     """Return whether a folder contains notes of another memory: named by the format, or Markdown without logs."""
     if not file.is_dir() or layout in AGENTS:
         return False
-    return layout in NOTES or (bool(notes_in_folder(file)) and not any(logs_in(file, {})))
+    return layout in NOTES or (bool(notes_in_folder(file)) and not any(find_logs(file, {})))
 
 
 def _folders(file: Path) -> list[Path]:
@@ -186,7 +186,7 @@ def _logs_of(file: Path, layout: str, known: dict[Path, Agent | None]) -> list[A
     if not folders:
         agent = None if not file.is_file() else agent_of(file) if layout == "auto" else agent_named(layout)
         return [] if agent is None else [AgentLog(path=file, client=agent)]
-    logs = [log for folder in folders for log in logs_in(folder, known)]
+    logs = [log for folder in folders for log in find_logs(folder, known)]
     if not logs:
         where = ", ".join(str(folder) for folder in folders)
         raise InvalidInput(f"There is no log of a coding agent in {where}. Other files have to be named one by one.")
@@ -241,7 +241,7 @@ def _preview(found: Sequence[Found], asked: ImportOptions, report: _ImportSummar
                     before = logs.get(stored_path(one.path.resolve()))
                     report.add(
                         preview_log(
-                            one.path, one.client, chosen, name=str(one.path), known=before, secret=of_logs, **both
+                            one.path, one.client, chosen, name=str(one.path), position=before, secret=of_logs, **both
                         )
                     )
                     continue
@@ -301,7 +301,7 @@ def _watch(
     async def visit() -> None:
         async with open_memory(chosen, distil=False, what="import") as memory:
             click.echo(f"Watching {plural(len(list(logs())), 'log')}; Ctrl-C ends it.", err=True)
-            await watch_logs(memory, logs, told=heard)
+            await watch_logs(memory, logs, report=heard)
 
     try:
         anyio.run(visit)

@@ -114,15 +114,15 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/shop --yes
     """
-    from mcp_memory.integrations.clients import config_file, plan
+    from mcp_memory.integrations.clients import plan
 
     parts = _parts(client, name, project, {}, hooks=True)
-    changes = [plan.removed(part) for part in parts]
+    changes = [plan.plan_removal(part) for part in parts]
     if not any(change.changes for change in changes):
-        raise NotFound(f"{parts[0].of.title} has no server {name!r} of this program in {parts[0].path}.")
-    _do(changes, yes=yes, question=f"Take it out of {parts[0].of.title}?")
-    say(f"Taken out of {parts[0].of.title}. What it remembers stays; `mcp-memory status` says where.")
-    for path in (config_file.backup_of(change.found.target) for change in changes if change.changes):
+        raise NotFound(f"{parts[0].client.title} has no server {name!r} of this program in {parts[0].path}.")
+    _do(changes, yes=yes, question=f"Take it out of {parts[0].client.title}?")
+    say(f"Taken out of {parts[0].client.title}. What it remembers stays; `mcp-memory status` says where.")
+    for path in (plan.backup_path(change.file.target) for change in changes if change.changes):
         if path.exists():
             say(visible(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
@@ -131,9 +131,9 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
 
 
 def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[ConfigPart]:
-    from mcp_memory.integrations.clients.plan import parts
+    from mcp_memory.integrations.clients.plan import config_parts
 
-    return parts(client, _command(), name=name, project=project, env=env, hooks=hooks)
+    return config_parts(client, _command(), name=name, project=project, env=env, hooks=hooks)
 
 
 def _space_of(project: Path) -> str:
@@ -153,11 +153,11 @@ def _wants_separate(client: str, name: str, project: Path | None) -> bool:
     from mcp_memory.integrations.clients import plan, programs
 
     named = command_settings().get("space") or os.environ.get("MCP_MEMORY_SPACE")
-    if named or client not in programs.clients(Path()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if named or client not in programs.clients_for(Path()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     try:
         space = _space_of(project or Path.cwd())
-        if plan.seen(_parts(client, name, project, {}, hooks=False)[0])[0] is not None:
+        if plan.find_installed(_parts(client, name, project, {}, hooks=False)[0])[0] is not None:
             return False
     except McpMemoryError:  # no project here; and what cannot be read is reported later
         return False
@@ -213,7 +213,7 @@ def _do(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
     if not agreed:
         click.echo("Nothing was changed. Say --yes to have it done without a question.", err=True)
         click.get_current_context().exit(1)
-    plan.carry_out(changes)
+    plan.apply_changes(changes)
 
 
 def _within_width(line: str) -> str:
@@ -227,16 +227,16 @@ def _within_width(line: str) -> str:
 
 def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:
     from mcp_memory.integrations.clients import plan
-    from mcp_memory.integrations.clients.plan import is_here
+    from mcp_memory.integrations.clients.plan import is_client_present
 
-    of, name, hooked = parts[0].of, parts[0].name, any(part.hooks for part in parts)
+    of, name, hooked = parts[0].client, parts[0].name, any(part.hooks for part in parts)
     if project:
         _check_installed_once(parts)
-    changes = [plan.installed(part) for part in parts]
+    changes = [plan.plan_install(part) for part in parts]
     if not any(change.changes for change in changes):
         say(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
         return
-    if not is_here(parts[0]):
+    if not is_client_present(parts[0]):
         say(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
     if env and project:
         say(f"{visible(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
@@ -244,7 +244,7 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
         say("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
     _do(changes, yes=yes, question=f"Install it into {of.title}?")
     say(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
-    if kept := [str(change.found.path) for change in changes if change.makes_backup]:
+    if kept := [str(change.file.path) for change in changes if change.makes_backup]:
         say(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
     if space := command_settings().get("space"):
         click.echo(visible(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status"))
@@ -282,8 +282,8 @@ def _offer_to_read(of: ClientProgram) -> None:
         return
     config = chosen.home / "config.toml"
     make_folder(config.parent)
-    change = plan.with_setting(config, "llm", f"{PREFIX}{of.name}" if agreed else "none")
-    plan.carry_out([change])
+    change = plan.plan_setting(config, "llm", f"{PREFIX}{of.name}" if agreed else "none")
+    plan.apply_changes([change])
     say(visible(f"{'Reading is on' if agreed else 'Reading stays off'}. To change that, set llm in {config}."))
 
 
@@ -291,16 +291,16 @@ def _check_installed_once(parts: list[ConfigPart]) -> None:
     """Raise Refused where a client would have two memories in a project, or run the hooks in it twice."""
     from mcp_memory.integrations.clients import plan, programs
 
-    of, hooked = parts[0].of, any(part.hooks for part in parts)
+    of, hooked = parts[0].client, any(part.hooks for part in parts)
     arguments = (parts[0].server or {}).get("args")
     for part in _parts(of.name, parts[0].name, None, {}, hooks=hooked):
-        entry, runs_hooks = plan.seen(part)
+        entry, runs_hooks = plan.find_installed(part)
         if runs_hooks or (entry and programs.is_ours(entry) and entry.get("args") != arguments):
             raise Refused(
                 f"{of.title} has a memory for every project already ({part.path}), so this project would have two. "
                 f"Remove that one first: mcp-memory uninstall {of.name}"
             )
-    plugin = next((plugin for plugin, on in plan.plugins(None).items() if on), None)
+    plugin = next((plugin for plugin, on in plan.find_plugins(None).items() if on), None)
     if plugin and of.name == "claude-code":
         raise Refused(
             f"The plugin {plugin} brings a memory for every project, so this project would have two. "
@@ -309,12 +309,12 @@ def _check_installed_once(parts: list[ConfigPart]) -> None:
 
 
 def _print_link(client: str | None, name: str, project: Path | None, env: dict[str, str]) -> None:
-    from mcp_memory.integrations.clients.published import app_link
+    from mcp_memory.integrations.clients.programs import app_link
 
     if client is None or project is not None:
         raise InvalidInput("--link wants a client, cursor or vscode, and no project: a link installs it everywhere.")
     part = _parts(client, name, None, env, hooks=False)[0]
-    click.echo(app_link(part.of, name, part.server or {}))
+    click.echo(app_link(part.client, name, part.server or {}))
 
 
 def _print(parts: list[ConfigPart]) -> None:
@@ -322,7 +322,7 @@ def _print(parts: list[ConfigPart]) -> None:
 
     for part in parts:
         click.echo(visible(f"Put this into {part.path}:"), err=True)
-        click.echo(plan.alone(part), nl=False)
+        click.echo(plan.standalone_text(part), nl=False)
 
 
 def _print_for_any(name: str, env: dict[str, str]) -> None:
@@ -334,12 +334,12 @@ def _print_for_any(name: str, env: dict[str, str]) -> None:
 
 def _list(name: str, project: Path | None) -> None:
     from mcp_memory.integrations.clients import programs
-    from mcp_memory.integrations.clients.plan import is_here
+    from mcp_memory.integrations.clients.plan import is_client_present
 
     rows = [("client", "here", "memory", "configured in")]
-    for client in programs.clients(project):
+    for client in programs.clients_for(project):
         parts = _parts(client, name, project, {}, hooks=True)
-        rows.append((client, "yes" if is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
+        rows.append((client, "yes" if is_client_present(parts[0]) else "-", _state(parts), str(parts[0].path)))
     click.echo(visible(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries what is installed.")
     _tell_plugin(project, beside=_state(_parts("claude-code", name, project, {}, hooks=True)))
@@ -347,10 +347,10 @@ def _list(name: str, project: Path | None) -> None:
 
 def _tell_plugin(project: Path | None, *, beside: str) -> None:
     """Print whether the plugin of Claude Code is installed, or how to; `beside`: what `install` did there."""
-    from mcp_memory.integrations.clients import plan, published
+    from mcp_memory.integrations.clients import plan, programs
 
     try:
-        [(plugin, enabled), *_] = plan.plugins(project).items() or [("", False)]
+        [(plugin, enabled), *_] = plan.find_plugins(project).items() or [("", False)]
     except McpMemoryError as error:
         say(visible(f"\nClaude Code plugin: its state cannot be read. {error}"))
         return
@@ -358,7 +358,7 @@ def _tell_plugin(project: Path | None, *, beside: str) -> None:
         click.echo(
             "\nClaude Code plugin: not installed. It takes the place of\n`install claude-code`, and adds a skill:"
         )
-        click.echo("\n".join(f"  {command}" for command in published.PLUGIN_COMMANDS))
+        click.echo("\n".join(f"  {command}" for command in programs.PLUGIN_COMMANDS))
         return
     say(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")
     if enabled and beside.startswith("installed"):
@@ -372,7 +372,7 @@ def _state(parts: list[ConfigPart]) -> str:
     from mcp_memory.integrations.clients import plan, programs
 
     try:
-        found = [plan.seen(part) for part in parts]
+        found = [plan.find_installed(part) for part in parts]
     except McpMemoryError as error:
         return f"cannot be read: {str(error).split(': ', 1)[-1][:60]}"
     entry, hooks = found[0][0], any(hooked for _, hooked in found)
@@ -388,18 +388,18 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
     from mcp_memory.integrations.clients import programs
 
     answered = failed = 0
-    for one in [client] if client else programs.clients(project):
+    for one in [client] if client else programs.clients_for(project):
         part = _parts(one, name, project, {}, hooks=False)[0]
         try:
             greeting = _greeting(part, project)
         except McpMemoryError as error:
             if client is not None or not isinstance(error, NotFound):
                 failed += 1
-                say(visible(f"{part.of.title}: {error}"), err=True)
+                say(visible(f"{part.client.title}: {error}"), err=True)
             continue
         answered += 1
         say(
-            f"{part.of.title}: {greeting.name} {greeting.version} answers over MCP {greeting.protocol} with "
+            f"{part.client.title}: {greeting.name} {greeting.version} answers over MCP {greeting.protocol} with "
             f"{plural(len(greeting.tools), 'tool')} after {greeting.seconds * 1000:.0f} ms: {', '.join(greeting.tools)}"
         )
     if not answered and not failed:
@@ -412,9 +412,9 @@ def _greeting(part: ConfigPart, project: Path | None) -> Greeting:
     """Start the server of a part as its client does. Raises NotFound without one, Refused for another server."""
     from mcp_memory.integrations.clients import plan, programs, server_check
 
-    entry, _ = plan.seen(part)
+    entry, _ = plan.find_installed(part)
     if entry is None:
-        raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {part.of.name}")
+        raise NotFound(f"It is not installed in {part.client.title}: mcp-memory install {part.client.name}")
     if not programs.is_ours(entry):
         raise Refused(f"{part.path} has another server called {part.name!r}, which is not started here.")
-    return server_check.check(entry, from_desktop=part.of.name == "claude-desktop", folder=project)
+    return server_check.check(entry, from_desktop=part.client.name == "claude-desktop", folder=project)

@@ -172,7 +172,7 @@ def wrap(
         raise click.UsageError("Say what to wrap: either --url URL, or -- and the server's command.")
     if headers and not url:
         raise click.UsageError("--header goes with --url; a command gets its settings from the environment.")
-    from mcp_memory.integrations.proxy.relay import WrapOptions, leave
+    from mcp_memory.integrations.proxy.relay import WrapOptions, exit_now
     from mcp_memory.integrations.proxy.relay import wrap as relay
 
     options = WrapOptions(
@@ -191,7 +191,7 @@ def wrap(
 
         return load_settings(**given)
 
-    leave(relay(options, settings))
+    exit_now(relay(options, settings))
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})  # exit code 2 would block

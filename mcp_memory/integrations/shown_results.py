@@ -1,8 +1,8 @@
-"""The part of a tool result that a client would have shown to its model: only that much can be saved.
+"""How much of a tool result a client would have shown to its model: an offload saves at most that.
 
-Each client cuts large results itself, and hooks and servers do not learn how. The limits here are those of Claude Code
-2.1.330 (tried with results of all sizes), Gemini CLI 0.61 and Codex 0.169 as they are shipped. A client that is not
-known is taken to cut as early as these. Limits that a person has changed are not known here.
+Each client cuts large results itself, which hooks and servers do not see. The limits are those of Claude Code 2.1.330
+(tried with results of all sizes), Gemini CLI 0.61 and Codex 0.169 as shipped. An unknown client is assumed to cut as
+early as these. Limits that a user has changed are unknown.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Preview (first 2KB):
 
 
 def shown_of(client: str, text: str, *, file: str | None = None, size: int | None = None, pages: bool = False) -> str:
-    """Return what `client` would have shown its model of a result.
+    """Return the text that `client` would have shown its model.
 
-    `file`: where it has put the whole of it, `size` bytes; then `text` may be a part of it. `pages`: it was read
-    in pages, which the client does not cut again.
+    `file`: the file to which the client wrote the whole result of `size` bytes; then `text` may be its beginning.
+    `pages`: it was read in pages, which the client does not cut again.
     """
     if not client.startswith(_CLAUDE_CODE):
         return text[:MOST_CHARS]

@@ -79,7 +79,7 @@ def test_what_hooks_leave_is_private(home: Path) -> None:
     place = daemon_files(home, None)
     assert place is not None
     make_folders(place)
-    PendingLog(log="log", client="claude-code", conversation="1").leave(place)
+    PendingLog(log="log", client="claude-code", conversation="1").save(place)
     DaemonEndpoint(1, 2, "token", "0").write(place.file)
     touch(place.failed)
     assert wrong_modes(home) == {}

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mcp_memory.core.types import NewTurn, Source, StatementKind
-from mcp_memory.integrations.hooks.conversations import opening, recall_beyond_context
+from mcp_memory.integrations.hooks.conversations import opening_text, recall_beyond_context
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 from mcp_memory.testing import FixedClock
@@ -238,12 +238,12 @@ async def test_hooks_bring_promises_at_the_start_and_for_a_prompt(memory: Memory
     await promised(memory)
     await promised(memory, "On 23 November remind me to call the plumber.")
     clock.advance(days=3)
-    start = await opening(memory, "now", source="startup", recorded=False)
+    start = await opening_text(memory, "now", source="startup", recorded=False)
     assert "to call the plumber." in start
-    text = await recall_beyond_context(memory, "now", "find me a hotel in Lisbon", known=[start])
+    text = await recall_beyond_context(memory, "now", "find me a hotel in Lisbon", shown=[start])
     assert LINE in text
     assert "plumber" not in text
-    assert await recall_beyond_context(memory, "now", "a flight to Lisbon", known=[start, text]) == ""
+    assert await recall_beyond_context(memory, "now", "a flight to Lisbon", shown=[start, text]) == ""
 
 
 async def test_a_search_shows_that_a_promise_is_open(memory: Memory) -> None:

@@ -1,39 +1,171 @@
-"""Plans the changes of an installation or removal, shows them as a diff, and carries them out.
+"""Plans the changes of an installation or removal, shows them as a diff, and writes them.
 
-Installing twice changes nothing the second time. Uninstalling restores every byte, or removes a file that did not exist
-before, unless others wrote to it; otherwise only our part is removed. No record of the installation is needed:
-the original is the backup beside the file, and the rest is untouched if our part, put into the original and removed
-again, leaves the same as removing it from the file.
+Installing twice changes nothing the second time. Uninstalling restores every byte, or deletes a file that did not exist
+before, unless others wrote to it; then only our part is removed. No record of the installation is needed: the original
+is the backup next to the file. The rest is untouched if adding our part to the original and removing it again gives the
+same text as removing it from the file.
+
+Files are replaced atomically. Links are followed: their target is replaced, and the link stays. Mode and, if possible,
+owner of the file stay. If another program wrote to the file in between, nothing is written.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import shutil
+import stat
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import well_formed
-from mcp_memory.integrations.clients import config_file, config_text, programs
-from mcp_memory.integrations.clients.config_file import ConfigFile
+from mcp_memory.integrations.clients import json_text, programs, toml_text
 from mcp_memory.integrations.clients.programs import NAME, ClientProgram, Format
 from mcp_memory.integrations.hooks import hooks_of
+
+MAX_BYTES = 16 * 2**20
+NEW_FILE = 0o600  # an entry may contain a key
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file as it was read: its given path, the target behind links, and its content (None if it does not exist)."""
+
+    path: Path
+    target: Path
+    data: bytes | None
+    mode: int = NEW_FILE
+
+
+def backup_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.mcp-memory-backup")
+
+
+def read_config(path: Path) -> ConfigFile:
+    """Read a file. Raises Refused if it must not be edited, StoreUnavailable if it cannot be read."""
+    try:
+        target = path.resolve()
+        if not target.exists():
+            if path.is_symlink() and not target.parent.is_dir():
+                raise Refused(f"{path} is a link to {target}, and there is no such folder. Mend or remove the link.")
+            return ConfigFile(path, target, None)
+        about = target.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise Refused(f"{path} is not a file. Move it away, or name another place.")
+        if about.st_size > MAX_BYTES:
+            raise Refused(
+                f"{path} has {about.st_size:,} bytes, and more than {MAX_BYTES:,} are no settings of a person. Put the "
+                "entry in by hand: `mcp-memory install --print` shows it."
+            )
+        return ConfigFile(path, target, target.read_bytes(), stat.S_IMODE(about.st_mode))
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
+        raise StoreUnavailable(f"{path} cannot be read: {_reason(error)}. Nothing was changed.") from None
+
+
+def decode(data: bytes | None, path: Path) -> str:
+    """Decode a file. Raises InvalidInput unless it is UTF-8."""
+    try:
+        return (data or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not UTF-8 (byte {error.start:,}), so it was left as it is. Save it as UTF-8 and try again."
+        ) from None
+
+
+def check_writable(file: ConfigFile) -> None:
+    """Raise Refused if the file is read-only, even if this user could replace it."""
+    if file.data is not None and not (file.mode & stat.S_IWUSR and os.access(file.target, os.W_OK)):
+        raise Refused(
+            f"{file.path} is read-only, so it was left as it is. Make it writable, or put the entry in by hand: "
+            "`mcp-memory install --print` shows it."
+        )
+
+
+def write_config(file: ConfigFile, data: bytes, *, backup: bool = False) -> None:
+    """Replace or create the file; with `backup`, write its old content to the backup first.
+
+    Raises Refused if the file has changed since it was read, StoreUnavailable if it cannot be written. It is then
+    unchanged.
+    """
+    check_writable(file)
+    contents = {file.target: data}
+    if backup and file.data is not None:
+        contents = {backup_path(file.target): file.data, **contents}
+    temporary = {path: path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in contents}
+    try:
+        file.target.parent.mkdir(parents=True, exist_ok=True)
+        _check_unchanged(file)
+        for path, content in contents.items():
+            _write(temporary[path], content, file)
+        _check_unchanged(file)
+        for path, written in temporary.items():  # a full disk would have failed before this
+            written.replace(path)
+        _fsync_folder(file.target.parent)
+    except OSError as error:
+        raise StoreUnavailable(f"{file.path} cannot be written: {_reason(error)}. It was left as it is.") from None
+    finally:
+        for written in temporary.values():
+            with suppress(OSError):
+                written.unlink(missing_ok=True)
+
+
+def delete_config(file: ConfigFile) -> None:
+    """Delete the file. Raises as `write_config`."""
+    check_writable(file)
+    try:
+        _check_unchanged(file)
+        file.target.unlink()
+    except OSError as error:
+        raise StoreUnavailable(f"{file.path} cannot be removed: {_reason(error)}. It was left as it is.") from None
+
+
+def _write(path: Path, data: bytes, like: ConfigFile) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if like.data is not None:
+        if hasattr(os, "chown"):
+            about = like.target.stat()
+            with suppress(OSError):
+                os.chown(path, about.st_uid, about.st_gid)
+        path.chmod(like.mode)
+
+
+def _check_unchanged(file: ConfigFile) -> None:
+    now = file.target.read_bytes() if file.target.exists() else None
+    if now != file.data:
+        raise Refused(f"Another program changed {file.path} in the meantime, so it was left as it is. Try again.")
+
+
+def _fsync_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every system can open folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _reason(error: OSError | RuntimeError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else "it is a link that leads to itself"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigPart:
-    """Our part of one file: the server under a name, hooks by event, or both. An empty part has neither."""
+    """Our part of a file: the server under a name, hooks by event, or both."""
 
     path: Path
     format: Format
-    of: ClientProgram
+    client: ClientProgram
     name: str
     server: Mapping[str, Any] | None = None
     hooks: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, list[Any]])
@@ -45,179 +177,181 @@ class ConfigPart:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A file and its new content; None is no file. `makes_backup`, `ends_backup`: the backup is made or removed."""
+    """A file and its new content, None to delete it; whether its backup is created or deleted."""
 
-    found: ConfigFile
+    file: ConfigFile
     after: bytes | None
     makes_backup: bool = False
-    ends_backup: bool = False
+    deletes_backup: bool = False
 
     @property
     def changes(self) -> bool:
-        return self.found.data != self.after
+        return self.file.data != self.after
 
 
-def seen(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
-    """Return the entry of that name, whoever's it is, and whether hooks of ours are there. Raises as `installed`."""
-    document = _read(config_file.text_of(config_file.look(part.path).data, part.path), part.format, part.path)
-    with _shapes(part):
-        entry = programs.server_in(document, part.of, part.name) if part.server is not None else None
-        return entry, bool(part.hooks and programs.hooks_in(document))
+def find_installed(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
+    """Return the entry of that name, ours or not, and whether our hooks are installed. Raises as `plan_install`."""
+    document = _parse(decode(read_config(part.path).data, part.path), part.format, part.path)
+    with _naming_file(part):
+        entry = programs.find_server(document, part.client, part.name) if part.server is not None else None
+        return entry, bool(part.hooks and programs.find_hooks(document))
 
 
-def plugins(project: Path | None) -> dict[str, bool]:
-    """Return our plugins in Claude Code, and whether each is enabled, everywhere or in a project."""
-    found: dict[str, bool] = {}
+def find_plugins(project: Path | None) -> dict[str, bool]:
+    """Return our plugins in Claude Code and whether each is enabled, everywhere or in a project."""
+    enabled: dict[str, bool] = {}
     for path in map(Path, programs.plugin_files(programs.this_machine(), project)):
-        document = _read(config_file.text_of(config_file.look(path).data, path), "json", path)
+        document = _parse(decode(read_config(path).data, path), "json", path)
         try:
-            found |= programs.plugins_in(document)
+            enabled |= programs.find_plugins(document)
         except programs.WrongShape as error:
             raise InvalidInput(f"In {path}, {error}.") from None
-    return found
+    return enabled
 
 
-def alone(part: ConfigPart) -> str:
-    """Return the text of a file that has nothing but our part."""
-    return _rewritten("", _with({}, part), part)
+def standalone_text(part: ConfigPart) -> str:
+    """Return the text of a file that has only our part."""
+    return _rewrite("", _add_part({}, part), part)
 
 
-def installed(part: ConfigPart) -> ConfigChange:
-    """Plan to put our part into its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
-    found = config_file.look(part.path)
-    text = config_file.text_of(found.data, part.path)
-    before = _read(text, part.format, part.path)
-    with _shapes(part):
-        after = _rewritten(text, _with(before, part), part)
-    if after == text and found.data is not None:
-        return ConfigChange(found, found.data)
-    config_file.check_writable(found)
-    kept = config_file.look(config_file.backup_of(found.target)).data is not None and _holds_ours(before, part)
-    return ConfigChange(found, after.encode(), makes_backup=found.data is not None and not kept)
+def plan_install(part: ConfigPart) -> ConfigChange:
+    """Plan to add our part to its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
+    file = read_config(part.path)
+    text = decode(file.data, part.path)
+    before = _parse(text, part.format, part.path)
+    with _naming_file(part):
+        after = _rewrite(text, _add_part(before, part), part)
+    if after == text and file.data is not None:
+        return ConfigChange(file, file.data)
+    check_writable(file)
+    kept = read_config(backup_path(file.target)).data is not None and _contains_ours(before, part)
+    return ConfigChange(file, after.encode(), makes_backup=file.data is not None and not kept)
 
 
-def removed(part: ConfigPart) -> ConfigChange:
-    """Plan to remove our part from its file, whatever it looks like now."""
-    found = config_file.look(part.path)
-    text = config_file.text_of(found.data, part.path)
-    now = _read(text, part.format, part.path)
-    with _shapes(part):
-        ours = _ours(now, part)
-    if found.data is None or ours.is_empty:
-        return ConfigChange(found, found.data)
-    config_file.check_writable(found)
-    backup = config_file.look(config_file.backup_of(found.target)).data
-    before = _before(backup, part)
-    less = _taken(text, ours, before or {})
+def plan_removal(part: ConfigPart) -> ConfigChange:
+    """Plan to remove our part from its file, in whatever form it is there."""
+    file = read_config(part.path)
+    text = decode(file.data, part.path)
+    now = _parse(text, part.format, part.path)
+    with _naming_file(part):
+        ours = _find_ours(now, part)
+    if file.data is None or ours.is_empty:
+        return ConfigChange(file, file.data)
+    check_writable(file)
+    backup = read_config(backup_path(file.target)).data
+    before = _read_original(backup, part)
+    less = _text_without(text, ours, before or {})
     if before is not None:
-        original = config_file.text_of(backup, part.path)
-        if _taken(_rewritten(original, _with(before, ours), part), ours, before) == less:
-            return ConfigChange(found, backup, ends_backup=True)
-    if backup is None and less.removeprefix(config_text.BOM).strip() in ("", "{}"):
-        return ConfigChange(found, None)
-    return ConfigChange(found, less.encode())
+        original = decode(backup, part.path)
+        if _text_without(_rewrite(original, _add_part(before, ours), part), ours, before) == less:
+            return ConfigChange(file, backup, deletes_backup=True)
+    if backup is None and less.removeprefix(json_text.BOM).strip() in ("", "{}"):
+        return ConfigChange(file, None)
+    return ConfigChange(file, less.encode())
 
 
-def with_setting(config: Path, name: str, value: str) -> ConfigChange:
-    """Plan to add a setting of ours that is not there yet to the `config.toml` of a home. Raises as `installed`."""
-    found = config_file.look(config)
-    config_file.check_writable(found)
-    text = config_file.text_of(found.data, config)
-    return ConfigChange(found, f"{name} = {json.dumps(value)}\n{text}".encode())
+def plan_setting(config: Path, name: str, value: str) -> ConfigChange:
+    """Plan to add a new setting to the `config.toml` of a home. Raises as `plan_install`."""
+    file = read_config(config)
+    check_writable(file)
+    text = decode(file.data, config)
+    return ConfigChange(file, f"{name} = {json.dumps(value)}\n{text}".encode())
 
 
-def carry_out(changes: Iterable[ConfigChange]) -> None:
-    """Write all of them or, where one fails, none: those before it are put back."""
+def apply_changes(changes: Iterable[ConfigChange]) -> None:
+    """Write all changes; if one fails, undo those before it."""
     done: list[ConfigChange] = []
     try:
         for change in (change for change in changes if change.changes):
             if change.after is None:
-                config_file.remove(change.found)
+                delete_config(change.file)
             else:
-                config_file.put(change.found, change.after, backup=change.makes_backup)
+                write_config(change.file, change.after, backup=change.makes_backup)
             done.append(change)
     except McpMemoryError:
         for change in reversed(done):
-            now = config_file.look(change.found.path)
-            config_file.put(now, change.found.data) if change.found.data is not None else config_file.remove(now)
-        _end_backups(change for change in done if change.makes_backup)
+            now = read_config(change.file.path)
+            write_config(now, change.file.data) if change.file.data is not None else delete_config(now)
+        _delete_backups(change for change in done if change.makes_backup)
         raise
-    _end_backups(change for change in done if change.ends_backup)
+    _delete_backups(change for change in done if change.deletes_backup)
 
 
-def _end_backups(changes: Iterable[ConfigChange]) -> None:
+def _delete_backups(changes: Iterable[ConfigChange]) -> None:
     for change in changes:
-        backup = config_file.look(config_file.backup_of(change.found.target))
+        backup = read_config(backup_path(change.file.target))
         if backup.data is not None:
-            config_file.remove(backup)
+            delete_config(backup)
 
 
 def diff(change: ConfigChange) -> str:
-    """Return the whole change as a unified diff for people, secrets masked.
+    """Return the change as a unified diff, secrets masked.
 
-    A document that is all on one line is shown over several, and the heading says so.
+    A document on one line is shown formatted, which the heading mentions.
     """
-    path = str(change.found.path)
-    before, after = (_text(data) for data in (change.found.data, change.after))
+    path = str(change.file.path)
+    before, after = (_decode_leniently(data) for data in (change.file.data, change.after))
     heading = path if change.after is not None else "(no file)"
-    if config_text.is_minified(before) and config_text.is_minified(after):
-        before, after, heading = _formatted(before), _formatted(after), f"{path} (one line, formatted here)"
+    if json_text.is_minified(before) and json_text.is_minified(after):
+        before, after, heading = _format_json(before), _format_json(after), f"{path} (one line, formatted here)"
     shown = difflib.unified_diff(before.splitlines(), after.splitlines(), path, heading, lineterm="")
     return "\n".join(map(mask, shown))
 
 
 # --- parts ------------------------------------------------------------------------------------------
-
-
-def _with(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
+def _add_part(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
-        after = programs.with_server(after, part.of, part.name, part.server)
-    return programs.with_hooks(after, part.hooks)
+        after = programs.add_server(after, part.client, part.name, part.server)
+    return programs.set_hooks(after, part.hooks)
 
 
-def _without(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
-    after = programs.without_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
-    return programs.without_hooks(after, empty=before) if ours.hooks else dict(after)
+def _remove_part(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
+    after = (
+        programs.remove_server(now, ours.client, ours.name, emptied=ours.client.key not in before)
+        if ours.server
+        else now
+    )
+    return programs.remove_hooks(after, empty=before) if ours.hooks else dict(after)
 
 
-def _taken(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
-    return _rewritten(text, _without(_read(text, ours.format, ours.path), ours, before), ours)
+def _text_without(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
+    return _rewrite(text, _remove_part(_parse(text, ours.format, ours.path), ours, before), ours)
 
 
-def _ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
-    """Return what the document has of the part: the server when the part has one, hooks when it has some."""
-    server = programs.server_in(now, part.of, part.name) if part.server is not None else None
+def _find_ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
+    """Return our server and hooks in the document, restricted to what the part contains."""
+    server = programs.find_server(now, part.client, part.name) if part.server is not None else None
     if server is not None and not programs.is_ours(server):
         server = None
-    hooks = programs.hooks_in(now) if part.hooks else {}
-    return ConfigPart(part.path, part.format, part.of, part.name, server, hooks)
+    hooks = programs.find_hooks(now) if part.hooks else {}
+    return ConfigPart(part.path, part.format, part.client, part.name, server, hooks)
 
 
-def _holds_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
-    servers = cast("dict[str, Any]", now.get(part.of.key) or {})
+def _contains_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
+    servers = cast("dict[str, Any]", now.get(part.client.key) or {})
     try:
-        hooked = bool(programs.hooks_in(now))
-    except programs.WrongShape:  # what Codex notes there of the hooks that were trusted
+        hooked = bool(programs.find_hooks(now))
+    except programs.WrongShape:  # Codex keeps a record of trusted hooks there
         hooked = False
     return hooked or any(
-        isinstance(one, dict) and programs.is_ours(cast("dict[str, Any]", one)) for one in servers.values()
+        isinstance(server, dict) and programs.is_ours(cast("dict[str, Any]", server)) for server in servers.values()
     )
 
 
-def _before(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | None:
-    """Return what the backup says, unless it cannot be read or has something of ours in it too."""
+def _read_original(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | None:
+    """Return the document of the backup; None if it cannot be read or already contains our part."""
     if backup is None:
         return None
     try:
-        before = _read(config_file.text_of(backup, part.path), part.format, part.path)
-        return before if _ours(before, part).is_empty else None
+        before = _parse(decode(backup, part.path), part.format, part.path)
+        return before if _find_ours(before, part).is_empty else None
     except (McpMemoryError, programs.WrongShape):
         return None
 
 
 @contextmanager
-def _shapes(part: ConfigPart) -> Generator[None]:
+def _naming_file(part: ConfigPart) -> Generator[None]:
     try:
         yield
     except programs.WrongShape as error:
@@ -225,12 +359,10 @@ def _shapes(part: ConfigPart) -> Generator[None]:
 
 
 # --- texts ------------------------------------------------------------------------------------------
-
-
-def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
+def _parse(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
     try:
-        value: Any = config_text.read_toml(text) if format == "toml" else config_text.read_json(text, format)
-    except (config_text.BadJson, config_text.BadToml) as error:
+        value: Any = toml_text.read_toml(text) if format == "toml" else json_text.read_json(text, format)
+    except (json_text.BadJson, toml_text.BadToml) as error:
         kind = "TOML" if format == "toml" else "JSON"
         raise InvalidInput(
             f"{path} is not valid {kind}: {error}. It was left as it is; mend it and try again."
@@ -240,69 +372,71 @@ def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A00
     return cast("dict[str, Any]", value)
 
 
-def _rewritten(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
+def _rewrite(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
     try:
         if part.format == "toml":
-            return config_text.rewrite_toml(text, value)
-        return config_text.rewrite_json(text, dict(value), part.format)
-    except (config_text.BadJson, config_text.BadToml) as error:
-        raise Refused(f"{part.path} was left as it is: {error}. Change it by hand, or with {part.of.title}.") from None
+            return toml_text.rewrite_toml(text, value)
+        return json_text.rewrite_json(text, dict(value), part.format)
+    except (json_text.BadJson, toml_text.BadToml) as error:
+        raise Refused(
+            f"{part.path} was left as it is: {error}. Change it by hand, or with {part.client.title}."
+        ) from None
 
 
-def _text(data: bytes | None) -> str:
-    return (data or b"").decode("utf-8", "replace").removeprefix(config_text.BOM)
+def _decode_leniently(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "replace").removeprefix(json_text.BOM)
 
 
-def _formatted(text: str) -> str:
+def _format_json(text: str) -> str:
     try:
-        return json.dumps(config_text.read_json(text), indent=2, ensure_ascii=False)
-    except config_text.BadJson:  # TOML
+        return json.dumps(json_text.read_json(text), indent=2, ensure_ascii=False)
+    except json_text.BadJson:  # TOML
         return text
 
 
-def parts(
-    client: str, command: Sequence[str], *, name: str, project: Path | None, env: Mapping[str, str], hooks: bool
+def config_parts(
+    client_name: str, command: Sequence[str], *, name: str, project: Path | None, env: Mapping[str, str], hooks: bool
 ) -> list[ConfigPart]:
-    """Return the server's part and that of the hooks, in the same or another file.
+    """Return the parts for the server and for the hooks, in the same or in two files.
 
     `command` starts this program, with the options that name the memory. Raises InvalidInput for a client that is
-    unknown or has no projects, and for names that no client could read.
+    unknown or has no projects, and for names that no client can read.
     """
-    _check(name, command, env)
-    of = programs.client_named(client)
+    _check_values(name, command, env)
+    client = programs.client_named(client_name)
     machine = programs.this_machine()
-    path = programs.found(programs.server_files(of.name, machine, project))
-    start = _shared(command) if project else command
-    server = programs.server_entry(of, [*start, "serve"], env)
-    wanted = hooks_of(of.name, command) if hooks else {}
-    beside = [Path(file) for file in programs.hooks_files(of.name, machine, project)] if wanted else []
+    path = programs.existing_path(programs.server_files(client.name, machine, project))
+    start = _shareable_command(command) if project else command
+    server = programs.server_entry(client, [*start, "serve"], env)
+    hooks_config = hooks_of(client.name, command) if hooks else {}
+    beside = [Path(file) for file in programs.hooks_files(client.name, machine, project)] if hooks_config else []
     return [
-        ConfigPart(path, of.format, of, name, server, wanted if beside == [path] else {}),
-        *(ConfigPart(file, "json", of, name, hooks=wanted) for file in beside if file != path),
+        ConfigPart(path, client.format, client, name, server, hooks_config if beside == [path] else {}),
+        *(ConfigPart(file, "json", client, name, hooks=hooks_config) for file in beside if file != path),
     ]
 
 
 def for_any_client(command: Sequence[str], *, name: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """Return what most clients that are not known here want to see in their file. Raises InvalidInput as `parts`."""
-    _check(name, command, env)
+    """Return the configuration that most unknown clients expect. Raises InvalidInput as `config_parts`."""
+    _check_values(name, command, env)
     return {"mcpServers": {name: programs.server_entry(None, [*command, "serve"], env)}}
 
 
-def _check(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+def _check_values(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
         raise InvalidInput(f"The name {name!r} is not one that every client takes. Use letters, digits, - and _.")
     if strange := next((word for word in (*command, *env, *env.values()) if not well_formed(word)), None):
         raise InvalidInput(f"{strange!r} is not UTF-8, and configurations are. Use another path or value.")
 
 
-def _shared(command: Sequence[str]) -> Sequence[str]:
-    """Return the command for a file that others share: by its name, where a PATH leads to it."""
+def _shareable_command(command: Sequence[str]) -> Sequence[str]:
+    """Return the command for a file shared with others: the bare name, if PATH resolves it to this program."""
     named = shutil.which(NAME)
     same = named is not None and Path(named).resolve() == Path(command[0]).resolve()
     return [NAME, *command[1:]] if same else command
 
 
-def is_here(part: ConfigPart) -> bool:
-    """Return whether the client seems to be on this machine: its folder or its command is."""
+def is_client_present(part: ConfigPart) -> bool:
+    """Return whether the client seems to be installed: its folder or its command exists."""
     place = part.path if part.path.parent == Path.home() else part.path.parent
-    return place.exists() or bool(part.of.program and shutil.which(part.of.program))
+    return place.exists() or bool(part.client.program and shutil.which(part.client.program))

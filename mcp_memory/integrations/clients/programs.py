@@ -1,19 +1,25 @@
 """The client programs: where each keeps its configuration, and our entry and hooks in it.
 
-A machine is its system, its environment and the home folder of its user: Linux, macOS or Windows. A path may hold one
-`*`, for a folder whose name a package manager makes up; `found` looks on the disk which of the candidates is meant.
+A machine is its system, its environment and the home folder of its user. A path may contain one `*`, for a folder whose
+name a package manager generates; `existing_path` looks on disk which candidate exists.
 
-`this_command` says how a client can start this installation, from wherever it runs: with absolute paths and no PATH.
-The name that the user's PATH has for this program is taken before the file in its environment, for it outlives an
-upgrade. An environment that a runner made for one run is gone soon: then the runner itself is the command.
+`this_command` returns how a client can start this installation from anywhere: with absolute paths, without PATH. A name
+of this program on the user's PATH is preferred to the file in its environment, because it outlives an upgrade. An
+environment that a runner (uvx, pipx) made for one run is temporary; then the runner is the command.
 
-Entries are pure functions from document to document, both plain values; the given one is never changed. An entry is
-ours if its command starts this program's server, whoever wrote it. Additions of the user to our entry stay in it.
+Functions on documents are pure: they return new plain values. An entry is ours if its command starts this program's
+server, whoever wrote it; the user's additions to our entry are kept.
+
+Two ways into a client edit no file: install links (Cursor, VS Code) and the plugin of Claude Code. `app_link` is opened
+by the client, so it may contain paths and keys of this machine. `web_link` and `badge` pass through a web site, which
+sees their contents: they always name the published program, without variables.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
+import json
 import os
 import re
 import shutil
@@ -23,39 +29,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, cast, get_args
+from urllib.parse import quote, urlencode
 
-from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, SOURCE, uvx_arguments
+from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY, SOURCE, uvx_arguments
 from mcp_memory.core.errors import InvalidInput, Refused
-from mcp_memory.integrations.clients.config_text import Dialect
+from mcp_memory.integrations.clients.json_text import Dialect
 
 ClientName = Literal["claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini"]
 CLIENTS: tuple[ClientName, ...] = get_args(ClientName)
 System = Literal["linux", "macos", "windows"]
-
 _SYSTEMS: Mapping[str, System] = {"win32": "windows", "darwin": "macos"}
 _EDITIONS = ("Code", "Code - Insiders", "VSCodium")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What decides where files are. `home` is absolute."""
+    """The system, environment and (absolute) home folder that decide where files are."""
 
     system: System
     environ: Mapping[str, str]
     home: PurePath
 
     def path(self, *parts: str) -> PurePath:
-        """Return a path of this system, which need not be the one that this runs on."""
+        """Return a path of this system, which may differ from the system that this code runs on."""
         return (PureWindowsPath if self.system == "windows" else PurePosixPath)(*parts)
 
     def folder(self, variable: str, *default: str) -> PurePath:
-        """Return the folder that a variable names, or the default one in the home."""
-        told = self.environ.get(variable, "").strip()
-        return self.path(told) if told and self.path(told).is_absolute() else self.home.joinpath(*default)
+        """Return the folder that an environment variable names, or the default in the home folder."""
+        value = self.environ.get(variable, "").strip()
+        return self.path(value) if value and self.path(value).is_absolute() else self.home.joinpath(*default)
 
     @property
     def settings(self) -> PurePath:
-        """Where desktop programs of this system keep their folders."""
+        """The folder in which desktop programs of this system keep their settings."""
         match self.system:
             case "linux":
                 return self.folder("XDG_CONFIG_HOME", ".config")
@@ -66,7 +72,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Return the machine that this runs on. Raises Refused where the user has no home folder."""
+    """Return the machine that this runs on. Raises Refused if the user has no home folder."""
     try:
         home = Path.home()
     except RuntimeError:
@@ -74,18 +80,21 @@ def this_machine() -> Machine:
     return Machine(_SYSTEMS.get(sys.platform, "linux"), dict(os.environ), home)
 
 
-def clients(project: PurePath | None) -> list[ClientName]:
-    """Return the clients that can have a server: in a project alone, or everywhere."""
+def clients_for(project: PurePath | None) -> list[ClientName]:
+    """Return the clients that can have a server in a project, or (None) for the user."""
     return [client for client in CLIENTS if project is None or client != "claude-desktop"]
 
 
 def server_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
-    """Return where the client's servers may be configured, the likeliest first; of a project, in its folder.
+    """Return where the client may keep its servers, the most likely file first; with a project, the file in its folder.
 
-    Raises InvalidInput for a client that knows no projects.
+    Raises InvalidInput if the client has no projects.
     """
     if project is not None:
-        return [_of_project(client, project)]
+        details = client_named(client)
+        if not details.project_servers:
+            raise InvalidInput(f"{details.title} has no projects; install it without --project.")
+        return [project / details.project_servers]
     match client:
         case "claude-desktop":
             name = "claude_desktop_config.json"
@@ -93,7 +102,7 @@ def server_files(client: ClientName, machine: Machine, project: PurePath | None 
             if machine.system != "windows":
                 return [usual]
             local = machine.folder("LOCALAPPDATA", "AppData", "Local")
-            # What the installer from the store or the web site brings sees a folder of its own.
+            # The installer from the store or the web site uses another folder.
             return [local / "Packages" / "Claude_*" / "LocalCache" / "Roaming" / "Claude" / name, usual]
         case "claude-code":
             return [machine.folder("CLAUDE_CONFIG_DIR") / ".claude.json"]
@@ -110,19 +119,18 @@ def server_files(client: ClientName, machine: Machine, project: PurePath | None 
 
 
 def hooks_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:
-    """Return where the client's hooks are configured: none where it has none.
+    """Return where the client keeps its hooks; empty for a client without hooks.
 
-    Hooks of a project are the user's own there, for they start a program of this machine.
+    Hooks of a project go to the user's private settings there, because they start a program of this machine.
     """
+    if project is not None:
+        file = client_named(client).project_hooks
+        return [project / file] if file else []
     match client:
-        case "claude-code" if project is not None:
-            return [project / ".claude" / "settings.local.json"]
         case "claude-code":
             return [machine.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"]
         case "gemini":
-            return server_files(client, machine, project)
-        case "codex" if project is not None:
-            return [project / ".codex" / "hooks.json"]
+            return server_files(client, machine)
         case "codex":
             return [machine.folder("CODEX_HOME", ".codex") / "hooks.json"]
         case _:
@@ -130,31 +138,15 @@ def hooks_files(client: ClientName, machine: Machine, project: PurePath | None =
 
 
 def plugin_files(machine: Machine, project: PurePath | None = None) -> list[PurePath]:
-    """Return the settings of Claude Code that say which plugins are enabled; those that count more come later."""
+    """Return the settings files of Claude Code that enable plugins, in ascending precedence."""
     everywhere = hooks_files("claude-code", machine)
     if project is None:
         return everywhere
     return [*everywhere, project / ".claude" / "settings.json", *hooks_files("claude-code", machine, project)]
 
 
-def _of_project(client: ClientName, project: PurePath) -> PurePath:
-    match client:
-        case "claude-code":
-            return project / ".mcp.json"
-        case "cursor":
-            return project / ".cursor" / "mcp.json"
-        case "vscode":
-            return project / ".vscode" / "mcp.json"
-        case "codex":
-            return project / ".codex" / "config.toml"
-        case "gemini":
-            return project / ".gemini" / "settings.json"
-        case "claude-desktop":
-            raise InvalidInput("Claude Desktop has no projects; install it without --project.")
-
-
-def found(candidates: Sequence[PurePath]) -> Path:
-    """Return the first candidate whose folder is there, or the first one that names a place when none is."""
+def existing_path(candidates: Sequence[PurePath]) -> Path:
+    """Return the first candidate whose folder exists, otherwise the first without `*`."""
     for candidate in candidates:
         folder = candidate.parent
         if "*" not in str(folder):
@@ -169,32 +161,32 @@ def found(candidates: Sequence[PurePath]) -> Path:
 
 
 NAME = "mcp-memory"
-_PASSING = (
+_TEMPORARY = (
     ("uvx", "/archive-v"),
     ("uvx", "/.cache/uv/"),
     ("uvx", "/uv/cache/"),
     ("pipx", "/pipx/.cache/"),
     ("pipx", "/.cache/pipx/"),
 )
-"""Runner → what the path of an environment holds that it made for one run."""
+"""Runner → part of the path of an environment that it made for one run."""
 
 
-def _runs_us(runner: str) -> tuple[str, ...]:
+def _runner_arguments(runner: str) -> tuple[str, ...]:
     if runner == "uvx":
         return uvx_arguments()
     return ("run", DISTRIBUTION) if RELEASED else ("run", "--spec", SOURCE, NAME)
 
 
 def this_command() -> list[str]:
-    """Return what starts this installation."""
-    return command(Path(sys.executable), Path(sys.prefix), shutil.which)
+    """Return the command that starts this installation."""
+    return command_for(Path(sys.executable), Path(sys.prefix), shutil.which)
 
 
-def command(python: Path, environment: Path, which: Callable[[str], str | None]) -> list[str]:
+def command_for(python: Path, environment: Path, which: Callable[[str], str | None]) -> list[str]:
     """Return the program and its first arguments: the installed script, a runner, or `python -m mcp_memory`."""
-    for runner, mark in _PASSING:
+    for runner, mark in _TEMPORARY:
         if mark in f"{environment.as_posix()}/" and (path := which(runner)):
-            return [os.path.abspath(path), *_runs_us(runner)]  # noqa: PTH100 links stay
+            return [os.path.abspath(path), *_runner_arguments(runner)]  # noqa: PTH100 links stay
     script = python.with_name(f"{NAME}.exe" if os.name == "nt" else NAME)
     if not script.is_file():
         return [str(python), "-m", "mcp_memory"]
@@ -206,20 +198,20 @@ def command(python: Path, environment: Path, which: Callable[[str], str | None])
 
 Document = Mapping[str, Any]
 Format = Dialect | Literal["toml"]
-"""How a file is written."""
+"""The syntax of a configuration file."""
 _PLUGIN = re.compile(r"mcp-memory@.+").fullmatch
 
 
 class WrongShape(ValueError):
-    """A member of a configuration is not what the client knows by that name; the text says which."""
+    """A member of a configuration has a type that the client does not accept; the text names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProgram:
-    """A client: its title, its command, and how it writes its servers.
+    """A client, as `clients.toml` describes it: its title, its command, and how it writes its servers.
 
-    `key` is the member that holds the servers, `typed` whether each names its transport. `after`: the user's next step;
-    `after_hooks`: the next step if hooks were installed too.
+    `key` is the member that contains the servers; `typed`: each names its transport; `after`, `after_hooks`: the
+    user's next step.
     """
 
     name: ClientName
@@ -228,23 +220,25 @@ class ClientProgram:
     format: Format
     key: str
     typed: bool = False
+    project_servers: str = ""
+    project_hooks: str = ""
     after: str
     after_hooks: str = ""
 
 
 def client_named(name: str) -> ClientProgram:
-    """Return the client of that name. Raises InvalidInput for any other."""
-    known = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
-    if name in known:
-        return ClientProgram(name=cast("ClientName", name), **known[name])
-    names = ", ".join(known)
+    """Return the client of that name. Raises InvalidInput if there is none."""
+    definitions = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
+    if name in definitions:
+        return ClientProgram(name=cast("ClientName", name), **definitions[name])
+    names = ", ".join(definitions)
     raise InvalidInput(f"There is no client {name!r}. Known: {names}; for any other, see `mcp-memory install --print`.")
 
 
-def server_entry(of: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the entry that has a client start `command`; None is a client like most."""
+def server_entry(client: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entry with which a client (None: most clients) starts `command`."""
     return {
-        **({"type": "stdio"} if of and of.typed else {}),
+        **({"type": "stdio"} if client and client.typed else {}),
         "command": command[0],
         "args": list(command[1:]),
         **({"env": dict(env)} if env else {}),
@@ -252,75 +246,72 @@ def server_entry(of: ClientProgram | None, command: Sequence[str], env: Mapping[
 
 
 # --- the server -------------------------------------------------------------------------------------
-
-
-def server_in(document: Document, of: ClientProgram, name: str) -> dict[str, Any] | None:
-    """Return the entry of that name, if there is one. Raises WrongShape where the document has another shape."""
-    servers = _member(document, of.key)
+def find_server(document: Document, client: ClientProgram, name: str) -> dict[str, Any] | None:
+    """Return the entry of that name, if there is one. Raises WrongShape."""
+    servers = _member(document, client.key)
     if name not in servers:
         return None
-    return _member(servers, name, f"{of.key}.{name}")
+    return _member(servers, name, f"{client.key}.{name}")
 
 
-def with_server(document: Document, of: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with our entry; other members of an entry of ours stay.
+def add_server(document: Document, client: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with our entry; other members of an existing entry of ours are kept.
 
     Raises Refused if the name belongs to another server.
     """
-    old = server_in(document, of, name) or {}
+    old = find_server(document, client, name) or {}
     if old and not is_ours(old):
-        what = " ".join([str(old.get("command", "")), *_words(old)]).strip() or str(old.get("url", "another server"))
+        command = " ".join([str(old.get("command", "")), *_arguments(old)]).strip()
+        what = (command or str(old.get("url", "another server")))[:200]
         raise Refused(
-            f"{of.title} has another server called {name!r} already: {what[:200]}. Remove it, or say --name for ours."
+            f"{client.title} already has another server called {name!r}: {what}. Remove it, or use --name for ours."
         )
     env = {**_member(old, "env", "env"), **new.get("env", {})}
     merged = {**old, **new, **({"env": env} if env else {})}
-    return {**document, of.key: {**_member(document, of.key), name: merged}}
+    return {**document, client.key: {**_member(document, client.key), name: merged}}
 
 
-def without_server(document: Document, of: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
-    """Return the document without that entry; without the member that held it too, if `emptied` and nothing is left."""
-    servers = {key: value for key, value in _member(document, of.key).items() if key != name}
+def remove_server(document: Document, client: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
+    """Return the document without that entry; with `emptied`, also without `key` if no server is left."""
+    servers = {key: value for key, value in _member(document, client.key).items() if key != name}
     if servers or not emptied:
-        return {**document, of.key: servers}
-    return {key: value for key, value in document.items() if key != of.key}
+        return {**document, client.key: servers}
+    return {key: value for key, value in document.items() if key != client.key}
 
 
-def is_ours(one: Mapping[str, Any]) -> bool:
-    """Return whether an entry starts the server of this program, in whatever way."""
-    words = _words(one)
-    return _starts_us(str(one.get("command", "")), words) and "serve" in words and "wrap" not in words
+def is_ours(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry starts the server of this program, in any of the ways."""
+    words = _arguments(entry)
+    return _starts_this_program(str(entry.get("command", "")), words) and "serve" in words and "wrap" not in words
 
 
-def _starts_us(program: str, words: Sequence[str]) -> bool:
+def _starts_this_program(program: str, words: Sequence[str]) -> bool:
     stems = [re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe") for word in (program, *words)]
     if stems[0] in ("npx", "bunx", "node", "docker"):  # other registries have programs of this name
         return False
     return any(re.fullmatch(r"(?:mcp[-_]memory|memory[-_]pyramid)(?:(?:@|==)[\w.]+)?", stem) for stem in stems)
 
 
-def _words(one: Mapping[str, Any]) -> list[str]:
-    words = one.get("args")
+def _arguments(entry: Mapping[str, Any]) -> list[str]:
+    words = entry.get("args")
     return [str(word) for word in cast("list[Any]", words)] if isinstance(words, list) else []
 
 
 # --- the hooks --------------------------------------------------------------------------------------
-
-
-def hooks_in(document: Document) -> dict[str, list[Any]]:
+def find_hooks(document: Document) -> dict[str, list[Any]]:
     """Return our groups of hooks by event."""
-    found = {event: [group for group in groups if _is_our_group(group)] for event, groups in _events(document)}
-    return {event: groups for event, groups in found.items() if groups}
+    ours = {event: [group for group in groups if _is_our_group(group)] for event, groups in _events(document)}
+    return {event: groups for event, groups in ours.items() if groups}
 
 
-def with_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the document with these hooks of ours and no other of ours; those of others stay where they are.
+def set_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Replace our hooks and keep everyone else's in place.
 
-    Raises Refused where our plugin is at work in Claude Code, which has them too: each would run twice.
+    Raises Refused if our plugin is enabled in Claude Code: it brings the same hooks, and each would run twice.
     """
-    if not hooks or hooks_in(document) == hooks:
+    if not hooks or find_hooks(document) == hooks:
         return dict(document)
-    plugin = next((name for name, on in plugins_in(document).items() if on), None)
+    plugin = next((name for name, on in find_plugins(document).items() if on), None)
     if plugin:
         raise Refused(
             f"The plugin {plugin} is installed, and brings the server and its hooks. Keep it, or remove it first: "
@@ -338,14 +329,16 @@ def with_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[s
     return {**document, "hooks": events}
 
 
-def plugins_in(document: Document) -> dict[str, bool]:
+def find_plugins(document: Document) -> dict[str, bool]:
     """Return our plugins in settings of Claude Code, and whether each is enabled."""
     return {name: bool(on) for name, on in _member(document, "enabledPlugins").items() if _PLUGIN(name)}
 
 
-def without_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without our hooks. `empty`: the document before us, whose empty lists are kept."""
-    ours = hooks_in(document)
+def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document without our hooks. `empty` is the document before the installation, whose empty lists are
+    kept.
+    """
+    ours = find_hooks(document)
     if not ours:
         return dict(document)
     events = dict(_member(document, "hooks"))
@@ -368,7 +361,7 @@ def _events(document: Document) -> list[tuple[str, list[Any]]]:
 
 
 def _is_our_group(group: object) -> bool:
-    """Return whether every hook of a group starts this program; a group that a person put more into is theirs."""
+    """Return whether every hook of a group starts this program; a group to which a person added hooks is theirs."""
     hooks = cast("dict[str, object]", group).get("hooks") if isinstance(group, dict) else None
     return isinstance(hooks, list) and bool(hooks) and all(map(_is_our_hook, cast("list[object]", hooks)))  # pyright: ignore[reportUnknownArgumentType]
 
@@ -376,17 +369,15 @@ def _is_our_group(group: object) -> bool:
 def _is_our_hook(hook: object) -> bool:
     if not isinstance(hook, dict):
         return False
-    told = cast("dict[str, Any]", hook)
-    line, words = str(told.get("command", "")), _words(told)
+    fields = cast("dict[str, Any]", hook)
+    line, words = str(fields.get("command", "")), _arguments(fields)
     if words:
-        return _starts_us(line, words) and "hook" in words
+        return _starts_this_program(line, words) and "hook" in words
     parts = [part.strip("\"'") for part in line.split()]
-    return bool(parts) and _starts_us(parts[0], parts[1:]) and "hook" in parts
+    return bool(parts) and _starts_this_program(parts[0], parts[1:]) and "hook" in parts
 
 
 # --- shapes -----------------------------------------------------------------------------------------
-
-
 def _member(document: Mapping[str, Any], key: str, called: str | None = None) -> dict[str, Any]:
     value = document.get(key)
     if value is None:
@@ -410,3 +401,55 @@ def _kind(value: object) -> str:
             return "true or false"
         case _:
             return "a number"
+
+
+PLUGIN = f"{NAME}@{NAME}"
+PLUGIN_COMMANDS = (
+    f"claude plugin marketplace add {REPOSITORY.removeprefix('https://github.com/')}",
+    f"claude plugin install {PLUGIN}",
+)
+COMMAND = ("uvx", *uvx_arguments(), "serve")
+"""Starts the published program where uv is installed: from the repository until the package is released."""
+_CURSOR_APP = "cursor://anysphere.cursor-deeplink/mcp/install?"
+_CURSOR_WEB = "https://cursor.com/install-mcp?"
+_VSCODE_APP = "vscode:mcp/install?"
+_VSCODE_WEB = (
+    "https://insiders.vscode.dev/redirect?url="  # /redirect/mcp/install answers with 400: microsoft/work-iq#150
+)
+_PICTURES = {
+    "cursor": "https://cursor.com/deeplink/mcp-install-dark.svg",
+    "vscode": "https://img.shields.io/badge/VS_Code-Install_Server-0098FF?style=flat-square",
+}
+
+
+def app_link(client: ClientProgram, name: str, entry: Mapping[str, Any]) -> str:
+    """Return the link with which a client offers to install an entry. Raises InvalidInput if the client has no such
+    links.
+    """
+    match client.name:
+        case "cursor":
+            config = base64.b64encode(_json(entry).encode()).decode()
+            return _CURSOR_APP + urlencode({"name": name, "config": config})
+        case "vscode":
+            return _VSCODE_APP + quote(_json({"name": name, **entry}), safe="")
+        case _:
+            raise InvalidInput(
+                f"{client.title} opens no install links; Cursor and VS Code do. Use: mcp-memory install {client.name}"
+            )
+
+
+def web_link(client: ClientProgram, name: str) -> str:
+    """Return an install link for the published program that web pages may contain."""
+    link = app_link(client, name, server_entry(client, COMMAND, {}))
+    return link.replace(_CURSOR_APP, _CURSOR_WEB) if client.name == "cursor" else _VSCODE_WEB + quote(link, safe="")
+
+
+def badge(client_name: str, name: str = "memory") -> str:
+    """Return a button in Markdown that installs the published program."""
+    client = client_named(client_name)
+    link = web_link(client, name)
+    return f"[![Install in {client.title}]({_PICTURES[client.name]})]({link})"
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,8 +1,8 @@
 """Starts the server of a client's entry as the client would, and completes the handshake.
 
 The process gets the entry's command, arguments and variables, and the few variables that clients pass on. Desktop
-programs know only the system's short PATH, so a command that needs a longer one is found here, before the client
-fails on it.
+programs have only the system's short PATH: a command that needs a longer PATH fails here, before it fails in the
+client.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from mcp_memory.core.errors import Refused
 from mcp_memory.core.text import one_line
 
 SHORT_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-"""What a program started from a desktop has on macOS, and on Linux at least."""
-PATIENCE = 30.0  # seconds; the clients wait between 10 and 60
+"""The PATH of programs started from a desktop on macOS, and the least on Linux."""
+TIMEOUT_S = 30.0  # seconds; the clients wait between 10 and 60
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What the server said of itself, and the seconds from its start to the list of its tools."""
+    """The server's answer to the handshake, and the seconds from its start to its list of tools."""
 
     name: str
     version: str
@@ -43,36 +43,38 @@ class Greeting:
     seconds: float
 
 
-def filled(text: str, environ: Mapping[str, str]) -> str:
-    """Return an entry's text with `${NAME}`, `${env:NAME}` and `${NAME:-default}` filled in, as clients do."""
-    return _REFERENCE.sub(lambda found: environ.get(found[1]) or found[2] or "", text)
+def expand_variables(text: str, environ: Mapping[str, str]) -> str:
+    """Expand `${NAME}`, `${env:NAME}` and `${NAME:-default}` as clients do."""
+    return _REFERENCE.sub(lambda match: environ.get(match[1]) or match[2] or "", text)
 
 
 def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables beside those that every client passes on: the entry's, and a short PATH for the desktop."""
-    told = cast("dict[str, Any]", entry.get("env") or {})
+    """Return the variables that this entry adds to those that every client passes on; a short PATH for desktop
+    programs.
+    """
+    variables = cast("dict[str, Any]", entry.get("env") or {})
     short = {"PATH": SHORT_PATH} if from_desktop and sys.platform != "win32" else {}
-    return {**short, **{name: filled(str(value), environ) for name, value in told.items()}}
+    return {**short, **{name: expand_variables(str(value), environ) for name, value in variables.items()}}
 
 
 def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
-    """Start the server of an entry in `folder`, complete the handshake, list its tools, look at the memory, end it.
+    """Start the server of an entry in `folder`, complete the handshake, list its tools, open its memory, and end it.
 
-    Raises Refused, saying what went wrong and what the server wrote about it.
+    Raises Refused with the reason and the last line of the server's stderr.
     """
     if not entry.get("command"):
         raise Refused("The entry names no command, so there is nothing to start.")
     words = [str(entry.get("command", "")), *map(str, cast("list[Any]", entry.get("args") or []))]
-    command, *arguments = [filled(word, os.environ) for word in words]
+    command, *arguments = [expand_variables(word, os.environ) for word in words]
     server = StdioServerParameters(
         command=command,
         args=arguments,
         env=environment(entry, from_desktop=from_desktop, environ=os.environ),
         cwd=folder,
     )
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         try:
-            return anyio.run(_greet, server, said)
+            return anyio.run(_greet, server, stderr)
         except Refused:
             raise
         except FileNotFoundError:
@@ -80,22 +82,22 @@ def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path 
         except PermissionError:
             raise Refused(f"The program {command!r} may not be run.") from None
         except TimeoutError:
-            raise Refused(f"The server did not answer within {PATIENCE:.0f} s.{_last_words(said)}") from None
+            raise Refused(f"The server did not answer within {TIMEOUT_S:.0f} s.{_last_stderr_line(stderr)}") from None
         except Exception as error:  # noqa: BLE001 whatever the SDK makes of a server that ends or talks nonsense
             reason = one_line(str(_innermost(error)) or type(error).__name__, 200).rstrip(".")
-            raise Refused(f"The server did not complete the handshake: {reason}.{_last_words(said)}") from None
+            raise Refused(f"The server did not complete the handshake: {reason}.{_last_stderr_line(stderr)}") from None
 
 
-async def _greet(server: StdioServerParameters, said: TextIO) -> Greeting:
+async def _greet(server: StdioServerParameters, stderr: TextIO) -> Greeting:
     trouble = None
     began = time.perf_counter()
-    with anyio.fail_after(PATIENCE):
-        async with Client(stdio_client(server, errlog=said)) as client:
+    with anyio.fail_after(TIMEOUT_S):
+        async with Client(stdio_client(server, errlog=stderr)) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             took = time.perf_counter() - began
             about, protocol = client.server_info, str(client.protocol_version)
             try:
-                await client.read_resource("memory://status")  # one that cannot be opened is told only when it is asked
+                await client.read_resource("memory://status")  # the server opens the memory only now
             except MCPError as error:
                 trouble = str(error)
     if trouble:
@@ -109,7 +111,7 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-def _last_words(said: TextIO) -> str:
-    said.seek(0)
-    lines = [line.strip() for line in said.read()[-4000:].splitlines() if line.strip()]
+def _last_stderr_line(stderr: TextIO) -> str:
+    stderr.seek(0)
+    lines = [line.strip() for line in stderr.read()[-4000:].splitlines() if line.strip()]
     return f" It wrote: {one_line(lines[-1], 300)}" if lines else ""

@@ -1,16 +1,16 @@
 """Commands that clients run at the events of a conversation, and the hook daemon that answers them.
 
     command         the process that a client runs: asks the daemon, or starts it; never fails
-    endpoint        where hook and daemon find each other; logs still to be read; the health of hooks
+    endpoint        where hook and daemon find each other; pending logs; the health of hooks
     daemon          the process that keeps the memory open
-    conversations   the work at each event, and the texts already in each conversation's context
-    tool_outputs    large tool outputs, offloaded
-    transcripts     the clients' own logs: followed as they grow, scanned for earlier recalls
+    conversations   what happens at each event, and which texts each conversation's context already contains
+    tool_outputs    offloads large tool outputs
+    transcripts     the clients' logs: followed as they grow, searched for earlier recalls
 
-If anything fails here, the user's work goes on and the log in the home says so.
+If anything fails here, the user's work continues and the log in the home says why.
 
-This module has the one table of the events at which clients run our hooks, and makes the hooks to install for them. A
-client without hooks has none: `{}`. Every hook reads it first, so it imports nothing.
+This module has the table of the events at which clients run our hooks, and makes the hooks to install. Every hook
+imports it first, so it imports nothing.
 """
 
 from __future__ import annotations
@@ -37,36 +37,38 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
     # A tool's output can only be replaced as an error, and PreCompress comes before every request: neither is used.
     "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
 }
-"""Client → the events that are run, by the client's names, in the order of a session."""
+"""Client → the events at which it runs our hooks, by the client's names, in the order of a session."""
 
 
 def kind_of(client: str, event: str) -> Kind | None:
     return KINDS.get(client, {}).get(event)
 
 
-_LARGE: Mapping[str, str] = {"claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*", "codex": "Bash|mcp__.*"}
-"""Client → the tools whose results may be large. The others answer with a line, or with what is to stay."""
+_LARGE_TOOLS: Mapping[str, str] = {
+    "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
+    "codex": "Bash|mcp__.*",
+}
+"""Client → the tools whose results may be large. Results of others are one line, or must stay unchanged."""
 
 _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
-_ELSE_S = 5
+_DEFAULT_SECONDS = 5
 """Seconds that a client waits for a hook."""
-_MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
-"""What a client allows for at most."""
+_MAX_SECONDS: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
+"""The maximum that a client allows."""
 
 
 def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return the value of `hooks` in a client's configuration, every entry with its own command.
+    """Return the value of `hooks` in a client's configuration, each with its command; `{}` for a client without hooks.
 
-    `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`. `{}` for a client without
-    hooks, or without supported ones.
+    `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`.
     """
     return {event: [_entry(client, event, kind, command)] for event, kind in KINDS.get(client, {}).items()}
 
 
 def _entry(client: str, event: str, kind: Kind, command: Sequence[str]) -> dict[str, Any]:
-    seconds = _MOST_S.get((client, kind), _SECONDS.get(kind, _ELSE_S))
+    seconds = _MAX_SECONDS.get((client, kind), _SECONDS.get(kind, _DEFAULT_SECONDS))
     hooks = {"hooks": [_hook(client, [*command, "hook", event], seconds)]}
-    return {"matcher": _LARGE[client], **hooks} if kind == "tool" else hooks
+    return {"matcher": _LARGE_TOOLS[client], **hooks} if kind == "tool" else hooks
 
 
 def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:
 
 
 def _line(command: Sequence[str]) -> str:
-    """Return a command as the shell of this machine reads it."""
+    """Quote a command for the shell of this machine."""
     if os.name == "nt":
         from subprocess import list2cmdline
 

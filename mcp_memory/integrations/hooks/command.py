@@ -1,9 +1,9 @@
 """The process that a client runs at an event: asks the hook daemon, or starts it, and never fails.
 
-One question, one answer, within a time limit; after that it prints nothing and the user's work goes on. Events that
-only capture are acknowledged once noted, and processed by the daemon later. Without a daemon in time, the hook leaves a
-note (which conversation, which log, none of its words) for the next one. It decides nothing, and passes the input on
-unread.
+It sends one question and waits for one answer, within a time limit; after that it prints nothing and the user's work
+continues. Events that only capture are acknowledged once noted, and processed by the daemon later. If no daemon is
+ready in time, the hook leaves a note (which conversation, which log, none of its words) for the next daemon. It makes
+no decisions, and passes its input on unread.
 
 Standard library only: `mcp-memory hook` loads click and this.
 """
@@ -27,8 +27,8 @@ from mcp_memory.integrations.hooks.endpoint import (
     DaemonEndpoint,
     DaemonFiles,
     daemon_files,
+    equal,
     proof,
-    same,
 )
 
 if TYPE_CHECKING:
@@ -36,89 +36,89 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 1.0
 _STARTING_S = 3.0
-"""Whoever needs words for the model, and finds no resident, waits so long for a new one."""
+"""How long a hook whose answer goes to the model waits for a new daemon."""
 _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
-_REST_S = 60.0
+_RETRY_S = 60.0
 _ANSWERED = frozenset[Kind | None]({"start", "prompt"})
 _FLUSHING = frozenset[Kind | None]({"end", "compacting"})
 _CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
 
 
 class _DaemonTimeout(Exception):
-    """The resident is there, and has not answered in time."""
+    """The daemon is running, and has not answered in time."""
 
 
 def run(event: str, client: str, home: Path | None, space: str | None) -> None:
-    """Answer an event on standard output with what the resident says. Never raises, and prints nothing else."""
+    """Print the daemon's answer to an event. Never raises, and prints nothing else."""
     try:
         sys.stdout.buffer.write(answer(event, client, sys.stdin.buffer.read(), home=home, space=space))
         sys.stdout.buffer.flush()
-    except Exception:  # noqa: BLE001 whatever it is, the user's work goes on
+    except Exception:  # noqa: BLE001 the user's work must continue
         return
 
 
-def answer(event: str, client: str, given: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
-    """Return what the hook prints; empty if there is no answer in time."""
-    place = daemon_files(home, space)
-    if place is None:
+def answer(event: str, client: str, payload: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
+    """Return what the hook prints; empty without an answer in time."""
+    files = daemon_files(home, space)
+    if files is None:
         return b""
     kind = kind_of(client, event)
     began = time.monotonic()
-    question = json.dumps({"event": event, "client": client}).encode() + b"\n" + given
+    question = json.dumps({"event": event, "client": client}).encode() + b"\n" + payload
     try:
-        told = _ask(place, question, began + _LIMIT_S)
-        if told is None:
-            told = _ask_new(place, question, began + (_STARTING_S if kind in _ANSWERED else _LIMIT_S))
+        reply = _ask(files, question, began + _LIMIT_S)
+        if reply is None:
+            reply = _start_and_ask(files, question, began + (_STARTING_S if kind in _ANSWERED else _LIMIT_S))
     except _DaemonTimeout:
-        told = None
-    if told is None and kind in _CAPTURING:
-        _leave_note(place, client, given, flushed=kind in _FLUSHING)
-    return told or b""
+        reply = None
+    if reply is None and kind in _CAPTURING:
+        _leave_note(files, client, payload, flushed=kind in _FLUSHING)
+    return reply or b""
 
 
-def _leave_note(place: DaemonFiles, client: str, given: bytes, *, flushed: bool) -> None:
+def _leave_note(files: DaemonFiles, client: str, payload: bytes, *, flushed: bool) -> None:
     from mcp_memory.integrations.hooks.endpoint import PendingLog, make_folders
 
-    make_folders(place)
-    told = json.loads(given)
-    log, conversation = str(told["transcript_path"]), str(told["session_id"])
-    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).leave(place)
+    make_folders(files)
+    fields = json.loads(payload)
+    log, conversation = str(fields["transcript_path"]), str(fields["session_id"])
+    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).save(files)
 
 
 # --- asking -----------------------------------------------------------------------------------------
 
 
-def _ask(place: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Return the daemon's answer; None if there is no daemon. Raises _DaemonTimeout."""
-    there = DaemonEndpoint.read(place.file)
-    if there is None:
+def _ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
+    """Return the daemon's answer; None without a daemon. Raises _DaemonTimeout."""
+    endpoint = DaemonEndpoint.read(files.file)
+    if endpoint is None:
         return None
     try:
-        with socket.create_connection(("127.0.0.1", there.port), timeout=_PROVING_S) as wire:
-            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # 40 ms for each answer that is waited for
-            if not _is_proven(wire, there.token):
+        with socket.create_connection(("127.0.0.1", endpoint.port), timeout=_PROVING_S) as wire:
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise each answer takes 40 ms longer
+            if not _is_proven(wire, endpoint.token):
                 return None
             wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
-            return _told(wire.makefile("rwb"), question)
+            return _exchange(wire.makefile("rwb"), question)
     except (OSError, ValueError):
         return None
 
 
 def _is_proven(wire: socket.socket, token: str) -> bool:
-    """Have the other side prove that it knows the token, and prove the same."""
+    """Exchange proofs of the token; return whether the daemon's is right."""
     nonce = os.urandom(16).hex().encode()
     wire.sendall(PROTOCOL + b" " + nonce + b"\n")
-    theirs, _, their_nonce = _line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
-    if not same(theirs, proof(token, "resident", nonce)):
+    theirs, _, their_nonce = _read_line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
+    if not equal(theirs, proof(token, "resident", nonce)):
         return False
     wire.sendall(proof(token, "hook", their_nonce) + b"\n")
     return True
 
 
-def _line(wire: socket.socket, deadline: float) -> bytes:
-    """Return a line, or what there is of it by then: a stranger may send a byte now and then for hours."""
+def _read_line(wire: socket.socket, deadline: float) -> bytes:
+    """Read a line, or part of it by the deadline: a strange program may send a byte now and then for hours."""
     line = b""
     while len(line) < _PROOF_BYTES and not line.endswith(b"\n"):
         wire.settimeout(max(deadline - time.monotonic(), _POLL_S / 100))
@@ -129,52 +129,52 @@ def _line(wire: socket.socket, deadline: float) -> bytes:
     return line
 
 
-def _told(stream: BufferedRWPair, question: bytes) -> bytes:
-    """Return the answer and acknowledge it, so that the daemon knows it arrived in time."""
+def _exchange(stream: BufferedRWPair, question: bytes) -> bytes:
+    """Send the question, return the answer and acknowledge it, so that the daemon knows that it arrived in time."""
     try:
         stream.write(b"%d\n" % len(question))
         stream.write(question)
         stream.flush()
         length = int(stream.readline(20))
-        told = stream.read(length)
+        reply = stream.read(length)
     except TimeoutError:
         raise _DaemonTimeout from None
-    if len(told) < length:
-        raise OSError("the resident hung up")
+    if len(reply) < length:
+        raise OSError("the daemon closed the connection")
     stream.write(ACKNOWLEDGED)
     stream.flush()
-    return told
+    return reply
 
 
 # --- starting ---------------------------------------------------------------------------------------
 
 
-def _ask_new(place: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Start a resident and return its answer; None where it cannot start, or not in time. Raises _Late."""
-    folder = next(above for above in (place.folder, *place.folder.parents) if above.exists())
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(place):
+def _start_and_ask(files: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
+    """Start a daemon and return its answer; None if it cannot start, or not in time. Raises _DaemonTimeout."""
+    folder = next(above for above in (files.folder, *files.folder.parents) if above.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(files):
         return None
-    process = _start(place, folder)
-    while time.monotonic() < deadline and not process.poll():  # 0 where another was first, and that one will answer
+    process = _start(files, folder)
+    while time.monotonic() < deadline and not process.poll():  # exit code 0: another daemon was first, and will answer
         time.sleep(_POLL_S)
-        told = _ask(place, question, deadline)
-        if told is not None:
-            return told
-    if place.folder.is_dir():
-        touch(place.failed)
+        reply = _ask(files, question, deadline)
+        if reply is not None:
+            return reply
+    if files.folder.is_dir():
+        touch(files.failed)
     return None
 
 
-def _failed_lately(place: DaemonFiles) -> bool:
-    """Return whether one was started in vain just now: not every hook is to wait for the next."""
+def _failed_lately(files: DaemonFiles) -> bool:
+    """Return whether a daemon failed to start just now: not every hook should wait for another try."""
     try:
-        return 0 <= time.time() - place.failed.stat().st_mtime < _REST_S  # below 0, the clock was set back
+        return 0 <= time.time() - files.failed.stat().st_mtime < _RETRY_S  # negative if the clock was set back
     except OSError:
         return False
 
 
-def _start(place: DaemonFiles, folder: Path) -> Popen[bytes]:
-    """Start the resident on its own: it outlives this hook, its terminal and its client."""
+def _start(files: DaemonFiles, folder: Path) -> Popen[bytes]:
+    """Start a detached daemon, which outlives this hook, its terminal and its client."""
     import subprocess
 
     detached = 0x00000208 if os.name == "nt" else 0  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP
@@ -184,14 +184,14 @@ def _start(place: DaemonFiles, folder: Path) -> Popen[bytes]:
             "-P",
             "-m",
             "mcp_memory.integrations.hooks.daemon",
-            str(place.home),
-            place.space or "",
-            place.key,
+            str(files.home),
+            files.space or "",
+            files.key,
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=folder,  # never the user's project: it holds a .env that is not ours, and may be deleted
+        cwd=folder,  # not the user's project, which may have a .env and be deleted
         creationflags=detached,
         start_new_session=os.name != "nt",
     )

@@ -1,9 +1,8 @@
-"""Events of conversations: how clients describe them, the work at each, and the answers to clients.
+"""Events of conversations: how clients describe them, what happens at each, and the answers to clients.
 
-A hook's input is read into a `HookEvent`; unknown fields are ignored, and an event that is not ours, or lacks something
-essential, is None. Text that was put before a model is not repeated until its context is compacted. A new daemon reads
-earlier recalls back from the client's own log, so nothing has to be stored for it. All text stays within the budgets
-below; if nothing is relevant, nothing is said.
+A hook's input is parsed into a `HookEvent`; unknown fields are ignored. Text that was put before a model is not
+repeated until its context is compacted. A new daemon reads earlier recalls from the client's own log, so they need not
+be stored. All text stays within the budgets below; without relevant memories the answer is empty.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
-from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of
+from mcp_memory.integrations.importers.agent_logs import extract_summary
+from mcp_memory.integrations.importers.log_lines import summary_id
 from mcp_memory.integrations.importers.records import Agent, agent_named, session_name
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """A tool call that came back. `response` has the form that the client gives it."""
+    """A finished tool call; `response` is as the client reports it."""
 
     client: Agent
     tool: str
@@ -50,78 +50,79 @@ class ToolResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """An event of a conversation. `log` is the file that its client writes of it, which may not be there yet."""
+    """An event of a conversation. `log` is the client's log of the conversation, which may not exist yet."""
 
     kind: Kind
     name: str
-    """What the client calls it."""
+    """The client's name of the event."""
     client: Agent
     conversation: str
-    """The client's own id of it."""
+    """The client's id of the conversation."""
     log: Path | None
     source: str = ""
-    """How a conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
+    """How the conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     text: str = ""
     """The prompt as the client reported it, or the summary of a compaction; without private passages."""
     call: ToolResponse | None = None
 
     @property
     def session(self) -> str:
-        """What the conversation is called here."""
+        """The session of the conversation in this memory."""
         return session_name(self.client, self.conversation)
 
 
 _OF_SUBAGENTS = "agent_id"
 
 
-def read(client: str, name: str, given: object) -> HookEvent | None:
-    """Return the event of a hook's input, or None if there is nothing to do.
+def parse_event(client: str, name: str, payload: object) -> HookEvent | None:
+    """Parse a hook's input; None if there is nothing to do: an unknown event, or a field is missing.
 
-    Sub-agents are ignored: their contexts are short, their tools are few, and their talk is no conversation.
+    Events of sub-agents are ignored: their contexts are short, their tools few, and they do not talk to the user.
     """
-    of = agent_named(client)
-    if not isinstance(given, dict) or of is None:
+    agent = agent_named(client)
+    if not isinstance(payload, dict) or agent is None:
         return None
-    told = cast("dict[str, Any]", given)
-    kind = kind_of(of, name)
-    conversation, log = told.get("session_id"), told.get("transcript_path")
-    if kind is None or not isinstance(conversation, str) or not conversation.strip() or told.get(_OF_SUBAGENTS):
+    fields = cast("dict[str, Any]", payload)
+    kind = kind_of(agent, name)
+    conversation, log = fields.get("session_id"), fields.get("transcript_path")
+    if kind is None or not isinstance(conversation, str) or not conversation.strip() or fields.get(_OF_SUBAGENTS):
         return None
-    text = told.get("prompt") if kind == "prompt" else told.get("compact_summary") if kind == "compacted" else ""
+    text = fields.get("prompt") if kind == "prompt" else fields.get("compact_summary") if kind == "compacted" else ""
     return HookEvent(
         kind=kind,
         name=name,
-        client=of,
+        client=agent,
         conversation=conversation,
         log=Path(log) if isinstance(log, str) and log else None,
-        source=str(told.get("source") or ""),
+        source=str(fields.get("source") or ""),
         text=without_private(text) if isinstance(text, str) else "",
-        call=_call(of, told) if kind == "tool" else None,
+        call=_parse_call(agent, fields) if kind == "tool" else None,
     )
 
 
-def _call(client: Agent, told: Mapping[str, Any]) -> ToolResponse | None:
-    tool, id = told.get("tool_name"), told.get("tool_use_id")
-    if not isinstance(tool, str) or "tool_response" not in told:
+def _parse_call(client: Agent, fields: Mapping[str, Any]) -> ToolResponse | None:
+    tool, id = fields.get("tool_name"), fields.get("tool_use_id")
+    if not isinstance(tool, str) or "tool_response" not in fields:
         return None
     return ToolResponse(
         client=client,
         tool=tool,
-        arguments=told.get("tool_input"),
+        arguments=fields.get("tool_input"),
         id=id if isinstance(id, str) else None,
-        response=told["tool_response"],
+        response=fields["tool_response"],
     )
 
 
-def context(event: HookEvent, text: str) -> dict[str, Any]:
-    """Return the answer that puts a text before the model."""
+def context_answer(event: HookEvent, text: str) -> dict[str, Any]:
+    """Return the answer that adds a text to the model's context."""
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
 
-def output(event: HookEvent, response: object) -> dict[str, Any]:
-    """Return the answer that puts another response in the place of the tool's.
+def output_answer(event: HookEvent, response: object) -> dict[str, Any]:
+    """Return the answer that replaces a tool's response.
 
-    Codex takes a text: it ends its work on the response, not the turn, and the model reads the reason instead.
+    For Codex it is a text: Codex then stops processing the response, not the turn, and the model reads the reason
+    instead.
     """
     if event.client == "codex":
         return {"continue": False, "stopReason": response}
@@ -132,58 +133,60 @@ STABLE_TOKENS = 700
 CANVAS_TOKENS = 1_000
 NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
-"""Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
+"""Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
 _PROMPT_CHARS = 4_000
-_MOST_SESSIONS = 256  # whose recalled texts are remembered; of others they are read from the log again
+_MOST_SESSIONS = 256  # whose shown texts are kept in memory; those of others are read from the log again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
 
-# --- before the model -------------------------------------------------------------------------------
+# --- texts for the model ----------------------------------------------------------------------------
 
 
-async def opening(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
-    """Return the text at the start of a conversation, without `known` parts; after a compaction, with its canvas."""
-    parts = [_recorded_as(session)] if recorded else []
+async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, shown: Sequence[str] = ()) -> str:
+    """Return the text for the start of a conversation, without parts already `shown`; after a compaction, with its
+    canvas.
+    """
+    parts = [_recording_notice(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
     start = await memory.recall_stable(session=session, budget_tokens=STABLE_TOKENS)
     parts += [block for block in (start.stable, start.dynamic) if block]
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
-        shown = await anyio.to_thread.run_sync(sifted, view.text)
-        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{shown}", part="canvas")
+        canvas_text = await anyio.to_thread.run_sync(sifted, view.text)
+        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{canvas_text}", part="canvas")
         parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
-    told = "\n".join(known)
-    return "\n\n".join(part for part in parts if part not in told)
+    already_shown = "\n".join(shown)
+    return "\n\n".join(part for part in parts if part not in already_shown)
 
 
-def _recorded_as(session: str) -> str:
+def _recording_notice(session: str) -> str:
     return (
         f"This conversation is recorded in memory by itself, as session {session}. Do not call record_turns for it; "
         "pass that session to recall, offload_tool_result and fold_canvas, not to a search, which would look only here."
     )
 
 
-async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, known: Sequence[str]) -> str:
-    """Return memories that a prompt needs and its context lacks (`known`); often empty."""
-    found = await memory.recall_beyond(
-        prompt[:_PROMPT_CHARS], known="\n".join(known), session=session, budget_tokens=NEEDED_TOKENS
+async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, shown: Sequence[str]) -> str:
+    """Return memories that are relevant to a prompt and not in its context (`shown`); often empty."""
+    recall = await memory.recall_beyond(
+        prompt[:_PROMPT_CHARS], known="\n".join(shown), session=session, budget_tokens=NEEDED_TOKENS
     )
-    return found.dynamic if len(found.dynamic) <= MAX_CHARS else ""
+    return recall.dynamic if len(recall.dynamic) <= MAX_CHARS else ""
 
 
-# --- what takes long the first time -----------------------------------------------------------------
+# --- warming up -------------------------------------------------------------------------------------
 
 
-async def warmed(memory: Memory) -> None:
-    """Load what the first prompt and the first large output would wait for; a model elsewhere is not asked."""
-    await anyio.to_thread.run_sync(_tried, memory.settings.tokenizer)
+async def warm_up(memory: Memory) -> None:
+    """Load in advance what the first prompt and the first large output need. Remote models are not called."""
+    await anyio.to_thread.run_sync(_load_lazily, memory.settings.tokenizer)
     if memory.settings.embedder.startswith(_LOCAL):
         await memory.recall_beyond("What is known here?", known="", session="none", is_rehearsal=True)
 
 
-def _tried(tokenizer: Any) -> None:
+def _load_lazily(tokenizer: Any) -> None:
     import_module("mcp_memory.shortterm.offload")
     synopsise("2026-01-01 10:00 INFO nothing\n" * 50, tool="Bash", arguments=None, talk="")
     token_counter(tokenizer).count("nothing")
@@ -192,12 +195,12 @@ def _tried(tokenizer: Any) -> None:
 # --- compaction -------------------------------------------------------------------------------------
 
 
-async def summed_up(memory: Memory, session: str, summary: str) -> None:
-    """Keep the summary of a compaction. Its log has it too, under the same id, so it is stored once."""
-    text = summary_of(summary)
+async def record_summary(memory: Memory, session: str, summary: str) -> None:
+    """Record the summary of a compaction. The log contains it too, under the same id, so it is stored once."""
+    text = extract_summary(summary)
     if text.strip():
         id = summary_id(text)
-        if not await memory.known_client_ids([id]):  # its log dates it, so the store would take it for another
+        if not await memory.known_client_ids([id]):  # the log's copy has a time, so the store would not see a duplicate
             turn = NewTurn(role=SUMMARY[0], name=SUMMARY[1], content=text, client_id=id)
             await memory.record_turns([turn], session=session)
             await memory.note_compacted(session)
@@ -206,33 +209,33 @@ async def summed_up(memory: Memory, session: str, summary: str) -> None:
 logger = logging.getLogger(__name__)
 
 _WHILE_WORKING = (0.3, 2.0)
-"""The log tells what was asked while the tools are at work on it, whose results are judged by it."""
+"""Delays after a prompt: offloading judges tool results by the prompt, which has to be stored by then."""
 _LATER = (3.0,)
-_GROWN = 50  # logs that are looked at
+_GROWN = 50  # logs that are checked for growth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """The answer to a client. `told` is the text that the model has seen once the answer has arrived."""
+    """The answer to a client; `shown_text` is the text that the model has seen once the answer has arrived."""
 
     json: dict[str, Any] | None = None
-    told: str = ""
+    shown_text: str = ""
 
 
 class Conversations:
-    """The conversations of one place. `memory` opens the store, where it is not open."""
+    """The conversations that a daemon serves. `memory` opens the store if needed."""
 
-    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: DaemonFiles) -> None:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
-        self._known = LRU[str, list[str]](_MOST_SESSIONS)
+        self._shown = LRU[str, list[str]](_MOST_SESSIONS)
         self._warming: asyncio.Task[None] | None = None
         self._live: set[str] = set()
         self._some_ended = False
-        self.following = LogFollower(memory, place)
+        self.following = LogFollower(memory, files)
 
     @property
-    def are_over(self) -> bool:
-        """Whether some have ended and none goes on."""
+    def all_ended(self) -> bool:
+        """Whether some conversations have ended and none continues."""
         return self._some_ended and not self._live
 
     async def answer(self, event: HookEvent) -> HookAnswer:
@@ -248,86 +251,88 @@ class Conversations:
                 typed = (await anyio.to_thread.run_sync(typed_text, event.text)).strip()
                 if not typed:
                     return HookAnswer()
-                known = list(await self._told(event))
-                text = await recall_beyond_context(await self._memory(), event.session, typed, known=known)
-                return _before_the_model(event, text)
+                shown = list(await self._shown_texts(event))
+                text = await recall_beyond_context(await self._memory(), event.session, typed, shown=shown)
+                return _answer_with_text(event, text)
             case "tool":
                 if event.call is None:
                     return HookAnswer()
                 memory = await self._memory()
                 response = await tool_outputs.offload_output(memory, event.session, event.call, log=event.log)
-                return HookAnswer(json=None if response is None else output(event, response))
+                return HookAnswer(json=None if response is None else output_answer(event, response))
             case "compacting":
                 await self._follow(event, AT_THE_END, flushed=True)
             case "compacted":
                 await self._follow(event, AFTER_A_TURN)
                 memory = await self._memory()
                 async with self.following.storing:
-                    await summed_up(memory, event.session, event.text)
+                    await record_summary(memory, event.session, event.text)
             case "stop":
                 await self._follow(event, AFTER_A_TURN)
             case "end":
                 self._some_ended = True
                 await self._follow(event, AT_THE_END, flushed=True)
                 self._live.discard(event.session)
-                self._known.pop(event.session)
+                self._shown.pop(event.session)
             case _:
                 assert_never(event.kind)
         return HookAnswer()
 
-    async def take_up(self, notes: Iterable[PendingLog]) -> None:
-        """Read the logs that were left to be read."""
+    async def resume_reading(self, notes: Iterable[PendingLog]) -> None:
+        """Schedule the logs that an earlier daemon or hook left unread."""
         for note in notes:
-            await self.following.soon(note, AT_THE_END)
+            await self.following.schedule(note, AT_THE_END)
 
-    def was_answered(self, event: HookEvent, answer: HookAnswer) -> None:
-        """Remember what has been put before the model, once the answer has arrived."""
-        if answer.told:
-            self._known.get_or_put(event.session, list[str]).append(answer.told)
+    def note_delivered(self, event: HookEvent, answer: HookAnswer) -> None:
+        """Remember what the model has been shown, once the answer has arrived."""
+        if answer.shown_text:
+            self._shown.get_or_put(event.session, list[str]).append(answer.shown_text)
 
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()
         if event.source not in ("resume", "fork"):
-            self._known.put(event.session, [])
-        known = list(await self._told(event))
-        text = await opening(memory, event.session, source=event.source, recorded=event.log is not None, known=known)
+            self._shown.put(event.session, [])
+        shown = list(await self._shown_texts(event))
+        text = await opening_text(
+            memory, event.session, source=event.source, recorded=event.log is not None, shown=shown
+        )
         if self._warming is None:
             self._warming = asyncio.create_task(self._warm(memory))
-        return _before_the_model(event, text)
+        return _answer_with_text(event, text)
 
     async def _warm(self, memory: Memory) -> None:
-        """Do once, while the user types the first prompt, what can be done before it."""
+        """Prepare, once, while the user types the first prompt."""
         try:
-            await warmed(memory)
+            await warm_up(memory)
             await self._follow_grown(memory)
         except McpMemoryError as error:
             logger.warning("at the start: %s", error)
         except Exception:
             logger.exception("at the start, by a fault of this program")
 
-    async def _told(self, event: HookEvent) -> list[str]:
-        known = self._known.get(event.session)
-        if known is None:
+    async def _shown_texts(self, event: HookEvent) -> list[str]:
+        shown = self._shown.get(event.session)
+        if shown is None:
             recalled = await anyio.to_thread.run_sync(recalled_before, event.log)
-            known = self._known.get_or_put(event.session, lambda: recalled)  # another event may have been faster
-        return known
+            shown = self._shown.get_or_put(event.session, lambda: recalled)  # another event may have set it meanwhile
+        return shown
 
     async def _follow(self, event: HookEvent, delays: tuple[float, ...], *, flushed: bool = False) -> None:
         if event.log is not None:
             note = PendingLog(log=str(event.log), client=event.client, conversation=event.conversation, flushed=flushed)
-            await self.following.soon(note, delays)
+            await self.following.schedule(note, delays)
 
     async def _follow_grown(self, memory: Memory) -> None:
-        """Follow logs that have grown without an event: a client or the machine went down."""
-        held = (await memory.followed_logs())[:_GROWN]
-        grown = await anyio.to_thread.run_sync(lambda: [one for one in held if _size(Path(one.path)) > one.offset])
-        for one in grown:
-            if one.session not in self._live:
-                await self.following.soon(PendingLog(log=one.path, client=one.client, conversation=""), _LATER)
+        """Follow logs that have grown without an event, as when the client or the machine crashed."""
+        logs = (await memory.followed_logs())[:_GROWN]
+        grown = await anyio.to_thread.run_sync(lambda: [log for log in logs if _size(Path(log.path)) > log.offset])
+        for log in grown:
+            if log.session not in self._live:
+                await self.following.schedule(PendingLog(log=log.path, client=log.client, conversation=""), _LATER)
 
 
-def _before_the_model(event: HookEvent, text: str) -> HookAnswer:
-    return HookAnswer(json=context(event, text) if text else None, told=text)
+def _answer_with_text(event: HookEvent, text: str) -> HookAnswer:
+    return HookAnswer(json=context_answer(event, text) if text else None, shown_text=text)
 
 
 def _size(path: Path) -> int:

@@ -1,9 +1,9 @@
 """The hook daemon: keeps the memory open, so that a hook's answer takes milliseconds instead of a second.
 
-One per home and settings key: it holds a lock as long as it lives, which the system releases however it ends. A hook
-starts it. It ends shortly after its last conversation, after a quarter of an hour of silence, when its endpoint file is
-gone or another's, or on SIGTERM. Logs to be read are noted until they are, so the next daemon finishes the work. It
-never asks a model: that is a server's job.
+There is one for each home and settings key: it holds a file lock as long as it lives, which the system releases however
+it ends. A hook starts it. It ends shortly after its last conversation, after a quarter of an hour without a question,
+when its endpoint file is gone or replaced, or on SIGTERM. Logs to be read are noted on disk until they are read, so the
+next daemon finishes the work. It never calls a model to extract: that is a server's job.
 """
 
 from __future__ import annotations
@@ -35,46 +35,46 @@ from mcp_memory.core.opened_folder import OpenedFolder
 from mcp_memory.core.private_files import open_private, opener
 from mcp_memory.core.regular_files import remove_own
 from mcp_memory.integrations.hooks import Kind
-from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, read
+from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, parse_event
 from mcp_memory.integrations.hooks.endpoint import (
     ACKNOWLEDGED,
     PROTOCOL,
     DaemonEndpoint,
     DaemonFiles,
     endpoint_files,
+    equal,
     is_older,
     make_folders,
     pending_logs,
     proof,
-    same,
 )
-from mcp_memory.integrations.hooks.transcripts import within
+from mcp_memory.integrations.hooks.transcripts import wait_at_most
 from mcp_memory.service.memory import Memory, open_memory
 
 logger = logging.getLogger(__name__)
 
-_REST_S = 60.0
+_RETRY_S = 60.0
 
 
 class DaemonMemory:
     """The memory behind the hooks: opened when first needed, and not retried for a while if that fails."""
 
-    def __init__(self, place: DaemonFiles, stack: AsyncExitStack) -> None:
-        self._place = place
-        self._home = OpenedFolder(place.home)
+    def __init__(self, files: DaemonFiles, stack: AsyncExitStack) -> None:
+        self._files = files
+        self._home = OpenedFolder(files.home)
         self._stack = stack
         stack.callback(self._home.close)
         self._opening: asyncio.Task[Memory] | None = None
         self._rests_until = 0.0
 
     async def memory(self) -> Memory:
-        """Return the open memory. Raises what opening it raised, and StoreUnavailable for a while after that.
+        """Return the open memory. Raises what opening it raises, and StoreUnavailable for a while after a failure.
 
-        Raises HomeGone if the home that this process was started for is gone: logs that wait would be read into a new
-        one.
+        Raises HomeGone if the home that this process was started for is gone: pending logs would be read into a new
+        home.
         """
         if not self._home.is_current():
-            raise HomeGone(self._place.home)
+            raise HomeGone(self._files.home)
         if self._opening is None:
             if asyncio.get_running_loop().time() < self._rests_until:
                 raise StoreUnavailable("The store could not be opened a moment ago; it is tried again in a minute.")
@@ -84,51 +84,51 @@ class DaemonMemory:
     async def _open(self) -> Memory:
         try:
             settings = await anyio.to_thread.run_sync(
-                lambda: load_settings(home=self._place.home, space=self._place.space)
+                lambda: load_settings(home=self._files.home, space=self._files.space)
             )
             return await self._stack.enter_async_context(open_memory(settings, distil=False, what="hooks"))
         except BaseException:
             self._opening = None
-            self._rests_until = asyncio.get_running_loop().time() + _REST_S
+            self._rests_until = asyncio.get_running_loop().time() + _RETRY_S
             raise
 
 
-SILENT_S = 900.0
+IDLE_S = 900.0
 _AFTER_THE_LAST_S = 1.5
-"""`/clear` ends a conversation and begins one within this time."""
+"""`/clear` ends a conversation and starts another within this time."""
 _LOOKING_S = 0.5
 _LOCKING_S = 5.0
 _FINISHING_S = 30.0
 _PROVING_S = 2.0
 _WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 0.9}
-"""A little less than their hooks wait."""
+"""Seconds until an answer is late: a little less than the hook waits."""
 _NOTING_S = 0.2
-"""The hooks of all other events only wait until it is noted what is to be read."""
+"""Other hooks wait only until the pending log is noted."""
 _MAX_QUESTION = 2**28
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LOG_BYTES = 200_000
 
 
 def main(arguments: list[str]) -> int:
-    """Serve the place that the arguments name until there is nothing more to do: home, space (or empty), key."""
+    """Run the daemon for these arguments: home, space (or empty), settings key."""
     home, space, key = arguments
-    place = DaemonFiles(Path(home), space or None, key)
-    make_folders(place)
-    lock = _locked(place)
+    files = DaemonFiles(Path(home), space or None, key)
+    make_folders(files)
+    lock = _acquire_lock(files)
     if lock is None:
         return 0
-    set_up(handler=_handler_of(place.log))
+    set_up(handler=_log_handler(files.log))
     with lock:
         try:
-            asyncio.run(serve(place))
+            asyncio.run(serve(files))
         except Exception:
             logger.exception("the hooks stopped, by a fault of this program")
             return 1
     return 0
 
 
-def _handler_of(log: Path) -> logging.Handler:
-    """Return the log's handler; none for a pipe or device in its place, which `health` reports."""
+def _log_handler(log: Path) -> logging.Handler:
+    """Return the handler of the log; a null handler if a pipe or device is in its place, which `health` reports."""
     if log.exists() and not (log.is_file() or log.is_dir()):
         return logging.NullHandler()
     return _PrivateLog(log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
@@ -139,13 +139,13 @@ class _PrivateLog(logging.handlers.RotatingFileHandler):
         return io.TextIOWrapper(open_private(Path(self.baseFilename), "ab"), encoding=self.encoding)
 
 
-def _locked(place: DaemonFiles) -> IO[bytes] | None:
-    """Return the lock of a place, held; None where another process serves it."""
-    file = io.FileIO(place.lock, "ab", opener=opener)
+def _acquire_lock(files: DaemonFiles) -> IO[bytes] | None:
+    """Return the locked lock file; None if another process has the lock."""
+    file = io.FileIO(files.lock, "ab", opener=opener)
     until = time.monotonic() + _LOCKING_S
     while not _try_lock(file):
-        # The holder may be about to end: then its file is gone, and the next hook waits for us.
-        if DaemonEndpoint.read(place.file) is not None or time.monotonic() > until:
+        # The holder may be about to end: then its endpoint file is gone, and the next hook waits for us.
+        if DaemonEndpoint.read(files.file) is not None or time.monotonic() > until:
             file.close()
             return None
         time.sleep(0.05)
@@ -167,66 +167,66 @@ def _try_lock(file: IO[bytes]) -> bool:
     return True
 
 
-async def serve(place: DaemonFiles) -> None:
+async def serve(files: DaemonFiles) -> None:
     """Answer hooks until there is nothing more to do."""
     async with AsyncExitStack() as stack:
-        resident = HookDaemon(place, DaemonMemory(place, stack))
-        await resident.run()
+        daemon = HookDaemon(files, DaemonMemory(files, stack))
+        await daemon.run()
 
 
 class HookDaemon:
-    """A listener on loopback, and the conditions for its end."""
+    """Listens on loopback, and decides when to end."""
 
-    def __init__(self, place: DaemonFiles, store: DaemonMemory) -> None:
-        self._place = place
+    def __init__(self, files: DaemonFiles, store: DaemonMemory) -> None:
+        self._files = files
         self._token = secrets.token_hex(16)
         self._ending = asyncio.Event()
         self._heard = time.monotonic()
         self._overdue = set[asyncio.Task[HookAnswer]]()
-        self._conversations = Conversations(store.memory, place)
+        self._conversations = Conversations(store.memory, files)
 
     async def run(self) -> None:
         following = asyncio.create_task(self._conversations.following.run())
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._end_on_signals()  # first: who finds the file may end us at once
+        self._end_on_signals()  # first: a reader of the endpoint file may end us at once
         try:
-            self._appear(server.sockets[0].getsockname()[1])
-            await self._conversations.take_up(pending_logs(self._place))
-            while not self._is_over():
-                await within(self._ending.wait(), _LOOKING_S)
+            self._publish_endpoint(server.sockets[0].getsockname()[1])
+            await self._conversations.resume_reading(pending_logs(self._files))
+            while not self._should_end():
+                await wait_at_most(self._ending.wait(), _LOOKING_S)
         finally:
             server.close()
-            self._disappear()
+            self._remove_endpoint()
             self._conversations.following.finish()
             await asyncio.wait({following, *self._overdue}, timeout=_FINISHING_S)
 
-    def _appear(self, port: int) -> None:
-        """Say where we are, and have those of older versions end: two that ended each other would never be there."""
-        for file in endpoint_files(self._place.home):
-            there = DaemonEndpoint.read(file)
-            if there is not None and is_older(there.version, __version__):
+    def _publish_endpoint(self, port: int) -> None:
+        """Write the endpoint file and end daemons of older versions (only older, or two could end each other)."""
+        for file in endpoint_files(self._files.home):
+            endpoint = DaemonEndpoint.read(file)
+            if endpoint is not None and is_older(endpoint.version, __version__):
                 remove_own(file)
-        DaemonEndpoint(os.getpid(), port, self._token, __version__).write(self._place.file)
+        DaemonEndpoint(os.getpid(), port, self._token, __version__).write(self._files.file)
 
     def _end_on_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             try:
                 asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
-            except NotImplementedError:  # Windows: the process just ends, and what it had to do is found again
+            except NotImplementedError:  # Windows: the process just ends; pending logs are noted on disk
                 pass
 
-    def _disappear(self) -> None:
-        if self._is_ours():
-            remove_own(self._place.file)
+    def _remove_endpoint(self) -> None:
+        if self._owns_endpoint():
+            remove_own(self._files.file)
 
-    def _is_ours(self) -> bool:
-        there = DaemonEndpoint.read(self._place.file)
-        return there is not None and there.token == self._token
+    def _owns_endpoint(self) -> bool:
+        endpoint = DaemonEndpoint.read(self._files.file)
+        return endpoint is not None and endpoint.token == self._token
 
-    def _is_over(self) -> bool:
+    def _should_end(self) -> bool:
         silent = time.monotonic() - self._heard
-        alone = self._conversations.are_over and silent > _AFTER_THE_LAST_S
-        return self._ending.is_set() or alone or silent > SILENT_S or not self._is_ours()
+        alone = self._conversations.all_ended and silent > _AFTER_THE_LAST_S
+        return self._ending.is_set() or alone or silent > IDLE_S or not self._owns_endpoint()
 
     # --- one hook -----------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class HookDaemon:
                 if length <= _MAX_QUESTION:
                     await self._answer(await reader.readexactly(length), reader, writer)
         except (OSError, ValueError, EOFError, TimeoutError):
-            pass  # a hook that was killed, or a stranger
+            pass  # the hook was killed, or it is another program
         finally:
             writer.close()
 
@@ -249,37 +249,37 @@ class HookDaemon:
             return False
         ours = os.urandom(16).hex().encode()
         writer.write(proof(self._token, "resident", nonce) + b" " + ours + b"\n")
-        return same((await reader.readline()).strip(), proof(self._token, "hook", ours))
+        return equal((await reader.readline()).strip(), proof(self._token, "hook", ours))
 
     async def _answer(self, question: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._heard = time.monotonic()
-        event = await anyio.to_thread.run_sync(_event_of, question)
-        answer = HookAnswer() if event is None else await self._in_time(event)
-        told = json.dumps(answer.json).encode() if answer.json else b""
-        writer.write(b"%d\n" % len(told) + told)
+        event = await anyio.to_thread.run_sync(_parse_question, question)
+        answer = HookAnswer() if event is None else await self._answer_in_time(event)
+        reply = json.dumps(answer.json).encode() if answer.json else b""
+        writer.write(b"%d\n" % len(reply) + reply)
         await writer.drain()
-        if event is not None and answer.told:
+        if event is not None and answer.shown_text:
             async with asyncio.timeout(_PROVING_S):
                 if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
-                    self._conversations.was_answered(event, answer)
+                    self._conversations.note_delivered(event, answer)
 
-    async def _in_time(self, event: HookEvent) -> HookAnswer:
+    async def _answer_in_time(self, event: HookEvent) -> HookAnswer:
         """Return the answer if it is ready while its hook waits. The work is finished in any case."""
         if event.kind == "tool" and self._overdue:
-            return HookAnswer()  # writing takes too long just now
+            return HookAnswer()  # the store is too slow now
         task = asyncio.create_task(self._conversations.answer(event))
         await asyncio.wait({task}, timeout=_WAITING_S.get(event.kind, _NOTING_S))
         if not task.done():
             self._overdue.add(task)
-            task.add_done_callback(partial(self._finished, event))
+            task.add_done_callback(partial(self._on_late_answer, event))
             return HookAnswer()
-        return self._result(event, task)
+        return self._result_of(event, task)
 
-    def _finished(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> None:
+    def _on_late_answer(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> None:
         self._overdue.discard(task)
-        self._result(event, task)
+        self._result_of(event, task)
 
-    def _result(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> HookAnswer:
+    def _result_of(self, event: HookEvent, task: asyncio.Task[HookAnswer]) -> HookAnswer:
         if task.cancelled():
             return HookAnswer()
         match task.exception():
@@ -292,16 +292,16 @@ class HookDaemon:
         return HookAnswer()
 
 
-def _event_of(question: bytes) -> HookEvent | None:
-    head, _, given = question.partition(b"\n")
-    asked = json.loads(head)
+def _parse_question(question: bytes) -> HookEvent | None:
+    head, _, payload = question.partition(b"\n")
+    header = json.loads(head)
     try:
-        value = json.loads(given)
-        if _SURROGATE.search(given):  # programs that count in UTF-16 cut characters in halves, which cannot be stored
+        value = json.loads(payload)
+        if _SURROGATE.search(payload):  # programs that count in UTF-16 split characters; halves cannot be stored
             value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
-        return read(asked["client"], asked["event"], value)
+        return parse_event(header["client"], header["event"], value)
     except (ValueError, RecursionError) as error:
-        logger.warning("%s: the input of the hook is no JSON: %s", SafeText(asked["event"]), error)
+        logger.warning("%s: the input of the hook is no JSON: %s", SafeText(header["event"]), error)
         return None
 
 

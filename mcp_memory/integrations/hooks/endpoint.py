@@ -1,12 +1,12 @@
-"""Where a hook and the daemon find and authenticate each other; logs still to be read; the health of hooks.
+"""Where a hook and the daemon find and authenticate each other; pending logs; the health of hooks.
 
 A daemon listens on loopback and writes its port and a token to `<home>/hooks/<key>.json`, readable for its user alone.
-The key is a hash of all settings, so hooks with other settings have their own daemon. The file may be left from a
-killed process, whose port another program may use by now. So each side first proves that it knows the token, without
-sending it: a caller sends nothing before the daemon has proven itself.
+The key is a hash of all settings, so hooks with other settings have another daemon. The file may be left from a killed
+process, whose port another program may use by now. So each side first proves that it knows the token, without sending
+it: a caller sends nothing before the daemon has proven itself.
 
-A hook leaves a `PendingLog` if no daemon takes its event, and the daemon one for everything it has yet to read, so that
-the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
+A hook saves a `PendingLog` if no daemon takes its event, and the daemon saves one for everything it has yet to read, so
+that the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
-"""What a hook says first, with a nonce. See `client` and `resident` for what follows."""
+"""The first word of a hook, followed by a nonce. For the rest see `command._is_proven` and `HookDaemon._serve`."""
 
 ACKNOWLEDGED = b"\n"
-"""What a hook says last, when it has the answer."""
+"""The last byte from a hook: it has received the answer."""
 
 _PREFIX = "MCP_MEMORY_"
-_LARGEST_CONFIG = 2**20
+_MAX_CONFIG = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class DaemonFiles:
 
     @property
     def failed(self) -> Path:
-        """A file whose age says when a resident was last started in vain."""
+        """An empty file whose modification time is that of the last failed start."""
         return self.folder / f"{self.key}.failed"
 
     @property
     def waiting(self) -> Path:
-        """The folder of what hooks could not hand over; the next resident works it off."""
+        """The folder of pending logs."""
         return self.folder / "waiting"
 
     @property
@@ -76,28 +76,30 @@ def _folder_of(home: Path) -> Path:
 
 
 def log_of(home: Path) -> Path:
-    """Return the file that the residents of a home tell their failures in."""
+    """Return the log file of a home's daemons."""
     return _folder_of(home) / "hooks.log"
 
 
 def endpoint_files(home: Path) -> list[Path]:
-    """Return the files of all daemons of a home, whatever their settings; some may be stale."""
+    """Return the endpoint files of all daemons of a home, whatever their settings; some may be stale."""
     return sorted(_folder_of(home).glob("*.json"))
 
 
-def make_folders(place: DaemonFiles) -> None:
-    """Make the folders of a place that are not there, the home too. Raises OSError."""
-    make_folder(place.waiting)
+def make_folders(files: DaemonFiles) -> None:
+    """Create missing folders, including the home. Raises OSError."""
+    make_folder(files.waiting)
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return whether a version was released before another one, as far as their numbers tell."""
-    one, other = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
-    return one < other
+    """Compare two versions by their numbers."""
+    numbers, other_numbers = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
+    return numbers < other_numbers
 
 
 def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | None:
-    """Return the place that the command line and the environment name; None if that is no path for a home."""
+    """Return the files for the home and space of the command line and the environment; None if that cannot be a
+    home.
+    """
     try:
         named = expanded(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
     except InvalidInput:
@@ -106,17 +108,17 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
     if why_no_home(folder) and not os.environ.get(f"{_PREFIX}STORE"):
         return None
     try:
-        config = read_regular(folder / "config.toml", _LARGEST_CONFIG)
+        config = read_regular(folder / "config.toml", _MAX_CONFIG)
     except OSError:
         config = b""
     variables = sorted(item for item in os.environ.items() if item[0].startswith(_PREFIX))
-    told = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
-    return DaemonFiles(folder, space, blake2b(told + config, digest_size=8).hexdigest())
+    identity = json.dumps([__version__, str(folder), space, variables]).encode("utf-8", "surrogatepass")
+    return DaemonFiles(folder, space, blake2b(identity + config, digest_size=8).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonEndpoint:
-    """The content of an endpoint file: where a daemon listens, and the token that proves it is the right one."""
+    """The content of an endpoint file: where a daemon listens, and the token that authenticates it."""
 
     pid: int
     port: int
@@ -125,36 +127,41 @@ class DaemonEndpoint:
 
     @classmethod
     def read(cls, file: Path) -> DaemonEndpoint | None:
-        """Return the content of a file; None if it is missing or invalid."""
+        """Read an endpoint file; None if it is missing or invalid."""
         try:
-            held = json.loads(read_regular(file, _LARGEST_CONFIG))
-            there = cls(int(held["pid"]), int(held["port"]), str(held["token"]), str(held["version"]))
+            fields = json.loads(read_regular(file, _MAX_CONFIG))
+            endpoint = cls(int(fields["pid"]), int(fields["port"]), str(fields["token"]), str(fields["version"]))
         except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return None
-        return there if 0 < there.port < 2**16 else None
+        return endpoint if 0 < endpoint.port < 2**16 else None
 
     def write(self, file: Path) -> None:
-        """Write the file whole, for this user alone."""
-        beside = file.with_name(f".{file.name}.{self.pid}.tmp")
-        told = {"pid": self.pid, "port": self.port, "token": self.token, "version": self.version}
-        with open_private(beside, "wb") as opened:
-            opened.write(json.dumps(told).encode())
-        beside.replace(file)
+        """Replace the file atomically, readable for this user alone."""
+        _replace_private(file, json.dumps(asdict(self)).encode())
+
+
+def _replace_private(file: Path, data: bytes) -> None:
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    with open_private(temporary, "wb") as opened:
+        opened.write(data)
+    temporary.replace(file)
 
 
 def proof(token: str, role: str, nonce: bytes) -> bytes:
-    """Return what only a holder of the token can answer to a nonce; the roles cannot answer for each other."""
+    """Return the proof of the token for a nonce; the role is part of it, so that no side can replay the other's."""
     return blake2b(nonce, key=token.encode(), person=role.encode()[:16], digest_size=16).hexdigest().encode()
 
 
-def same(one: bytes, other: bytes) -> bool:
+def equal(first: bytes, second: bytes) -> bool:
     """Compare two proofs in constant time; `hmac` takes too long to import."""
-    return len(one) == len(other) and not sum(a ^ b for a, b in zip(one, other, strict=True))
+    return len(first) == len(second) and not sum(a ^ b for a, b in zip(first, second, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingLog:
-    """A log to be read, and whose. `flushed`: extraction is asked for then, for the talk is over or to be summed up."""
+    """A log to be read, and whose. `flushed`: extraction is requested afterwards, because the conversation is over or
+    compacted.
+    """
 
     log: str
     client: str
@@ -162,51 +169,47 @@ class PendingLog:
     """The client's own id of it; empty where it is not known."""
     flushed: bool = False
 
-    def leave(self, place: DaemonFiles) -> None:
-        """Write it down for the place's space; a later note of the same log takes its place.
+    def save(self, files: DaemonFiles) -> None:
+        """Save the note for the files' space; it replaces an earlier note of the same log.
 
-        Raises OSError, also if the folders of the place are gone: a running daemon must not make a deleted home again.
+        Raises OSError, also if the folders are gone: a running daemon must not recreate a deleted home.
         """
-        file = self._file(place)
-        beside = file.with_suffix(f".{os.getpid()}.tmp")
-        with open_private(beside, "wb") as opened:
-            opened.write(self._told(place))
-        beside.replace(file)
+        _replace_private(self._file(files), self._payload(files))
 
-    def withdraw(self, place: DaemonFiles) -> None:
-        """Take it away, unless another was left meanwhile."""
-        file = self._file(place)
+    def discard(self, files: DaemonFiles) -> None:
+        """Delete the note, unless it was replaced meanwhile."""
+        file = self._file(files)
         try:
-            if read_regular(file) == self._told(place):
+            if read_regular(file) == self._payload(files):
                 remove_own(file)
         except OSError:
             return
 
-    def _file(self, place: DaemonFiles) -> Path:
-        about = f"{place.space or ''}\n{self.log}".encode("utf-8", "surrogatepass")
-        return place.waiting / f"{blake2b(about, digest_size=8).hexdigest()}.json"
+    def _file(self, files: DaemonFiles) -> Path:
+        about = f"{files.space or ''}\n{self.log}".encode("utf-8", "surrogatepass")
+        return files.waiting / f"{blake2b(about, digest_size=8).hexdigest()}.json"
 
-    def _told(self, place: DaemonFiles) -> bytes:
-        return json.dumps({**asdict(self), "space": place.space}).encode()
+    def _payload(self, files: DaemonFiles) -> bytes:
+        return json.dumps({**asdict(self), "space": files.space}).encode()
 
 
-def pending_logs(place: DaemonFiles) -> list[PendingLog]:
-    """Return the notes that were left for the place's space; what makes no sense is removed."""
-    found: list[PendingLog] = []
-    for file in sorted(place.waiting.glob("*.json")):
+def pending_logs(files: DaemonFiles) -> list[PendingLog]:
+    """Return the notes for the files' space; invalid ones are deleted."""
+    notes: list[PendingLog] = []
+    for file in sorted(files.waiting.glob("*.json")):
         try:
-            held = json.loads(read_regular(file))
-            log, client, conversation = (str(held[name]) for name in ("log", "client", "conversation"))
-            note = PendingLog(log=log, client=client, conversation=conversation, flushed=held["flushed"] is True)
-            found += [note] if held["space"] == place.space else []
+            fields = json.loads(read_regular(file))
+            log, client, conversation = (str(fields[name]) for name in ("log", "client", "conversation"))
+            note = PendingLog(log=log, client=client, conversation=conversation, flushed=fields["flushed"] is True)
+            notes += [note] if fields["space"] == files.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
-            with suppress(OSError):  # a folder of that name stays
+            with suppress(OSError):  # it may be a folder
                 remove_own(file)
-    return found
+    return notes
 
 
-_LATELY = timedelta(days=7)
-_LARGEST_LOG = 2**24
+_RECENT = timedelta(days=7)
+_MAX_LOG = 2**24
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (?:WARNING|ERROR) [\w.]+: (.*)")
 
 
@@ -221,16 +224,16 @@ class Health:
 
 
 def health(home: Path, *, now: datetime) -> Health:
-    """Return how the hooks of a home are. `now` is the local time, as in the log."""
+    """Return the health of a home's hooks. `now` is the local time, as in the log."""
     log = log_of(home)
     lines, unreadable = list[str](), list[str]()
     try:
-        lines = read_regular(log, _LARGEST_LOG).decode(errors="replace").splitlines()
+        lines = read_regular(log, _MAX_LOG).decode(errors="replace").splitlines()
     except FileNotFoundError:
         pass
     except OSError as error:
         unreadable = [f"{now:%Y-%m-%d %H:%M:%S} The log of the hooks cannot be read: {error.strerror}"]
     entries = [entry for entry in map(_ENTRY.fullmatch, lines) if entry]
-    failures = [f"{entry[1]} {entry[2]}" for entry in entries if datetime.fromisoformat(entry[1]) > now - _LATELY]
+    failures = [f"{entry[1]} {entry[2]}" for entry in entries if datetime.fromisoformat(entry[1]) > now - _RECENT]
     residents = sum(1 for file in endpoint_files(home) if DaemonEndpoint.read(file))
     return Health(used=log.parent.is_dir(), residents=residents, failures=[*failures, *unreadable], log=log)

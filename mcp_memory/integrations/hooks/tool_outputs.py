@@ -1,9 +1,9 @@
-"""Large tool outputs, offloaded: kept whole, and replaced by a note before the model.
+"""Offloads large tool outputs: kept whole, and replaced by a note in the model's context.
 
-Files read in order to edit them, parts of files, and answers of this memory are left alone. Claude Code accepts a
-replacement only in the tool's exact shape; otherwise it uses the original and complains to the user. So an answer of
-unknown shape has no parts and is left alone. Its MCP tools answer with one string (their structured content, as JSON)
-or with a list of blocks. Codex accepts one text in place of any answer.
+Files read in order to edit them, parts of files, and results of this memory's tools are left alone. Claude Code accepts
+a replacement only in the tool's exact shape; otherwise it uses the original and shows the user an error. So a response
+of unknown shape has no parts and is left alone. Its MCP tools respond with one string (their structured content, as
+JSON) or with a list of blocks. Codex accepts one text in place of any response.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import anyio.to_thread
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.integrations.hooks.transcripts import whole_output
-from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
+from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, list_of
 from mcp_memory.integrations.shown_results import shown_of
 from mcp_memory.service.render import render_offloaded
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from mcp_memory.integrations.hooks.conversations import ToolResponse
     from mcp_memory.service.memory import Memory
 
-Way = tuple[str | int, ...]
-"""The keys that lead from an answer to a part of it."""
+KeyPath = tuple[str | int, ...]
+"""The keys that lead from a response to a part of it."""
 
-_WAYS: Mapping[str, Sequence[Way]] = {
+_PARTS: Mapping[str, Sequence[KeyPath]] = {
     "Bash": [("stdout",), ("stderr",)],
     "Read": [("file", "content")],
     "Grep": [("content",), ("filenames",)],
@@ -43,67 +43,67 @@ _WAYS: Mapping[str, Sequence[Way]] = {
     "WebSearch": [("results",)],
 }
 _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
-"""Where Bash put an output of more than 30,000 characters; its `stdout` is then cut."""
+"""The file of an output of Bash over 30,000 characters; its `stdout` is then cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPart:
-    """A text of an answer. `way` leads to it: to a string, or to a list whose items are its lines."""
+    """A text of a response. `keys` lead to it: to a string, or to a list whose items are its lines."""
 
-    way: Way
+    keys: KeyPath
     text: str
 
 
 def parts_of(client: Agent, tool: str, response: object) -> list[OutputPart]:
-    """Return the texts of an answer that may be replaced; none where the tool, or the shape, is not known."""
+    """Return the texts of a response that may be replaced; none if the tool or the shape is unknown."""
     if client == "codex":
-        return _as_one(response)
+        return _codex_part(response)
     if tool.startswith("mcp__"):
-        return _of_server(response)
+        return _mcp_parts(response)
     if not isinstance(response, dict) or cast("dict[str, Any]", response).get("isImage"):
         return []
-    found = [(way, _at(cast("object", response), way)) for way in _WAYS.get(tool, ())]
-    return [OutputPart(way, text) for way, held in found if (text := _text_of(held))]
+    values = [(keys, _value_at(cast("object", response), keys)) for keys in _PARTS.get(tool, ())]
+    return [OutputPart(keys, text) for keys, value in values if (text := _text_of(value))]
 
 
-def whole_file(tool: str, response: object) -> str | None:
-    """Return the path of the file that holds the whole of what `stdout` only begins, if there is one."""
+def full_output_path(tool: str, response: object) -> str | None:
+    """Return the path of the file with the full output, if `stdout` has only its beginning."""
     path = cast("dict[str, Any]", response).get(_ELSEWHERE[0]) if isinstance(response, dict) else None
     return path if tool == "Bash" and isinstance(path, str) else None
 
 
-def replaced(response: Any, notes: Mapping[Way, str]) -> Any:
-    """Return the answer with each note in the place of the part that it stands for; all else stays."""
+def replace_parts(response: Any, notes: Mapping[KeyPath, str]) -> Any:
+    """Return the response with each note in place of its part; everything else stays."""
     if () in notes:
         return notes[()]
     answer: Any = json.loads(json.dumps(response))
-    for way, note in notes.items():
-        parent = _at(answer, way[:-1])
-        parent[way[-1]] = [note] if isinstance(parent[way[-1]], list) else note
-    if isinstance(answer, dict):  # or the model would be shown the first lines of that file
-        return {key: held for key, held in cast("dict[str, Any]", answer).items() if key not in _ELSEWHERE}
+    for keys, note in notes.items():
+        parent = _value_at(answer, keys[:-1])
+        parent[keys[-1]] = [note] if isinstance(parent[keys[-1]], list) else note
+    if isinstance(answer, dict):  # otherwise the client shows the model the beginning of that file
+        return {key: value for key, value in cast("dict[str, Any]", answer).items() if key not in _ELSEWHERE}
     return answer
 
 
-def _as_one(response: object) -> list[OutputPart]:
-    """Return an answer of Codex as one part, if it is nothing but text."""
+def _codex_part(response: object) -> list[OutputPart]:
+    """Return a response of Codex as one part, if it is only text."""
     match response:
         case str():
             return [OutputPart((), response)]
-        case {"isError": True}:  # what went wrong is told by the mark alone, perhaps
+        case {"isError": True}:  # the mark may be the only sign of the error
             return []
         case dict():
             blocks = list_of(cast("dict[str, Any]", response).get("content"))
             texts = [_text_of_block(block) for block in blocks or []]
-            return [OutputPart((), _unwrapped("\n".join(texts)))] if texts and all(texts) else []
+            return [OutputPart((), _unwrap_result("\n".join(texts)))] if texts and all(texts) else []
         case _:
             return []
 
 
-def _of_server(response: object) -> list[OutputPart]:
+def _mcp_parts(response: object) -> list[OutputPart]:
     match response:
         case str():
-            return [OutputPart((), _unwrapped(response))]
+            return [OutputPart((), _unwrap_result(response))]
         case list():
             return [
                 OutputPart((place, "text"), text)
@@ -122,34 +122,34 @@ def _text_of_block(block: object) -> str:
             return ""
 
 
-def _unwrapped(text: str) -> str:
-    """Return the text that SDKs wrap where a tool's result is no object: `{"result": "…"}`."""
+def _unwrap_result(text: str) -> str:
+    """Unwrap `{"result": "…"}`, in which SDKs put a result that is not an object."""
     try:
-        held = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    match held:
+    match value:
         case {"result": str() as inner, **rest} if not rest:
             return inner
         case _:
             return text
 
 
-def _at(held: Any, way: Way) -> Any:
-    for key in way:
+def _value_at(value: Any, keys: KeyPath) -> Any:
+    for key in keys:
         try:
-            held = held[key]
+            value = value[key]
         except (LookupError, TypeError):
             return None
-    return held
+    return value
 
 
-def _text_of(held: object) -> str:
-    match held:
+def _text_of(value: object) -> str:
+    match value:
         case str():
-            return held
+            return value
         case list():
-            items = cast("list[Any]", held)
+            items = cast("list[Any]", value)
             return "\n".join(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items)
         case _:
             return ""
@@ -163,42 +163,42 @@ _PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
 
 
 async def offload_output(memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None) -> Any:
-    """Offload the large parts of a tool's answer. Return the new answer; None to leave it unchanged.
+    """Offload the large parts of a tool's response. Return the new response; None to leave it unchanged.
 
-    `log` is the client's log of the conversation, which has the full outputs that the answer may have cut. It shows
-    later whether the client used the new answer: no saving is entered before.
+    `log` is the client's log of the conversation, which has the full output if the response was cut. The log later
+    shows whether the client used the new response: no saving is recorded before.
     """
-    over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
-    if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
+    over = memory.settings.offload_over * (_READ_FACTOR if _reads_file(call) else 1)
+    if not over or _reads_memory(call, memory.settings.home) or _reads_part_of_file(call):
         return None
-    notes: dict[Way, str] = {}
+    notes: dict[KeyPath, str] = {}
     for part in parts_of(call.client, call.tool, call.response):
         if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
-            shown = _shown(call, part)
-            kept = await _kept(memory, session, call, part, shown, log)
+            shown = _shown_text(call, part)
+            kept = await _offload_part(memory, session, call, part, shown, log)
             if kept.tokens_kept < kept.tokens_raw and len(note := render_offloaded(kept)) < len(shown):
-                notes[part.way] = note
-    return replaced(call.response, notes) if notes else None
+                notes[part.keys] = note
+    return replace_parts(call.response, notes) if notes else None
 
 
-async def _kept(
+async def _offload_part(
     memory: Memory, session: str, call: ToolResponse, part: OutputPart, shown: str, log: Path | None
 ) -> Offloaded:
     data: str | bytes = part.text
     id = call.id
     if _is_cut(call.client, part.text):
         whole = await anyio.to_thread.run_sync(whole_output, log, call.id)
-        data, id = (whole, id) if whole else (data, None)  # what is not found now is kept when its log is read
-    if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
-        data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
+        data, id = (whole, id) if whole else (data, None)  # if not found now, it is kept when the log is read
+    if part.keys == ("stdout",) and (file := full_output_path(call.tool, call.response)):
+        data = await anyio.to_thread.run_sync(partial(_read_whole, Path(file), part.text))
     return await memory.offload_tool_result(
         call.tool, data, arguments=call.arguments, tool_call_id=id, session=session, shown=shown
     )
 
 
-def _shown(call: ToolResponse, part: OutputPart) -> str:
-    """Return what the client would have shown of a part."""
-    file = whole_file(call.tool, call.response) if part.way == ("stdout",) else None
+def _shown_text(call: ToolResponse, part: OutputPart) -> str:
+    """Return how much of a part the client would have shown."""
+    file = full_output_path(call.tool, call.response) if part.keys == ("stdout",) else None
     size = cast("dict[str, Any]", call.response).get(_ELSEWHERE[1]) if file else None
     return shown_of(
         call.client, part.text, file=file, size=size if isinstance(size, int) else None, pages=call.tool == "Read"
@@ -209,7 +209,7 @@ def _is_cut(client: Agent, text: str) -> bool:
     return client == "codex" and text.startswith("Warning: truncated output")
 
 
-def _whole(file: Path, begun: str) -> str | bytes:
+def _read_whole(file: Path, begun: str) -> str | bytes:
     """Return the content of the file; `begun`, its beginning, if it cannot be read or is too large."""
     try:
         data = read_regular(file, _MAX_FILE)
@@ -222,20 +222,20 @@ def _whole(file: Path, begun: str) -> str | bytes:
 
 
 def _is_large(text: str, over: int, tokenizer: Any) -> bool:
-    if len(text) * 4 <= over or is_stand_in(text):  # a character has four bytes at most, and a token at least one
+    if len(text) * 4 <= over or is_stand_in(text):  # a character has at most four bytes, a token at least one
         return False
     return not token_counter(tokenizer).fits(text, over)
 
 
-def _is_reading(call: ToolResponse) -> bool:
-    """Return whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
+def _reads_file(call: ToolResponse) -> bool:
+    """Return whether the model reads a file, perhaps to edit it. Codex reads files by its shell."""
     if call.client == "codex":
         return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
     return call.tool == "Read"
 
 
-def _is_asked_for(call: ToolResponse) -> bool:
-    """Return whether a model reads a part of a file: offloading that would only make it ask again."""
+def _reads_part_of_file(call: ToolResponse) -> bool:
+    """Return whether the model reads a part of a file: offloading that would only make it ask again."""
     match call.arguments:
         case {"offset": int()} | {"limit": int()}:
             return call.tool == "Read"
@@ -251,7 +251,7 @@ def _command(call: ToolResponse) -> str:
             return ""
 
 
-def _is_ours(call: ToolResponse, home: Path) -> bool:
-    """Return whether a model reads from this memory: offloading that again would lead it in a circle."""
-    told = json.dumps(call.arguments, ensure_ascii=False)
-    return is_own(call.tool) or str(home) in told or "mcp-memory" in told
+def _reads_memory(call: ToolResponse, home: Path) -> bool:
+    """Return whether the model reads from this memory: offloading that again would lead in a circle."""
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return is_own(call.tool) or str(home) in arguments or "mcp-memory" in arguments

@@ -1,8 +1,8 @@
-"""The clients' own logs: followed as they grow, and scanned for earlier recalls and whole outputs.
+"""The clients' own logs: followed as they grow, and searched for earlier recalls and full outputs.
 
 Claude Code logs each text that a hook adds to a context as an attachment, Codex as a message; a compaction removes them
-from the context. Gemini CLI writes them into the user's words, and is not scanned. Codex logs the output of a command
-whole before it shows the cut output to hook and model.
+from the context. Gemini CLI writes them into the user's words, and is not searched. Codex logs the full output of a
+command before it shows the cut output to hook and model.
 
 A client writes its log a little after the event, so a log is read at once and again soon after. If turns cannot be
 stored, because the store is locked or the disk full, reading is retried for a while. Pending logs are noted on disk.
@@ -36,32 +36,32 @@ if TYPE_CHECKING:
 _OURS = b"mcp-memory-recall"
 _BOUNDARIES = (b'"compact_boundary"', b'"compacted"')
 _TAIL = 16 * 2**20
-"""Bytes at the end of a log that are looked at: Codex keeps a megabyte of an output, and six as JSON at worst."""
+"""Bytes at the end of a log that are searched: Codex keeps 1 MB of an output, at most 6 MB as JSON."""
 _MOST = 512 * 2**20
-"""Bytes at the end of a log in which it is looked for what was told: less than a second's work."""
+"""Bytes at the end of a log that are searched for recalled texts, in less than a second."""
 
 
 def recalled_before(log: Path | None) -> list[str]:
-    """Return what we put into the context that a log leads up to; nothing where it cannot be read."""
-    told: list[str] = []
+    """Return the texts that hooks added to the current context; empty if the log cannot be read."""
+    texts: list[str] = []
     if log is None:
-        return told
+        return texts
     try:
         with open_regular(log) as lines:
             end = os.fstat(lines.fileno()).st_size
             lines.seek(max(0, end - _MOST))
             while (left := end - lines.tell()) > 0 and (line := lines.readline(min(left, _TAIL))):
-                if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_read(line)):
-                    told.clear()
+                if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_parse_line(line)):
+                    texts.clear()
                 elif _OURS in line:
-                    told += _texts(_read(line))
+                    texts += _texts(_parse_line(line))
     except OSError:
-        return told
-    return told
+        return texts
+    return texts
 
 
 def whole_output(log: Path | None, call: str | None) -> str | None:
-    """Return the output of a command as Codex noted it when the command ended; None where its log has none."""
+    """Return the full output of a command from the log of Codex; None if it is not there."""
     if log is None or not call:
         return None
     try:
@@ -72,18 +72,18 @@ def whole_output(log: Path | None, call: str | None) -> str | None:
         return None
     for line in reversed(lines):
         if b'"aggregated_output"' in line and call.encode() in line:
-            item = object_of((object_of(_read(line).get("payload")) or {}).get("item")) or {}
+            item = object_of((object_of(_parse_line(line).get("payload")) or {}).get("item")) or {}
             if item.get("id") == call and isinstance(item.get("aggregated_output"), str):
                 return item["aggregated_output"]
     return None
 
 
-def _read(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, Any]:
     try:
-        held = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return object_of(held) or {}
+    return object_of(value) or {}
 
 
 def _is_boundary(line: Mapping[str, Any]) -> bool:
@@ -109,7 +109,7 @@ _AGAIN_S, _ATTEMPTS = 20.0, 6
 _PROMPTS, _LONGEST_PROMPT = 50, 200_000
 """Prompts of a conversation that are remembered, and the characters of the longest."""
 _PASS_S = 5.0
-"""After so many seconds with one log it is the turn of the others."""
+"""Seconds to read a log before the next log is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,39 +120,41 @@ class _DueRead:
 
 
 class LogFollower:
-    """The logs to be read, and when, in the background of a daemon. `memory` opens the store if needed."""
+    """Reads logs in the background of a daemon, at scheduled times. `memory` opens the store if needed."""
 
-    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: DaemonFiles) -> None:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
-        self._place = place
+        self._files = files
         self._due: list[_DueRead] = []
         self._bell = asyncio.Event()
         self._noting = asyncio.Lock()
         self.storing = asyncio.Lock()
-        """Held while turns are stored: what is known is looked up before, so that none is stored twice."""
+        """Locked while turns are stored, so that none is stored between the check for duplicates and the write."""
         self._finishing = False
-        self._passed = set[str]()
+        self._unreadable = set[str]()
         self._prompts: dict[str, deque[str]] = {}
 
     def note_prompt(self, session: str, prompt: str) -> None:
-        """Remember what the user typed, to tell it from what the client attaches in its log. It is never stored."""
+        """Remember a typed prompt, to separate it from text that the client attaches to it in its log. It is never
+        stored.
+        """
         if len(prompt) <= _LONGEST_PROMPT:
             self._prompts.setdefault(session, deque(maxlen=_PROMPTS)).append(prompt)
 
-    async def soon(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
-        """Schedule readings of a log after each of the delays, in place of those scheduled before."""
+    async def schedule(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
+        """Schedule readings of a log after each of the delays, replacing those scheduled before."""
         now = asyncio.get_running_loop().time()
         before = [due.note for due in self._due if due.note.log == note.log]
-        last = replace(note, flushed=note.flushed or any(one.flushed for one in before))
+        last = replace(note, flushed=note.flushed or any(earlier.flushed for earlier in before))
         self._due = [due for due in self._due if due.note not in before]
         self._due += [_DueRead(now + delay, replace(note, flushed=False)) for delay in delays[:-1]]
         self._due.append(_DueRead(now + delays[-1], last))
         self._bell.set()
-        if note.conversation:  # one without is found again by its growth
-            await self._noted(last)
+        if note.conversation:  # without, the log is found again by its growth
+            await self._save_note(last)
 
     async def run(self) -> None:
-        """Read logs as scheduled until `finish` is called and each was tried."""
+        """Read logs as scheduled, until `finish` is called and each was tried."""
         clock = asyncio.get_running_loop().time
         while self._due or not self._finishing:
             self._bell.clear()
@@ -160,7 +162,7 @@ class LogFollower:
             if wait <= 0 or self._finishing:
                 await self._read_next()
             else:
-                await within(self._bell.wait(), wait)
+                await wait_at_most(self._bell.wait(), wait)
 
     def finish(self) -> None:
         """Read all scheduled logs now, once each, and end `run`."""
@@ -168,38 +170,38 @@ class LogFollower:
         self._bell.set()
 
     async def _read_next(self) -> None:
-        due = min(self._due, key=lambda one: one.when)
+        due = min(self._due, key=lambda reading: reading.when)
         self._due.remove(due)
         try:
             if await self._read(await self._memory(), due.note):
-                await self._is_done(due.note)
+                await self._discard_note(due.note)
             elif not self._finishing:  # else its note stays
                 self._due.append(_DueRead(asyncio.get_running_loop().time(), due.note))
         except McpMemoryError as error:
-            logger.warning("a log of %s was not taken in: %s", SafeText(due.note.client), error)
+            logger.warning("a log of %s was not stored: %s", SafeText(due.note.client), error)
             if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
                 later = asyncio.get_running_loop().time() + _AGAIN_S
                 self._due.append(_DueRead(later, due.note, due.attempt + 1))
         except Exception:
-            logger.exception("a log of %s was not taken in, by a fault of this program", SafeText(due.note.client))
-            await self._is_done(due.note)
+            logger.exception("a log of %s was not stored, by a fault of this program", SafeText(due.note.client))
+            await self._discard_note(due.note)
 
-    async def _noted(self, note: PendingLog) -> None:
-        if holds_key(note.log) or holds_key(note.conversation):  # a note has both as they are
+    async def _save_note(self, note: PendingLog) -> None:
+        if holds_key(note.log) or holds_key(note.conversation):  # a note is not masked
             return
         try:
             async with self._noting:
-                await anyio.to_thread.run_sync(note.leave, self._place)
+                await anyio.to_thread.run_sync(note.save, self._files)
         except OSError as error:
-            logger.warning("what is to be read was not noted: %s", error)
+            logger.warning("a pending log was not noted: %s", error)
 
-    async def _is_done(self, note: PendingLog) -> None:
+    async def _discard_note(self, note: PendingLog) -> None:
         async with self._noting:
             if not any(due.note.log == note.log for due in self._due):
-                await anyio.to_thread.run_sync(note.withdraw, self._place)
+                await anyio.to_thread.run_sync(note.discard, self._files)
 
     async def _read(self, memory: Memory, note: PendingLog) -> bool:
-        """Read a log for a while, and tell whether all of it is read."""
+        """Read a log for a while; return whether all of it is read."""
         client = agent_named(note.client)
         if client is None:
             return True
@@ -210,29 +212,29 @@ class LogFollower:
                     memory, Path(note.log), live=True, client=client, within_s=_PASS_S, prompts=prompts
                 )
         except InvalidInput as unfit:
-            if not isinstance(unfit.__cause__, FileNotFoundError):  # not written yet, or gone
-                self._pass_over(note, unfit.__cause__ or unfit)
+            if not isinstance(unfit.__cause__, FileNotFoundError):  # not yet created, or deleted
+                self._log_unreadable(note, unfit.__cause__ or unfit)
             return True
         if read.bad:
             logger.warning("%d lines of a log of %s could not be read", read.bad, SafeText(client))
         if read.unread and read.session is not None:
             return False
         if read.unread:
-            self._pass_over(note, InvalidInput("so far it tells of no conversation"))
+            self._log_unreadable(note, InvalidInput("it names no conversation yet"))
         if note.flushed:
             await memory.flush(session_name(client, note.conversation))
             self._prompts.pop(session_name(client, note.conversation), None)  # all of their messages are stored
         return True
 
-    def _pass_over(self, note: PendingLog, why: BaseException) -> None:
+    def _log_unreadable(self, note: PendingLog, why: BaseException) -> None:
         """Log once that a log cannot be read; `doctor` shows it."""
-        if note.log not in self._passed:
-            self._passed.add(note.log)
+        if note.log not in self._unreadable:
+            self._unreadable.add(note.log)
             logger.warning("a log of %s was passed over: %s", SafeText(note.client), why)
 
 
-async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
-    """Wait for something, at most `seconds`."""
+async def wait_at_most(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
+    """Await a coroutine for at most `seconds`."""
     try:
         await asyncio.wait_for(waiting, seconds)
     except TimeoutError:

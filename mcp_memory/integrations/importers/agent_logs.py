@@ -1,234 +1,58 @@
-"""The log formats of Claude Code, Codex and Gemini CLI, an object a line. No I/O.
+"""The log formats of Claude Code, Codex and Gemini CLI, an object on each line. No I/O.
 
-Claude Code, `~/.claude/projects/<folder>/<session>.jsonl`: a line of type `user` or `assistant` has one message or a
-block of one, with its own id; each with text is a turn. Lines of other types repeat requests, hooks and settings; of
-them only a prompt typed while the agent worked (`queued_command`) is talk. A rewound prompt stays in the log, and was
-said. A fork copies lines with their ids.
+Claude Code, `~/.claude/projects/<folder>/<session>.jsonl`: a line of type `user` or `assistant` has a message or a
+block of a message, with an id for each; each line with text is a turn. Lines of other types repeat requests, hooks and
+settings; of them only a prompt typed while the agent worked (`queued_command`) is talk. A rewound prompt stays in the
+log, because the user said it. A fork copies lines with their ids.
 
 Codex, `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`: {timestamp, type, payload}, where type is session_meta,
 turn_context, response_item, compacted or event_msg. Turns are the `response_item`s that are messages of the user or the
-assistant, without the context that Codex puts among the user's. Each is identified by its turn, and its id or its place
-in that, because older versions copy both into a fork. A result occurs twice: whole when its tool ends, and as the
-model sees it.
+assistant, without the context that Codex puts among the user's. Each is identified by its turn, and its id or its
+position in the turn, because older versions copy both into a fork. A result occurs twice: whole when its tool ends, and
+as the model sees it.
 
 Gemini CLI, `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a line has the conversation's metadata, a
 message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id
-may occur more than once. A compression sets all messages again, under new ids: of those only its summary is taken.
+may occur more than once. A compression sets all messages again, under new ids: of those only its summary is imported.
 Older versions write one `.json` object, {sessionId, messages: [message, …]}, whole each time.
 
-A log is read in chunks, so a line may answer one that was read last week: `LogState` is kept between chunks.
+To add a format: a test for a line, a reader of a line, and an entry in `FORMATS`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_memory.core.private import without_private, without_private_parts
-from mcp_memory.core.secrets.masking import mask, mask_name, mask_values
-from mcp_memory.core.text import is_blank, well_formed
-from mcp_memory.core.types import Role
-from mcp_memory.integrations.importers.messages import message_of
+from mcp_memory.integrations.importers.log_lines import (
+    LogLine,
+    LogRecord,
+    LogState,
+    join_parts,
+    log_id,
+)
 from mcp_memory.integrations.importers.records import (
-    LONGEST_ID,
     Agent,
-    ImportedResult,
     ImportedTurn,
     ImportProblem,
-    SkippedParts,
     items_of,
     kind_of,
     list_of,
-    mended,
-    moment,
     object_of,
+    parse_time,
     part_of,
+    replace_surrogates,
 )
-from mcp_memory.longterm.attachments import ATTACHED, parts_of_message
-from mcp_memory.longterm.turns import SUMMARY, attached_id, is_client_command
-
-OWN_TOOLS = frozenset(
-    {"memory_search", "conversation_search", "read_persona", "offload_tool_result", "expand_node", "fold_canvas"}
-    | {"recall", "remember", "record_turns", "forget", "distill"}
-)
-"""The tools of our server: their answers are memory already."""
-_COMMON = frozenset({"memory_search", "recall", "remember", "forget", "distill"})
-
-_TIME = ("timestamp",)
-_TEXT = ("text",)
-_MOST_CALLS = 50
-_MOST_CHARS = 4_000
-
-LogRecord = ImportedTurn | ImportedResult | ImportProblem
-
-
-@dataclass(kw_only=True)
-class LogState:
-    """What has to be known of earlier lines: the conversation, and the calls that wait for their results."""
-
-    conversation: str | None = None
-    """The client's id of it."""
-    aside: bool = False
-    """It is a sub-agent's, of which nothing is imported."""
-    calls: dict[str, tuple[str, Any]] = field(default_factory=dict[str, tuple[str, Any]])
-    """Tool and arguments, by id."""
-    turn: str = ""
-    count: int = 0
-    """Messages since that turn began, for formats whose messages have no ids."""
-    prompts: Sequence[str] = ()
-    """What the client's prompt hook reported as typed, if it runs. Not kept between readings."""
-
-    def called(self, id: object, tool: object, arguments: Any) -> None:
-        if isinstance(id, str) and isinstance(tool, str):
-            self.calls[id] = tool, arguments
-
-    def answered(self, id: object) -> tuple[str, Any]:
-        return self.calls.pop(id, ("", None)) if isinstance(id, str) else ("", None)
-
-    def dumped(self) -> str:
-        """Return it as JSON of bounded size, without long arguments and secrets."""
-        calls = {
-            id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MOST_CHARS else None)
-            for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
-        }
-        conversation = self.conversation and mask_name(self.conversation)
-        return json.dumps([conversation, self.aside, mask_name(self.turn), self.count, calls])
-
-    @staticmethod
-    def loaded(text: str) -> LogState:
-        conversation, aside, turn, count, calls = json.loads(text)
-        known = {id: (tool, arguments) for id, (tool, arguments) in calls.items()}
-        return LogState(conversation=conversation, aside=aside, turn=turn, count=count, calls=known)
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a log, or a message in it, and what its records are made with."""
-
-    fields: Mapping[str, Any]
-    where: str
-    state: LogState
-    passed: SkippedParts
-
-    def turn(self, role: Role, text: str, *, id: str | None, name: str | None = None) -> Iterator[ImportedTurn]:
-        """Yield the turn, unless it has no text."""
-        text = text if role == "tool" else without_private(text)
-        if not is_blank(text):
-            yield ImportedTurn(
-                where=self.where,
-                role=role,
-                content=text,
-                name=name,
-                said_at=moment(self.fields, _TIME, self.passed),
-                id=id,
-                session=self.state.conversation,
-            )
-
-    def message(self, parts: Iterable[str], *, id: str | None) -> Iterator[ImportedTurn]:
-        """Yield a user's message: the words that were typed, then what the client attached to them."""
-        message = message_of(without_private_parts(parts), self.state.prompts)
-        if any(_steers_client(notice) for notice in message.notices):
-            return
-        yield from self.turn("user", message.typed, id=id)
-        beside = None if id is None else log_id(attached_id(id))
-        yield from self.turn("tool", _said(message.attached), id=beside, name=ATTACHED)
-
-    def summary(self, text: str) -> Iterator[ImportedTurn]:
-        """Yield the summary that a compaction left, of a text without private passages."""
-        yield from self.turn(SUMMARY[0], text, name=SUMMARY[1], id=summary_id(text))
-
-    def result(
-        self,
-        call: Any,
-        tool: str,
-        arguments: Any,
-        text: str,
-        whole: re.Match[str] | None = None,
-        *,
-        said_at: datetime | None = None,
-    ) -> Iterator[ImportedResult]:
-        """Yield a result with text; the match `whole` has the path of a file with all of it."""
-        if text.strip():
-            yield ImportedResult(
-                where=self.where,
-                tool=tool,
-                arguments=arguments,
-                call=log_id(call),
-                text=text,
-                said_at=said_at or moment(self.fields, _TIME, self.passed),
-                whole=whole and re.split(r"[/\\]", whole[1].strip())[-1],
-            )
-
-    def texts(self, content: Any, of: tuple[str, ...] = _TEXT) -> Iterator[str]:
-        """Yield the texts of a content: a string, or the `text` of those of its parts whose type is one `of` these."""
-        if isinstance(content, str):
-            yield mended(content, self.passed) or ""
-            return
-        for part in list_of(content) or []:
-            block = object_of(part)
-            text = part if isinstance(part, str) else block.get("text") if block else None
-            if isinstance(text, str) and (block is None or block.get("type", "text") in of):
-                yield mended(text, self.passed) or ""
-            elif block is not None and "image" in str(block.get("type", "")):
-                self.passed.parts += 1
-
-
-def log_id(value: Any) -> str | None:
-    """Return an id that can be stored."""
-    return value if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and well_formed(value) else None
-
-
-def _said(parts: Iterable[str]) -> str:
-    return "\n\n".join(part for part in parts if part.strip())
-
-
-def _not_an_object(value: Any, where: str) -> ImportProblem:
-    return ImportProblem(where=where, what=f"is {kind_of(value)}, and has to be an object.")
-
-
-_COMMAND_NAME = re.compile(r"<command-name>\s*([^<\s]*)")
-"""Without `/`, the agent ran the command itself."""
-
-
-def _steers_client(notice: str) -> bool:
-    """Return whether a notice says that the message is a command of the client, and not one that the user defined."""
-    named = _COMMAND_NAME.match(notice)
-    return named is not None and (not named[1].startswith("/") or is_client_command(named[1]))
-
-
-_STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
-
-
-def is_own(tool: str) -> bool:
-    """Return whether a tool is of our server, with any prefix that a client gives it: `mcp__memory__recall`.
-
-    A server may be installed under any name, so names that others may use too count only after `memory`.
-    """
-    return any(
-        tool == own or (tool.endswith((f"_{own}", f":{own}")) and (own not in _COMMON or "memory" in tool))
-        for own in OWN_TOOLS
-    )
-
-
-def is_stand_in(text: str) -> bool:
-    """Return whether a result is our note for an offloaded one, as hooks and `wrap` write it."""
-    return _STAND_IN.search(text, 0, 600) is not None
-
-
-def summary_id(text: str) -> str:
-    """Return the client id of a conversation's summary, by which it is recognised wherever it occurs."""
-    return f"summary-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:24]}"
-
+from mcp_memory.longterm.attachments import parts_of_message
 
 # --- Claude Code ------------------------------------------------------------------------------------
 
 _MARK = "[Request interrupted by user"
-_NOT_SAID = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
+_HIDDEN_MARKS = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
 _PERSISTED = re.compile(r"\s*<persisted-output>\n.*?saved to: ([^\n]+)\n", re.DOTALL)
 _CLAUDE_BEFORE_SUMMARY = re.compile("This session is being continued from ")
 _CLAUDE_BEFORE_SUMMARY_ENDS = re.compile(r"(?:\nSummary:|summari[sz]ed below:)\s*")
@@ -248,7 +72,7 @@ _REFUSED = re.compile(
 )
 _AFTER_REFUSAL = "\n\nNote: The user's next message may contain a correction"
 _ASKS_BACK = re.compile(r"The user wants to clarify these questions\.")
-"""How Claude Code words the button by which a user asks back instead of answering."""
+"""The text of Claude Code's button with which a user asks back instead of answering."""
 
 
 def is_claude_code_line(value: Any) -> bool:
@@ -256,21 +80,18 @@ def is_claude_code_line(value: Any) -> bool:
     return line is not None and isinstance(line.get("type"), str) and ("sessionId" in line or "leafUuid" in line)
 
 
-def claude_code_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+def claude_code_records(line: LogLine) -> Iterator[LogRecord]:
     """Yield the turns and tool results of a line."""
-    fields = object_of(value)
-    if fields is None:
-        yield _not_an_object(value, where)
-        return
+    fields, state = line.fields, line.state
     if state.conversation is None:
         state.conversation = log_id(fields.get("sessionId"))
-    kind, line = fields.get("type"), _Line(fields, where, state, passed)
+    kind = fields.get("type")
     if fields.get("isSidechain") is True or "agentId" in fields:
-        passed.left["lines of sub-agents"] += kind in ("user", "assistant")
+        line.skipped.left_out["lines of sub-agents"] += kind in ("user", "assistant")
     elif kind == "assistant":
-        yield from _claude_answer(line)
+        yield from _claude_assistant_line(line)
     elif kind == "user":
-        yield from _claude_prompt(line)
+        yield from _claude_user_line(line)
     elif kind == "attachment":
         sent = part_of(fields, "attachment")
         if sent.get("type") == "queued_command" and _is_by_person(sent):
@@ -278,8 +99,8 @@ def claude_code_records(value: Any, where: str, state: LogState, passed: Skipped
             yield from line.message(line.texts(sent.get("prompt")), id=id)
 
 
-def summary_of(text: str) -> str:
-    """Return the summary of a compaction alone, from the log's words for it or from those that a hook gets."""
+def extract_summary(text: str) -> str:
+    """Return only the summary of a compaction, from the text in the log or from the text that a hook gets."""
     _, opened, rest = text.partition("<summary>")
     summary, closed, _ = rest.partition("</summary>")
     if opened and closed:
@@ -290,42 +111,42 @@ def summary_of(text: str) -> str:
     return _CLAUDE_AFTER_SUMMARY.sub("", text).strip()
 
 
-def _claude_answer(line: _Line) -> Iterator[LogRecord]:
+def _claude_assistant_line(line: LogLine) -> Iterator[LogRecord]:
     message = part_of(line.fields, "message")
     content = message.get("content")
     for call in map(object_of, list_of(content) or []):
         if call is not None and call.get("type") == "tool_use":
-            line.state.called(call.get("id"), call.get("name"), call.get("input"))
+            line.state.note_call(call.get("id"), call.get("name"), call.get("input"))
     if message.get("model") != "<synthetic>" and not _is_marked(line.fields):
-        yield from line.turn("assistant", _said(line.texts(content)), id=log_id(line.fields.get("uuid")))
+        yield from line.turn("assistant", join_parts(line.texts(content)), id=log_id(line.fields.get("uuid")))
 
 
-def _claude_prompt(line: _Line) -> Iterator[LogRecord]:
+def _claude_user_line(line: LogLine) -> Iterator[LogRecord]:
     content = part_of(line.fields, "message").get("content")
     for block in map(object_of, list_of(content) or []):
         if block is not None and block.get("type") == "tool_result":
             call = block.get("tool_use_id")
-            tool, arguments = line.state.answered(call)
+            tool, arguments = line.state.take_call(call)
             text = "\n".join(line.texts(block.get("content")))
             yield from line.result(call, tool, arguments, text, _PERSISTED.match(text))
             if _is_by_person(line.fields):
                 is_error = block.get("is_error") is True
                 yield from _claude_refusal(line, tool, text) if is_error else _claude_answers(line, tool, text)
     if line.fields.get("isCompactSummary") is True:
-        yield from line.summary(summary_of(without_private(_said(line.texts(content)))))
+        yield from line.summary(extract_summary(without_private(join_parts(line.texts(content)))))
     elif _is_by_person(line.fields):
         parts = without_private_parts(line.texts(content))
-        said = [part for part in parts if not part.lstrip().startswith(_MARK)]
-        yield from line.message(said, id=log_id(line.fields.get("uuid")))
+        typed = [part for part in parts if not part.lstrip().startswith(_MARK)]
+        yield from line.message(typed, id=log_id(line.fields.get("uuid")))
 
 
-def _claude_answers(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]:
+def _claude_answers(line: LogLine, tool: str, text: str) -> Iterator[ImportedTurn]:
     """Yield the questions that the agent asked in a dialogue, each before the user's answer."""
     if tool != "AskUserQuestion":
         return
     outcome = part_of(line.fields, "toolUseResult")
     answers = object_of(outcome.get("answers")) or (
-        {found["question"]: found["answer"] for found in _ANSWER.finditer(text)} if _ANSWERED.match(text) else {}
+        {match["question"]: match["answer"] for match in _ANSWER.finditer(text)} if _ANSWERED.match(text) else {}
     )
     notes = part_of(outcome, "annotations")
     uuid = log_id(line.fields.get("uuid"))
@@ -336,7 +157,7 @@ def _claude_answers(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]
         yield from line.message(line.texts(typed), id=id)
 
 
-def _claude_refusal(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]:
+def _claude_refusal(line: LogLine, tool: str, text: str) -> Iterator[ImportedTurn]:
     """Yield what the user typed when they refused a tool call.
 
     A server's error message may imitate a refusal, and so may a command's output in clients before version 2, which put
@@ -354,21 +175,21 @@ def _claude_refusal(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]
 
 
 def _is_by_person(line: Mapping[str, Any]) -> bool:
-    """Return whether a person said it, and not another agent, a schedule, or a task that ended."""
+    """Return whether the user wrote it, not another agent, a schedule, or a finished task."""
     origin = object_of(line.get("origin"))
     is_typed = line.get("commandMode") in (None, "prompt", "bash")
     return is_typed and not _is_marked(line) and (origin is None or origin.get("kind") == "human")
 
 
 def _is_marked(line: Mapping[str, Any]) -> bool:
-    return any(line.get(mark) is True for mark in _NOT_SAID)
+    return any(line.get(mark) is True for mark in _HIDDEN_MARKS)
 
 
 # --- Codex ------------------------------------------------------------------------------------------
 
 _CODEX_TYPES = frozenset({"session_meta", "turn_context", "response_item", "compacted", "event_msg"})
 _CODEX_TEXT = ("input_text", "output_text", "text")
-_BESIDE = "internal_chat_message_metadata_passthrough"
+_CODEX_METADATA = "internal_chat_message_metadata_passthrough"
 _CODEX_BEFORE_SUMMARY = re.compile(
     r"Another language model started to solve .{,900}?with your own analysis:\s*", re.DOTALL
 )
@@ -381,27 +202,23 @@ def is_codex_line(value: Any) -> bool:
     return isinstance(kind, str) and kind in _CODEX_TYPES
 
 
-def codex_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+def codex_records(line: LogLine) -> Iterator[LogRecord]:
     """Yield the turns and tool results of a line."""
-    fields = object_of(value)
-    if fields is None:
-        yield _not_an_object(value, where)
-        return
-    line, payload = _Line(fields, where, state, passed), part_of(fields, "payload")
-    match fields.get("type"), payload.get("type"):
+    state, payload = line.state, part_of(line.fields, "payload")
+    match line.fields.get("type"), payload.get("type"):
         case "session_meta", _:
             _note_conversation(payload, state)
         case ("turn_context", _) | ("event_msg", "task_started"):
             turn = log_id(payload.get("turn_id"))
             if turn is not None and turn != state.turn:
                 state.turn, state.count = turn, 0
-        case "response_item", _ if not state.aside:
+        case "response_item", _ if not state.is_subagent:
             yield from _codex_item(line, payload)
-        case "event_msg", "item_completed" if not state.aside:
+        case "event_msg", "item_completed" if not state.is_subagent:
             yield from _codex_whole_result(line, part_of(payload, "item"))
-        case "compacted", _ if not state.aside and isinstance(text := payload.get("message"), str):
-            if text := mended(_CODEX_BEFORE_SUMMARY.sub("", without_private(text), count=1).strip(), passed):
-                yield from line.summary(text)
+        case "compacted", _ if not state.is_subagent and isinstance(text := payload.get("message"), str):
+            summary = _CODEX_BEFORE_SUMMARY.sub("", without_private(text), count=1).strip()
+            yield from line.summary(replace_surrogates(summary, line.skipped) or "")
         case _:
             pass
 
@@ -411,10 +228,10 @@ def _note_conversation(meta: Mapping[str, Any], state: LogState) -> None:
     id = log_id(meta.get("id"))
     if state.conversation is None and id is not None:
         state.conversation = state.turn = id
-        state.aside = "subagent" in part_of(meta, "source") or meta.get("thread_source") == "subagent"
+        state.is_subagent = "subagent" in part_of(meta, "source") or meta.get("thread_source") == "subagent"
 
 
-def _codex_item(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
+def _codex_item(line: LogLine, item: Mapping[str, Any]) -> Iterator[LogRecord]:
     call = item.get("call_id")
     match item.get("type"):
         case "message" if item.get("role") in ("user", "assistant") and not _is_by_program(line.fields, item):
@@ -422,25 +239,27 @@ def _codex_item(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
             parts = [part for part in parts if part.strip() and not _is_context(item, part)]
             is_by_user = item["role"] == "user"
             if is_by_user and parts and (before := _CODEX_BEFORE_SUMMARY.match(parts[0].lstrip())):
-                yield from line.summary(_said([parts[0].lstrip()[before.end() :], *parts[1:]]).strip())
+                yield from line.summary(join_parts([parts[0].lstrip()[before.end() :], *parts[1:]]).strip())
             elif parts:
                 line.state.count += 1  # some models give the first message of every conversation the same id
-                turn = log_id(part_of(item, _BESIDE).get("turn_id")) or line.state.turn
+                turn = log_id(part_of(item, _CODEX_METADATA).get("turn_id")) or line.state.turn
                 id = f"{turn}/{log_id(item.get('id')) or line.state.count}"
-                yield from line.message(parts, id=id) if is_by_user else line.turn("assistant", _said(parts), id=id)
+                yield from (
+                    line.message(parts, id=id) if is_by_user else line.turn("assistant", join_parts(parts), id=id)
+                )
         case "function_call":
-            line.state.called(call, _tool_name(item), _arguments(item.get("arguments")))
+            line.state.note_call(call, _tool_name(item), _arguments(item.get("arguments")))
         case "custom_tool_call":
-            line.state.called(call, _tool_name(item), item.get("input"))
+            line.state.note_call(call, _tool_name(item), item.get("input"))
         case "local_shell_call":
-            line.state.called(call, "shell", object_of(item.get("action")))
+            line.state.note_call(call, "shell", object_of(item.get("action")))
         case "function_call_output" | "custom_tool_call_output":
-            yield from line.result(call, *line.state.answered(call), _output(line, item.get("output")))
+            yield from line.result(call, *line.state.take_call(call), _output(line, item.get("output")))
         case _:
             pass
 
 
-def _codex_whole_result(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
+def _codex_whole_result(line: LogLine, item: Mapping[str, Any]) -> Iterator[LogRecord]:
     """Yield a result as the tool returned it; the answer to its call comes later and may be cut."""
     id = item.get("id")
     tool, arguments = line.state.calls.get(id, ("", None)) if isinstance(id, str) else ("", None)
@@ -456,15 +275,15 @@ def _codex_whole_result(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRec
 
 
 def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Return whether it is context for the model, or the raw answer that a compaction is made of."""
+    """Return whether it is context for the model, or the raw answer from which a compaction is made."""
     if part_of(line, "metadata").get("compaction_output") is True:
         return True
-    kinds = [str(kind) for kind in items_of(part_of(item, _BESIDE), "content_item_kinds")]
-    return item["role"] == "user" and bool(kinds) and not any(one.startswith(("user", "unknown")) for one in kinds)
+    kinds = list(map(str, items_of(part_of(item, _CODEX_METADATA), "content_item_kinds")))
+    return item["role"] == "user" and bool(kinds) and not any(kind.startswith(("user", "unknown")) for kind in kinds)
 
 
 def _is_context(item: Mapping[str, Any], part: str) -> bool:
-    """Return whether a part of a user's message is nothing but context that Codex adds."""
+    """Return whether a part of a user's message is only context that Codex adds."""
     if item["role"] != "user":
         return False
     message = parts_of_message(part)
@@ -484,7 +303,7 @@ def _arguments(text: Any) -> Any:
         return text
 
 
-def _output(line: _Line, output: Any) -> str:
+def _output(line: LogLine, output: Any) -> str:
     """Return a tool's output: a string, parts, or an object with either as its content."""
     fields = object_of(output)
     return "\n".join(line.texts(fields.get("content") if fields else output, _CODEX_TEXT))
@@ -501,54 +320,51 @@ _DONE = ("success", "error", "cancelled")
 
 
 def is_gemini_line(value: Any) -> bool:
-    """Return whether an object is the first line of such a log, or the whole log."""
+    """Return whether a value is the first line of a log, or a whole log."""
     line = object_of(value)
     return line is not None and isinstance(line.get("sessionId"), str) and "projectHash" in line
 
 
-def gemini_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+def gemini_records(line: LogLine) -> Iterator[LogRecord]:
     """Yield the turns and tool results of a line, or of a whole document."""
-    fields = object_of(value)
-    if fields is None:
-        yield _not_an_object(value, where)
-        return
+    fields, state = line.fields, line.state
     changed = object_of(fields.get("$set"))
     about = fields if changed is None else changed
     if state.conversation is None:
         state.conversation = log_id(about.get("sessionId"))
-    state.aside = state.aside or about.get("kind") == "subagent"
-    if state.aside:
+    state.is_subagent = state.is_subagent or about.get("kind") == "subagent"
+    if state.is_subagent:
         return
     messages = list_of(about.get("messages"))
     if messages is None:
         messages = [fields] if isinstance(fields.get("id"), str) and "type" in fields else []
-    for nth, one in enumerate(messages):
-        place = where if one is fields else f"{where}, messages[{nth}]"
-        message = object_of(one)
+    for index, entry in enumerate(messages):
+        where = line.where if entry is fields else f"{line.where}, messages[{index}]"
+        message = object_of(entry)
         if message is None:
-            yield _not_an_object(one, place)
+            yield ImportProblem(where=where, what=f"is {kind_of(entry)}, and has to be an object.")
         elif changed is None or _is_snapshot(message):
-            yield from _gemini_message(_Line(message, place, state, passed))
+            yield from _gemini_message(replace(line, fields=message, where=where))
 
 
 def _is_snapshot(message: Mapping[str, Any]) -> bool:
-    parts = map(object_of, _listed(message.get("content")))
+    parts = map(object_of, _as_list(message.get("content")))
     return any(str((part or {}).get("text")).startswith(_SNAPSHOT) for part in parts)
 
 
-def _gemini_message(line: _Line) -> Iterator[LogRecord]:
+def _gemini_message(line: LogLine) -> Iterator[LogRecord]:
     message = line.fields
     match message.get("type"):
         case "user":
-            spoken = _spoken(line, message.get("displayContent") or message.get("content"))
+            spoken = _visible_texts(line, message.get("displayContent") or message.get("content"))
             parts = without_private_parts(spoken)
-            text = _said(parts).strip()
+            text = join_parts(parts).strip()
             if text.startswith(_SNAPSHOT):
                 yield from line.summary(text)
             elif not _COMMAND.match(text):
                 yield from line.message(parts, id=log_id(message.get("id")))
         case "gemini":
-            text = _said(_spoken(line, message.get("content"))).strip()
+            text = join_parts(_visible_texts(line, message.get("content"))).strip()
             yield from line.turn("assistant", text, id=log_id(message.get("id")))
             for call in items_of(message, "toolCalls"):
                 yield from _gemini_result(line, object_of(call) or {})
@@ -556,29 +372,31 @@ def _gemini_message(line: _Line) -> Iterator[LogRecord]:
             pass
 
 
-def _spoken(line: _Line, content: Any) -> Iterator[str]:
+def _visible_texts(line: LogLine, content: Any) -> Iterator[str]:
     """Yield the texts of a content: a string, a part, or a list of them, without thoughts."""
     if isinstance(content, str):
         return line.texts(content)
-    return line.texts([part for part in _listed(content) if not (object_of(part) or {}).get("thought")])
+    return line.texts([part for part in _as_list(content) if not (object_of(part) or {}).get("thought")])
 
 
-def _listed(content: Any) -> list[Any]:
+def _as_list(content: Any) -> list[Any]:
     return [content] if isinstance(content, dict | str) else list_of(content) or []  # pyright: ignore[reportUnknownVariableType]
 
 
-def _gemini_result(line: _Line, call: Mapping[str, Any]) -> Iterator[LogRecord]:
-    text = _GEMINI_CONTEXT.sub("", mended("\n".join(_answers(call.get("result"))), line.passed) or "")
+def _gemini_result(line: LogLine, call: Mapping[str, Any]) -> Iterator[LogRecord]:
+    text = _GEMINI_CONTEXT.sub(
+        "", replace_surrogates("\n".join(_response_texts(call.get("result"))), line.skipped) or ""
+    )
     whole, name = _CUT.match(text), call.get("name")
     if call.get("status", "success") in _DONE:
-        tool, said_at = name if isinstance(name, str) else "", moment(call, _TIME, line.passed)
+        tool, said_at = name if isinstance(name, str) else "", parse_time(call, ("timestamp",), line.skipped)
         text = _FENCED.sub(r"\1", text)
         yield from line.result(call.get("id"), tool, call.get("args"), text, whole, said_at=said_at)
 
 
-def _answers(result: Any) -> Iterator[str]:
-    """Yield the texts of a call's result: parts with a functionResponse, or text beside them."""
-    for part in _listed(result):
+def _response_texts(result: Any) -> Iterator[str]:
+    """Yield the texts of a call's result: of parts with a functionResponse, or with text."""
+    for part in _as_list(result):
         fields = object_of(part) or {}
         answer = object_of(part_of(fields, "functionResponse").get("response"))
         output = part if isinstance(part, str) else fields.get("text")
@@ -588,12 +406,12 @@ def _answers(result: Any) -> Iterator[str]:
             yield output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogFormat:
-    """How an agent writes its logs: whether an object is a line of one, and how to read a line."""
+    """How an agent writes its logs: whether a value is a line of such a log, and the records of a line."""
 
     is_line: Callable[[Any], bool]
-    records: Callable[[Any, str, LogState, SkippedParts], Iterator[LogRecord]]
+    records: Callable[[LogLine], Iterator[LogRecord]]
 
 
 FORMATS: Mapping[Agent, LogFormat] = {

@@ -1,7 +1,7 @@
 """Conversations in the exports of ChatGPT and Claude.ai. No I/O, no state.
 
 Exports are made by programs, so users cannot repair them: missing, odd or new fields of a message are ignored, and only
-an object that is no conversation is a problem.
+an object that is not a conversation is a problem.
 
 ChatGPT:
 
@@ -10,10 +10,10 @@ ChatGPT:
                     content: {content_type, parts | text}, metadata, weight}}
 
 `mapping` is a tree: an edited question or a second answer begins a branch. Imported is the path from the root to
-`current_node`, which the person saw last; the other branches are counted. Turns are the words of person and assistant
-to each other; tool results are imported beside them. Calls, thoughts, hidden messages and contexts for the model
-(custom instructions, ChatGPT's own memory) are counted. A conversation marked as not to be remembered is skipped. Marks
-of the web page, such as citations between U+E200 and U+E201, are cut out, as the page does.
+`current_node`, which the user saw last; messages on other branches are counted. Turns are the words of user and
+assistant to each other; tool results are imported separately. Calls, thoughts, hidden messages and contexts for the
+model (custom instructions, ChatGPT's own memory) are counted. A conversation marked as not to be remembered is skipped.
+Marks of the web page, such as citations between U+E200 and U+E201, are removed, as the page does.
 
 Claude.ai:
 
@@ -25,8 +25,8 @@ Claude.ai:
 
 Messages that name their parent form a tree: imported is the path to `current_leaf_message_uuid`, or to the newest leaf.
 A message without a parent answers the one before it. The words are those of `content`, or of `text` if there is none,
-because `text` mixes them with thoughts. Attachments follow the words, as much of their text as is kept. Tool results
-are imported beside the turns, and so are documents that the assistant wrote with a tool.
+because `text` mixes them with thoughts. Attachments follow the words, up to a limit. Tool results are imported
+separately, and so are documents that the assistant wrote with a tool.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     InvalidRecord,
     SkippedParts,
-    fitting,
+    SourceValue,
     id_of,
-    inside,
     items_of,
     kind_of,
     list_of,
-    mended,
-    moment,
     name_of,
     object_of,
+    parse_time,
     part_of,
+    place_inside,
+    replace_surrogates,
     session_name,
+    storable_text,
     text_of,
 )
 
-# What is no part of a talk, as the answer of an import names it.
+# Categories of parts that are not talk, as an import reports them.
 BRANCHES = "messages on other branches, edited or answered anew"
 CALLS = "calls of tools"
 HIDDEN = "hidden messages and instructions"
-OWN = "results of this memory's tools"
 RESULTS = "results of tools without text"
 THOUGHTS = "thoughts"
 
 ATTACHED_CHARS = 20_000
-"""Of the text of what is attached to a message, so many characters are kept with it."""
+"""Characters of attached texts that are kept with a message."""
 
 _UNTITLED = {"", "new chat", "untitled"}
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -81,7 +81,7 @@ Message = Mapping[str, Any]
 
 
 class _Conversation:
-    """A conversation of an export, and what its turns have in common. `time` is the field with the time of each."""
+    """A conversation, and the fields that its turns have in common. `time` is the field with the time of each turn."""
 
     def __init__(
         self,
@@ -90,22 +90,26 @@ class _Conversation:
         *,
         ids: tuple[str, str],
         time: str,
-        where: str,
-        number: int,
-        passed: SkippedParts,
+        source: SourceValue,
+        skipped: SkippedParts,
     ) -> None:
-        self._id, self._time, self._passed = id_of(fields, *ids), time, passed
+        self._id, self._time, self._passed = id_of(fields, *ids), time, skipped
         self.session = None if self._id is None else session_name(client, self._id)
-        began = moment(fields, (time,), passed)
+        began = parse_time(fields, (time,), skipped)
         self._turn = ImportedTurn(
-            where=where, role="system", content="", session=self.session, conversation=number, began=began
+            where=source.where,
+            role="system",
+            content="",
+            session=self.session,
+            conversation=source.number,
+            began=began,
         )
 
     def title(self, name: str | None) -> Iterator[ImportedTurn]:
-        """Yield the title, unless generic, as a turn of role `system`: the conversation is found by it, and no model
-        reads it as new.
+        """Yield the title, unless generic, as a turn of role `system`: searches find it, and no model reads it as
+        new.
         """
-        text = mended(name, self._passed) or ""
+        text = replace_surrogates(name, self._passed) or ""
         if text.casefold() not in _UNTITLED:
             id, began = f"title-{self._id}" if self._id else None, self._turn.began
             yield replace(self._turn, content=one_line(text, 300), name="title", said_at=began, id=id)
@@ -113,29 +117,30 @@ class _Conversation:
     def turn(
         self, message: Message, where: str, role: Role, text: str, *, id: str | None, name: str | None = None
     ) -> ImportedTurn | ImportProblem:
-        """Return a message as a turn, or the reason why it cannot be one."""
+        """Return a message as a turn, or the reason why it cannot be imported."""
         try:
-            content = fitting(text, self._passed)
+            content = storable_text(text, self._passed)
         except InvalidRecord as unfit:
             return ImportProblem(where=where, what=str(unfit))
-        said_at = moment(message, (self._time,), self._passed)
+        said_at = parse_time(message, (self._time,), self._passed)
         return replace(self._turn, where=where, role=role, content=content, name=name, said_at=said_at, id=id)
 
 
-def _not_a_conversation(value: Any, where: str, client: str, key: str, *, article: str = "") -> ImportProblem:
-    found = kind_of(value) if object_of(value) is None else f"an object without {article}{key}"
-    return ImportProblem(where=where, what=f"is {found}, and has to be a conversation of {client}, with its {key}.")
+def _not_a_conversation(source: SourceValue, client: str, key: str, *, article: str = "") -> ImportProblem:
+    actual = kind_of(source.value) if object_of(source.value) is None else f"an object without {article}{key}"
+    what = f"is {actual}, and has to be a conversation of {client}, with its {key}."
+    return ImportProblem(where=source.where, what=what)
 
 
 def _path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], datetime | None]) -> list[T]:
-    """Return the messages from the first one to `last`, or to the newest leaf if that is None.
+    """Return the messages from the first to `last`, or to the newest leaf if that is None.
 
-    `before` gives the message that each one answers, None for a first one.
+    `before` maps each message to its parent, None for a first message.
     """
     at = last
     if at is None and before:
         inner = set(before.values())
-        leaves = [one for one in before if one not in inner] or list(before)
+        leaves = [key for key in before if key not in inner] or list(before)
         at = max(enumerate(leaves), key=lambda leaf: (time(leaf[1]) or _LONG_AGO, leaf[0]))[1]
     path: dict[T, None] = {}
     while at is not None and at in before and at not in path:
@@ -144,7 +149,7 @@ def _path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], date
     return list(reversed(path))
 
 
-def _attached(files: Iterable[tuple[str | None, str | None]], passed: SkippedParts) -> str:
+def _describe_attachments(files: Iterable[tuple[str | None, str | None]], skipped: SkippedParts) -> str:
     """Return lines with the names of attached files and, if known, their texts."""
     lines: list[str] = []
     left = ATTACHED_CHARS
@@ -156,7 +161,7 @@ def _attached(files: Iterable[tuple[str | None, str | None]], passed: SkippedPar
             continue
         lines += [text[:left]] if left else []
         if len(text) > left:
-            passed.left[f"attached texts, of which {ATTACHED_CHARS:,} characters are kept"] += 1
+            skipped.left_out[f"attached texts, of which {ATTACHED_CHARS:,} characters are kept"] += 1
             lines.append(f"[{len(text) - left:,} more characters of it are not kept]")
         left = max(0, left - len(text))
     return "\n".join(lines)
@@ -185,54 +190,54 @@ def is_chatgpt_conversation(value: Any) -> bool:
     return thing is not None and object_of(thing.get("mapping")) is not None
 
 
-def chatgpt_records(value: Any, where: str, number: int, passed: SkippedParts) -> Iterator[ExportRecord]:
-    """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
-    thing = object_of(value) or {}
+def chatgpt_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ExportRecord]:
+    """Yield the turns and tool results of a conversation."""
+    thing, where = object_of(source.value) or {}, source.where
     mapping = object_of(thing.get("mapping"))
     if mapping is None:
-        yield _not_a_conversation(value, where, "ChatGPT", "mapping", article="a ")
+        yield _not_a_conversation(source, "ChatGPT", "mapping", article="a ")
         return
     if thing.get("is_do_not_remember") is True:
-        passed.left["conversations marked as not to be remembered"] += 1
+        skipped.left_out["conversations marked as not to be remembered"] += 1
         return
     ids = ("conversation_id", "id")
-    talk = _Conversation("chatgpt", thing, ids=ids, time="create_time", where=where, number=number, passed=passed)
+    talk = _Conversation("chatgpt", thing, ids=ids, time="create_time", source=source, skipped=skipped)
     yield from talk.title(name_of(thing, "title"))
     nodes = {id: node for id, value in mapping.items() if (node := object_of(value)) is not None}
     messages = {at: message for at, node in nodes.items() if (message := object_of(node.get("message"))) is not None}
     path = _chatgpt_path(nodes, messages, thing.get("current_node"))
     for at in messages.keys() - set(path):
-        if _no_talk(messages[at]) is None and _chatgpt_content(messages[at], SkippedParts()):
-            passed.left[BRANCHES] += 1
+        if _left_out_category(messages[at]) is None and _chatgpt_content(messages[at], SkippedParts()):
+            skipped.left_out[BRANCHES] += 1
     call = None
     for at in path:
         if at not in messages:
-            continue  # the root, and places that only join others
-        message, place = messages[at], inside(where, f"mapping.{at}")
-        reason, id = _no_talk(message), id_of(message, "id") or id_of({"id": at}, "id")
+            continue  # the root, and nodes without a message
+        message, place = messages[at], place_inside(where, f"mapping.{at}")
+        reason, id = _left_out_category(message), id_of(message, "id") or id_of({"id": at}, "id")
         call = message if reason == CALLS else call
         author = part_of(message, "author")
         if reason is None:
-            name = mended(name_of(author, "name"), passed)
-            text = _chatgpt_content(message, passed)
+            name = replace_surrogates(name_of(author, "name"), skipped)
+            text = _chatgpt_content(message, skipped)
             yield talk.turn(message, place, _CHATGPT_ROLES[author["role"]], text, id=id, name=name)
-        elif reason == RESULTS and talk.session is not None and (text := _joined(message)):
+        elif reason == RESULTS and talk.session is not None and (text := _join_texts(message)):
             tool = name_of(author, "name") or ""
             yield ImportedResult(
                 where=place,
                 tool=tool,
-                arguments=_joined(call) if call is not None and call.get("recipient") == tool else None,
+                arguments=_join_texts(call) if call is not None and call.get("recipient") == tool else None,
                 call=id,
                 text=text,
-                said_at=moment(message, ("create_time",), passed),
+                said_at=parse_time(message, ("create_time",), skipped),
                 session=talk.session,
             )
         else:
-            passed.left[reason] += 1
+            skipped.left_out[reason] += 1
 
 
-def _no_talk(message: Message) -> str | None:
-    """Return the category of a message that is not talk; None for talk."""
+def _left_out_category(message: Message) -> str | None:
+    """Return why a message is left out; None if it is part of the talk."""
     author, metadata, content = (part_of(message, key) for key in ("author", "metadata", "content"))
     role, kind = author.get("role"), content.get("content_type")
     if role in ("tool", "function"):
@@ -257,28 +262,28 @@ def _chatgpt_path(nodes: Mapping[str, Message], messages: Mapping[str, Message],
                 parents.setdefault(child, id)
     last = current if isinstance(current, str) and current in nodes else None
     before = {id: parents.get(id) for id in nodes}
-    return _path(before, last, lambda id: moment(messages.get(id, {}), ("create_time",), SkippedParts()))
+    return _path(before, last, lambda id: parse_time(messages.get(id, {}), ("create_time",), SkippedParts()))
 
 
-def _chatgpt_content(message: Message, passed: SkippedParts) -> str:
+def _chatgpt_content(message: Message, skipped: SkippedParts) -> str:
     texts = _texts(message)
-    passed.parts += sum(text is None for text in texts)
+    skipped.parts += sum(text is None for text in texts)
     files = (object_of(file) or {} for file in items_of(part_of(message, "metadata"), "attachments"))
-    names = _attached(((name_of(file, "name", "file_name"), None) for file in files), passed)
-    return "\n".join(text for text in (*(_as_shown(text) for text in texts if text), names) if text)
+    names = _describe_attachments(((name_of(file, "name", "file_name"), None) for file in files), skipped)
+    return "\n".join(text for text in (*(_replace_marks(text) for text in texts if text), names) if text)
 
 
 def _texts(message: Message) -> list[str | None]:
-    """Return the text of each part of a message, None for those that have none."""
+    """Return the text of each part of a message, None for parts without text."""
     content = part_of(message, "content")
     parts = list_of(content.get("parts"))
     if parts is None:
         return [text_of(content, "text", "result", "summary") or ""]
-    found = (part if (fields := object_of(part)) is None else fields.get("text") for part in parts)
-    return [text if isinstance(text, str) else None for text in found]
+    texts = (part if (fields := object_of(part)) is None else fields.get("text") for part in parts)
+    return [text if isinstance(text, str) else None for text in texts]
 
 
-def _joined(message: Message) -> str:
+def _join_texts(message: Message) -> str:
     return "\n".join(filter(None, _texts(message)))
 
 
@@ -287,19 +292,19 @@ _STRAY = re.compile("[\ue200-\ue206]")
 _SOURCE = re.compile(r"(?:(?<![ \t])[ \t]+)?【\d+(?::\d+)?†[^【】\n]*】")
 
 
-def _as_shown(text: str) -> str:
-    """Return a text as the page shows it: links and names in the place of their marks, citations gone."""
+def _replace_marks(text: str) -> str:
+    """Return a text as the page shows it: marks replaced by links and names, citations removed."""
     if "\ue200" in text:
-        text = _STRAY.sub("", _MARK.sub(_in_place_of, text))
+        text = _STRAY.sub("", _MARK.sub(_replace_mark, text))
     return _SOURCE.sub("", text) if "†" in text else text
 
 
-def _in_place_of(mark: re.Match[str]) -> str:
-    shown = _shown(*mark[2].split("\ue202"))
+def _replace_mark(mark: re.Match[str]) -> str:
+    shown = _shown_mark(*mark[2].split("\ue202"))
     return mark[1] + shown if shown else ""
 
 
-def _shown(kind: str, *fields: str) -> str:
+def _shown_mark(kind: str, *fields: str) -> str:
     match kind, fields:
         case "url", [label, href, *_] if href.startswith("http"):
             return f"[{label}]({href})"
@@ -321,7 +326,7 @@ _CLAUDE_ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": 
 _NO_WORDS = {"thinking": THOUGHTS, "redacted_thinking": THOUGHTS, "tool_use": CALLS, "tool_result": None}
 _WRITTEN = ("content", "file_text", "code")
 """Fields of a call in which the assistant writes a document."""
-_UNSHOWN = "```\nThis block is not supported on your current device yet.\n```"
+_PLACEHOLDER = "```\nThis block is not supported on your current device yet.\n```"
 _GAPS = re.compile(r"\n{3,}")
 _ROOT = "00000000-0000-4000-8000-000000000000"
 
@@ -331,63 +336,63 @@ def is_claude_ai_conversation(value: Any) -> bool:
     return thing is not None and list_of(thing.get("chat_messages")) is not None
 
 
-def claude_ai_records(value: Any, where: str, number: int, passed: SkippedParts) -> Iterator[ExportRecord]:
-    """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
-    thing = object_of(value) or {}
+def claude_ai_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ExportRecord]:
+    """Yield the turns and tool results of a conversation."""
+    thing, where = object_of(source.value) or {}, source.where
     listed = list_of(thing.get("chat_messages"))
     if listed is None:
-        yield _not_a_conversation(value, where, "Claude.ai", "chat_messages")
+        yield _not_a_conversation(source, "Claude.ai", "chat_messages")
         return
-    messages = [object_of(one) or {} for one in listed]
+    messages = [object_of(message) or {} for message in listed]
     ids = ("uuid", "id")
-    talk = _Conversation("claude-ai", thing, ids=ids, time="created_at", where=where, number=number, passed=passed)
+    talk = _Conversation("claude-ai", thing, ids=ids, time="created_at", source=source, skipped=skipped)
     yield from talk.title(name_of(thing, "name", "title"))
     path = _claude_path(messages, id_of(thing, "current_leaf_message_uuid"))
     for nth in set(range(len(messages))) - set(path):
         if _role(messages[nth]) is not None and _claude_content(messages[nth], SkippedParts()):
-            passed.left[BRANCHES] += 1
+            skipped.left_out[BRANCHES] += 1
     for nth in path:
         message, role = messages[nth], _role(messages[nth])
         if role is None:
-            passed.left[HIDDEN] += 1
+            skipped.left_out[HIDDEN] += 1
             continue
-        text, place = _claude_content(message, passed), inside(where, f"chat_messages[{nth}]")
+        text, place = _claude_content(message, skipped), place_inside(where, f"chat_messages[{nth}]")
         turn = talk.turn(message, place, role, text, id=id_of(message, "uuid", "id"))
         if talk.session is not None and isinstance(turn, ImportedTurn):
-            yield from _results(message, place, talk.session, passed)
+            yield from _results(message, place, talk.session, skipped)
         yield turn
 
 
-def _results(message: Message, where: str, session: str, passed: SkippedParts) -> Iterator[ImportedResult]:
-    """Yield tool results of a message, and documents written with a tool."""
-    parts = [part for one in items_of(message, "content") if (part := object_of(one)) is not None]
+def _results(message: Message, where: str, session: str, skipped: SkippedParts) -> Iterator[ImportedResult]:
+    """Yield a message's tool results, and the documents written with a tool."""
+    parts = [part for part in map(object_of, items_of(message, "content")) if part is not None]
     uses = {id: part for part in parts if part.get("type") == "tool_use" and (id := id_of(part, "id"))}
     for nth, part in enumerate(parts):
-        given = object_of(part.get("input"))
+        arguments = object_of(part.get("input"))
         match part.get("type"):
             case "tool_use":
                 call = id_of(part, "id")
-                text = text_of(given or {}, *_WRITTEN)
-                given = {key: value for key, value in (given or {}).items() if key not in _WRITTEN}
+                text = text_of(arguments or {}, *_WRITTEN)
+                arguments = {key: value for key, value in (arguments or {}).items() if key not in _WRITTEN}
             case "tool_result":
                 call = id_of(part, "tool_use_id")
-                given = uses.get(call or "", {}).get("input")
-                shown = [object_of(one) or {} for one in items_of(part, "content")]
-                text = text_of(part, "content") or "\n".join(filter(None, (text_of(one, "text") for one in shown)))
+                arguments = uses.get(call or "", {}).get("input")
+                blocks = [object_of(block) or {} for block in items_of(part, "content")]
+                text = text_of(part, "content") or "\n".join(filter(None, (text_of(block, "text") for block in blocks)))
                 call = call and f"{call}-result"
                 if not text:
-                    passed.left[RESULTS] += 1
+                    skipped.left_out[RESULTS] += 1
             case _:
                 continue
         if text:
             yield ImportedResult(
                 where=where,
                 tool=name_of(part, "name") or "",
-                arguments=given,
+                arguments=arguments,
                 call=call or f"{id_of(message, 'uuid', 'id')}-{nth}",
                 text=text,
-                said_at=moment(part, ("stop_timestamp", "start_timestamp"), passed)
-                or moment(message, ("created_at",), passed),
+                said_at=parse_time(part, ("stop_timestamp", "start_timestamp"), skipped)
+                or parse_time(message, ("created_at",), skipped),
                 session=session,
             )
 
@@ -397,44 +402,44 @@ def _role(message: Message) -> Role | None:
 
 
 def _claude_path(messages: list[dict[str, Any]], current: str | None) -> list[int]:
-    """Return the places of the messages from the first to the one that was seen last."""
+    """Return the indexes of the messages from the first to the current leaf."""
     places = {id: nth for nth in reversed(range(len(messages))) if (id := id_of(messages[nth], "uuid", "id"))}
     before: dict[int, int | None] = {}
     for nth, message in enumerate(messages):
         parent = id_of(message, "parent_message_uuid")
         before[nth] = None if parent == _ROOT else places.get(parent or "", nth - 1 if nth else None)
     last = places.get(current) if current else None
-    return _path(before, last, lambda nth: moment(messages[nth], ("created_at",), SkippedParts()))
+    return _path(before, last, lambda nth: parse_time(messages[nth], ("created_at",), SkippedParts()))
 
 
-def _claude_content(message: Message, passed: SkippedParts) -> str:
+def _claude_content(message: Message, skipped: SkippedParts) -> str:
     parts = list_of(message.get("content"))
     if parts:
-        words = [text for part in parts if (text := _words(part, passed))]
+        words = [text for part in parts if (text := _part_text(part, skipped))]
     else:
-        words = [_without_unshown(text_of(message, "text") or "")]
+        words = [_remove_placeholders(text_of(message, "text") or "")]
     files = [object_of(file) or {} for key in ("attachments", "files") for file in items_of(message, key)]
     named = ((name_of(file, "file_name", "name"), text_of(file, "extracted_content")) for file in files)
-    return "\n".join(text for text in (*words, _attached(named, passed)) if text)
+    return "\n".join(text for text in (*words, _describe_attachments(named, skipped)) if text)
 
 
-def _without_unshown(text: str) -> str:
+def _remove_placeholders(text: str) -> str:
     """Return a text without the placeholders of its tool calls."""
-    if _UNSHOWN not in text:
+    if _PLACEHOLDER not in text:
         return text
-    return _GAPS.sub("\n\n", text.replace(_UNSHOWN, "")).strip("\n")
+    return _GAPS.sub("\n\n", text.replace(_PLACEHOLDER, "")).strip("\n")
 
 
-def _words(part: Any, passed: SkippedParts) -> str:
-    """Return the words of a part of a content; parts without words are counted by category."""
+def _part_text(part: Any, skipped: SkippedParts) -> str:
+    """Return the words of a content part; parts without words are counted by category."""
     fields = object_of(part)
     if fields is None:
         return part if isinstance(part, str) else ""
     kind = fields.get("type")
     if isinstance(kind, str) and kind in _NO_WORDS:
         if (what := _NO_WORDS[kind]) is not None:
-            passed.left[what] += 1
+            skipped.left_out[what] += 1
         return ""
     text = text_of(fields, "text", "transcript")
-    passed.parts += text is None
+    skipped.parts += text is None
     return text or ""

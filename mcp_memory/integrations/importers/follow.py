@@ -1,6 +1,6 @@
 """Stores the new part of a coding agent's log, once or as it is written.
 
-Turns are stored, then large results kept, then the position is noted. A kill in between repeats a chunk, whose turns
+Turns are stored, then large results kept, then the position is recorded. A kill in between repeats a chunk, whose turns
 and results are recognised: a turn by the client's message id in any session of the space (a fork copies its parent's
 lines), a result by its call. Two processes at one log both read all of it and store it once.
 """
@@ -24,8 +24,15 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
-from mcp_memory.integrations.importers.log_file import AgentLog, LogChunk, agent_of, read_chunks, stored_path, whole_of
+from mcp_memory.integrations.importers.log_file import (
+    AgentLog,
+    LogChunk,
+    agent_of,
+    read_chunks,
+    read_full_result,
+    stored_path,
+)
+from mcp_memory.integrations.importers.log_lines import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
 from mcp_memory.integrations.importers.report import (
     FileReport,
@@ -41,41 +48,47 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.store.values import FollowedLog
 
 OVER = 300
-"""Tokens, rather over- than underestimated: the size from which a result is kept."""
+"""Tokens from which a result is kept, by an estimate that is rather high."""
 LIVE_FOR = timedelta(hours=1)
-"""A result of a live log that is older belongs to its past."""
+"""Older results of a live log do not go to the canvas."""
 LOGS = "followed logs"
 """The purpose of the secret that keys the hashes of followed logs."""
 
 _PASS_S = 10.0
-"""Seconds with one log before it is the turn of the others."""
+"""Seconds to read a log before the next log is read."""
 _SHARE = 20
-"""Looking for changed logs takes at most one part in so many of the time."""
+"""Looking for changed logs takes at most 1/20 of the time."""
 
 Worth = Literal["large", "small", "ours"]
 
 
-def worth(result: ImportedResult) -> Worth:
-    """Return whether a result is kept: `large` ones are, `ours` are of this memory's own tools."""
+def classify_result(result: ImportedResult) -> Worth:
+    """Return whether a result is kept: only `large` results are; `ours` are of this memory's tools."""
     if is_own(result.tool) or is_stand_in(result.text):
         return "ours"
     is_large = len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER
     return "large" if is_large else "small"
 
 
-async def not_kept(memory: Memory, session: str, results: Sequence[ImportedResult]) -> list[ImportedResult]:
-    """Return the results that the session does not hold yet, the first of each call; one without a call is new."""
-    first = {one.call: one for one in reversed(results)}
-    known = await memory.kept_calls(session, [call for call in first if call is not None])
-    return [one for one in results if one.call is None or (one.call not in known and first[one.call] is one)]
+async def select_new_results(memory: Memory, session: str, results: Sequence[ImportedResult]) -> list[ImportedResult]:
+    """Return the results that the session does not have yet, the first of each call; without a call, a result is
+    new.
+    """
+    first = {result.call: result for result in reversed(results)}
+    kept = await memory.kept_calls(session, [call for call in first if call is not None])
+    return [
+        result
+        for result in results
+        if result.call is None or (result.call not in kept and first[result.call] is result)
+    ]
 
 
 @dataclass(kw_only=True)
 class FollowReport(ImportCounts):
-    """One reading of a log.
+    """A reading of a log.
 
-    `bad` and `misdated` count lines and times that cannot be read, `offset` the bytes behind the reader. `torn`: the
-    last line is incomplete; `unread`: time ran out before the end.
+    `bad` and `misdated` count lines and times that cannot be read, `offset` the bytes read. `torn`: the last line is
+    incomplete; `unread`: time ran out before the end.
     """
 
     path: Path
@@ -94,25 +107,25 @@ class FollowReport(ImportCounts):
 
 
 class _LogReading:
-    """One reading: each turn and each result of it counts once."""
+    """The state of a reading: each turn and each result of it counts once."""
 
-    def __init__(self, path: Path, client: Agent, known: FollowedLog | None) -> None:
+    def __init__(self, path: Path, client: Agent, position: FollowedLog | None) -> None:
         self.done = FollowReport(
-            path=path, client=client, session=known and known.session, offset=known.offset if known else 0
+            path=path, client=client, session=position and position.session, offset=position.offset if position else 0
         )
         self._turns = set[str]()
         self._calls = set[str]()
 
     def take(self, chunk: LogChunk) -> tuple[dict[str, NewTurn], list[ImportedResult], list[ImportedResult]]:
-        """Return the new turns of a chunk by id, its new large results, and its stand-ins for other results."""
+        """Return the new turns of a chunk by id, its new large results, and its notes for offloaded results."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + chunk.bad, chunk.torn, chunk.offset
-        done.misdated += chunk.passed.misdated
+        done.misdated += chunk.skipped.misdated
         fresh: dict[str, NewTurn] = {}
         large: list[ImportedResult] = []
-        instead: list[ImportedResult] = []
+        stand_ins: list[ImportedResult] = []
         if chunk.conversation is None:
-            return fresh, large, instead
+            return fresh, large, stand_ins
         done.session = session_name(done.client, chunk.conversation)
         for turn in map(new_turn, chunk.turns):
             if str(turn.client_id) not in self._turns:
@@ -121,13 +134,13 @@ class _LogReading:
                 done.count(turn.said_at)
         for result in chunk.results:
             if is_stand_in(result.text) and not is_own(result.tool):
-                instead.append(result)
+                stand_ins.append(result)
             if result.call is None or result.call not in self._calls:
                 self._calls |= {result.call} - {None}
-                found = worth(result)
-                large += [result] if found == "large" else []
-                done.small += found == "small"
-        return fresh, large, instead
+                kind = classify_result(result)
+                large += [result] if kind == "large" else []
+                done.small += kind == "small"
+        return fresh, large, stand_ins
 
 
 async def follow_log(
@@ -143,10 +156,10 @@ async def follow_log(
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
-    `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: whose
-    log it is, if known; `again` reads it from its start. `prompts` are what the
-    client's hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues.
-    Raises InvalidInput for a file that cannot be read or is no log.
+    `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: the
+    agent that wrote the log, if known; `again` reads it from its start. `prompts` are what the client's hook reported
+    as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises InvalidInput for a
+    file that cannot be read or is not a log.
     """
     try:
         path = await to_thread(path.resolve)
@@ -156,21 +169,21 @@ async def follow_log(
     agent = client or await to_thread(agent_of, path)
     if agent is None:
         raise InvalidInput(f"{path} is no log of a coding agent. `mcp-memory import --help` says what can be read.")
-    stored = await to_thread(stored_path, path)  # which reads lists of the package the first time
-    held = [] if again else await memory.followed_logs(path=stored)
-    known = held[0] if held else None
-    reading = _LogReading(path, agent, known)
+    stored = await to_thread(stored_path, path)  # in a thread: the first call loads word lists
+    positions = [] if again else await memory.followed_logs(path=stored)
+    position = positions[0] if positions else None
+    reading = _LogReading(path, agent, position)
     done = reading.done
     secret = await memory.secret(LOGS)
-    with closing(read_chunks(path, agent, known, secret, prompts=prompts)) as chunks:
+    with closing(read_chunks(path, agent, position, secret, prompts=prompts)) as chunks:
         while chunk := await to_thread(partial(next, chunks, None)):
-            turns, results, instead = reading.take(chunk)
+            turns, results, stand_ins = reading.take(chunk)
             if chunk.conversation is not None and done.session is not None:
                 await _record(memory, done.session, turns, done)
                 await _keep(memory, done, chunk.conversation, results, since=now() - LIVE_FOR if live else None)
-                for one in instead:
-                    if one.call is not None:
-                        await memory.note_replaced(done.session, one.call, one.text, at=one.said_at)
+                for stand_in in stand_ins:
+                    if stand_in.call is not None:
+                        await memory.note_replaced(done.session, stand_in.call, stand_in.text, at=stand_in.said_at)
                 if chunk.head:
                     await memory.note_followed(chunk.position(path, agent, done.session, at=now()))
             if until is not None and time.monotonic() > until:
@@ -179,41 +192,41 @@ async def follow_log(
     return done
 
 
-def new_turn(told: ImportedTurn) -> NewTurn:
-    """Return a turn of a log as it is stored. One without an id is identified by its words and time.
+def new_turn(turn: ImportedTurn) -> NewTurn:
+    """Return a turn of a log as it is stored. Without an id it is identified by its words and time.
 
-    Without a time it has that of the line before it, marked as a guess.
+    Without a time it gets that of the line before, marked as a guess.
     """
-    client_id = told.id
+    client_id = turn.id
     if client_id is None:
-        digest = hashlib.sha256(f"{told.session}\n{told.role}\n{told.said_at}\n{told.content}".encode())
+        digest = hashlib.sha256(f"{turn.session}\n{turn.role}\n{turn.said_at}\n{turn.content}".encode())
         client_id = f"log-{digest.hexdigest()[:24]}"
     return NewTurn(
-        role=told.role,
-        content=told.content,
-        name=told.name,
-        said_at=told.said_at or told.began,
+        role=turn.role,
+        content=turn.content,
+        name=turn.name,
+        said_at=turn.said_at or turn.began,
         client_id=client_id,
-        guessed=told.said_at is None,
+        guessed=turn.said_at is None,
     )
 
 
 async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done: FollowReport) -> None:
-    known = await memory.known_client_ids(list(turns))
-    new = [turn for id, turn in turns.items() if id not in known]
-    done.forgotten += sum(known.values())
-    done.duplicates += len(turns) - len(new) - sum(known.values())
+    known_ids = await memory.known_client_ids(list(turns))
+    new = [turn for id, turn in turns.items() if id not in known_ids]
+    done.forgotten += sum(known_ids.values())
+    done.duplicates += len(turns) - len(new) - sum(known_ids.values())
     if too_large := [turn for turn in new if len(turn.content.encode()) > MAX_TURN_BYTES]:
         new = [turn for turn in new if turn not in too_large]
         done.bad += len(too_large)
         done.notes.append(f"Turns over {MAX_TURN_BYTES // 2**20} MiB are left out: {len(too_large)}.")
     try:
         if new:
-            done.add(await memory.record_turns(new, session=session))
-    except InvalidInput:  # of all of them, for one: only that one is left out
+            done.add_turns(await memory.record_turns(new, session=session))
+    except InvalidInput:  # one turn refuses the batch: leave out only that turn
         for turn in new:
             try:
-                done.add(await memory.record_turns([turn], session=session))
+                done.add_turns(await memory.record_turns([turn], session=session))
             except InvalidInput as error:
                 done.bad += 1
                 done.notes.append(f"A turn is left out. {error}")
@@ -227,17 +240,17 @@ async def _keep(
 ) -> None:
     """Keep results; those after `since` also go to the canvas of the session."""
     assert done.session is not None
-    for result in await not_kept(memory, done.session, results):
+    for result in await select_new_results(memory, done.session, results):
         data: str | bytes = result.text
         if result.whole is not None:
-            data = await to_thread(whole_of, done.path, done.client, conversation, result.whole) or data
+            data = await to_thread(read_full_result, done.path, done.client, conversation, result.whole) or data
         tool = result.tool or "tool"
-        given: dict[str, Any] = {"arguments": result.arguments, "tool_call_id": result.call}
+        call: dict[str, Any] = {"arguments": result.arguments, "tool_call_id": result.call}
         try:
             if since is not None and result.said_at is not None and result.said_at > since:
-                await memory.offload_tool_result(tool, data, **given, session=done.session)
+                await memory.offload_tool_result(tool, data, **call, session=done.session)
             else:
-                await memory.keep_tool_result(tool, data, **given, session=done.session, at=result.said_at)
+                await memory.keep_tool_result(tool, data, **call, session=done.session, at=result.said_at)
             done.kept += 1
         except InvalidInput as error:
             done.bad += 1
@@ -251,7 +264,7 @@ def preview_log(
     *,
     name: str,
     price: Price,
-    known: FollowedLog | None,
+    position: FollowedLog | None,
     within: HistorySize | None = None,
     secret: bytes = b"",
 ) -> FileReport:
@@ -259,14 +272,14 @@ def preview_log(
 
     Turns already stored under another session count too. The turns are added to `within`.
     """
-    reading, size = _LogReading(path, client, known), HistorySize(settings.batch_turns, within)
+    reading, size = _LogReading(path, client, position), HistorySize(settings.batch_turns, within)
     done = reading.done
-    for chunk in read_chunks(path, client, known, secret):
+    for chunk in read_chunks(path, client, position, secret):
         turns, results, _ = reading.take(chunk)
         done.kept += len(results)
         for turn in turns.values():
             size.add(str(done.session), turn)
-    if known is not None and not (done.turns or done.kept):
+    if position is not None and not (done.turns or done.kept):
         return done.report(name, "known")
     return done.report(name, "seen", noise=size.noise, cost=estimate_cost(size, settings, price))
 
@@ -275,38 +288,40 @@ async def watch_logs(
     memory: Memory,
     find: Callable[[], Iterable[AgentLog]],
     *,
-    told: Callable[[AgentLog, FollowReport | McpMemoryError], None],
+    report: Callable[[AgentLog, FollowReport | McpMemoryError], None],
     every: float = 1.0,
 ) -> None:
-    """Follow the logs that `find` returns, including new ones, until cancelled; `find` is called every `every` seconds.
+    """Follow the logs that `find` returns until cancelled; `find` is called every `every` seconds, and may return new
+    logs.
 
     Logs are polled, which works on every system and network share. Content at the first look is history, later content
-    is live. Each reading, and each error, is passed to `told`: that log is tried again at the next look.
+    is live. Each reading, and each error, is passed to `report`; after an error the log is tried again at the next
+    look.
     """
     seen: dict[Path, tuple[int, int]] = {}
     live = False
     while True:
         begun = time.monotonic()
-        logs = await to_thread(lambda: list(_stamped(find())))
+        logs = await to_thread(lambda: list(_with_stamps(find())))
         took = time.monotonic() - begun
         for log, stamp in logs:
             if seen.get(log.path) == stamp:
                 continue
             try:
                 read = await follow_log(memory, log.path, live=live, client=log.client, within_s=_PASS_S)
-                told(log, read)
+                report(log, read)
                 if not read.unread:
                     seen[log.path] = stamp
             except McpMemoryError as error:
-                told(log, error)
+                report(log, error)
         live = True
         await anyio.sleep(max(every, _SHARE * took))
 
 
-def _stamped(logs: Iterable[AgentLog]) -> Iterator[tuple[AgentLog, tuple[int, int]]]:
+def _with_stamps(logs: Iterable[AgentLog]) -> Iterator[tuple[AgentLog, tuple[int, int]]]:
     for log in logs:
         try:
-            found = log.path.stat()
+            stat = log.path.stat()
         except OSError:
             continue
-        yield log, (found.st_mtime_ns, found.st_size)
+        yield log, (stat.st_mtime_ns, stat.st_size)

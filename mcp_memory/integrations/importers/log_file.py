@@ -1,9 +1,9 @@
 """The logs of coding agents as files: finds them, recognises their agents, and reads their new lines.
 
 A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
-recognised by hashes of its first bytes and of those before the position reached: one that shrank, was replaced or
-rewritten is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is
-one document (older versions of Gemini CLI) is read whole when it has changed.
+recognised by hashes of its first bytes and of the bytes before the position. If it shrank, was replaced or rewritten,
+it is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is one
+document (older versions of Gemini CLI) is read whole when it has changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.regular_files import open_regular, read_regular, written_ms
 from mcp_memory.core.secrets.masking import mask_name
-from mcp_memory.integrations.importers.agent_logs import FORMATS, LogState
+from mcp_memory.integrations.importers.agent_logs import FORMATS
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
 from mcp_memory.integrations.importers.records import (
     AGENTS,
     Agent,
@@ -30,15 +31,16 @@ from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
+    object_of,
 )
 from mcp_memory.store.values import FollowedLog
 
 _ENDINGS = (".jsonl", ".json")
 _NO_LOGS = {"subagents", "tool-results", "tool-outputs", "node_modules", ".git"}
 _FIRST_LINES, _FIRST_BYTES = 40, 2**20
-_LONGEST = 64 * 2**20
-_LARGEST_DOCUMENT = 256 * 2**20
-_LARGEST_RESULT = 128 * 2**20
+_MAX_LINE = 64 * 2**20
+_MAX_DOCUMENT = 256 * 2**20
+_MAX_RESULT = 128 * 2**20
 _HEAD, _TAIL = 1_024, 256
 _LINES, _BYTES = 400, 4 * 2**20  # of a chunk
 
@@ -61,33 +63,33 @@ def log_folders(client: Agent, *, environ: Mapping[str, str], home: Path) -> lis
             return [Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"]
 
 
-def logs_in(folder: Path, known: dict[Path, Agent | None]) -> Iterator[AgentLog]:
+def find_logs(folder: Path, agents: dict[Path, Agent | None]) -> Iterator[AgentLog]:
     """Yield the logs in a folder and its subfolders, by name. Links to folders are not followed.
 
-    `known` caches whose log each file is, from one call to the next.
+    `agents` caches the agent of each file between calls.
     """
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _NO_LOGS)
         for path in (Path(parent, name) for name in sorted(files) if name.endswith(_ENDINGS)):
-            if path not in known:
+            if path not in agents:
                 try:
-                    known[path] = agent_of(path)
-                except InvalidInput:  # gone, or not readable for this user
+                    agents[path] = agent_of(path)
+                except InvalidInput:  # deleted, or not readable for this user
                     continue
-            if (client := known[path]) is not None:
+            if (client := agents[path]) is not None:
                 yield AgentLog(path=path, client=client)
 
 
 @dataclass(kw_only=True)
 class LogChunk:
-    """The records of some lines, and the position behind them."""
+    """The records of some lines, and the position after them."""
 
     state: LogState
     clock: datetime
-    """The time of the last line that has one; before, the file's own time."""
+    """The time of the last line that has a time, initially the file's mtime."""
     turns: list[ImportedTurn] = field(default_factory=list[ImportedTurn])
     results: list[ImportedResult] = field(default_factory=list[ImportedResult])
-    passed: SkippedParts = field(default_factory=SkippedParts)
+    skipped: SkippedParts = field(default_factory=SkippedParts)
     bad: int = 0
     torn: bool = False
     offset: int = 0
@@ -97,38 +99,45 @@ class LogChunk:
     @property
     def conversation(self) -> str | None:
         """The client's id of the conversation; None before it is known, and for a sub-agent's."""
-        return None if self.state.aside else self.state.conversation
+        return None if self.state.is_subagent else self.state.conversation
 
     def position(self, path: Path, client: Agent, session: str, *, at: datetime) -> FollowedLog:
-        """Return what has to be noted once the chunk is stored."""
-        reached: dict[str, Any] = {"offset": self.offset, "head": self.head, "tail": self.tail}
-        state = self.state.dumped()
-        return FollowedLog(path=stored_path(path), client=client, session=session, at=at, state=state, **reached)
+        """Return the position to record once the chunk is stored."""
+        return FollowedLog(
+            path=stored_path(path),
+            client=client,
+            session=session,
+            at=at,
+            offset=self.offset,
+            head=self.head,
+            tail=self.tail,
+            state=self.state.dump(),
+        )
 
-    def take(self, agent: Agent, value: Any, where: str) -> None:
-        """Add the records of a line; None is one that cannot be read."""
+    def add(self, agent: Agent, value: dict[str, Any] | None, where: str) -> None:
+        """Add the records of a line, None if it cannot be read."""
         if value is None:
             self.bad += 1
             return
-        for one in FORMATS[agent].records(value, where, self.state, self.passed):
-            match one:
+        for record in FORMATS[agent].records(LogLine(value, where, self.state, self.skipped)):
+            match record:
                 case ImportedTurn():
-                    self.clock = one.said_at or self.clock
-                    self.turns.append(replace(one, began=self.clock))
+                    self.clock = record.said_at or self.clock
+                    self.turns.append(replace(record, began=self.clock))
                 case ImportedResult():
-                    self.clock = one.said_at or self.clock
-                    self.results.append(replace(one, said_at=self.clock))
+                    self.clock = record.said_at or self.clock
+                    self.results.append(replace(record, said_at=self.clock))
                 case ImportProblem():
                     self.bad += 1
 
 
 def stored_path(path: Path) -> str:
-    """Return the path of a log as it is stored, with a key in it masked."""
+    """Return the path of a log as it is stored, with secrets masked."""
     return mask_name(str(path))
 
 
 def agent_of(path: Path) -> Agent | None:
-    """Tell whose log a file is; None if it is no log. Raises InvalidInput if it cannot be read."""
+    """Return the agent that wrote a file; None if it is not a log. Raises InvalidInput if it cannot be read."""
     try:
         with open_regular(path) as stream:
             head = stream.read(2_048)
@@ -138,35 +147,35 @@ def agent_of(path: Path) -> Agent | None:
                 return None
             stream.seek(0)
             for _ in range(_FIRST_LINES):
-                value = _parsed(stream.readline(_FIRST_BYTES))
+                value = _parse_object(stream.readline(_FIRST_BYTES))
                 for agent in AGENTS:
                     if FORMATS[agent].is_line(value):
                         return agent
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _read_error(path, error) from error
     return None
 
 
 def read_chunks(
-    path: Path, agent: Agent, known: FollowedLog | None, secret: bytes = b"", *, prompts: Sequence[str] = ()
+    path: Path, agent: Agent, position: FollowedLog | None, secret: bytes = b"", *, prompts: Sequence[str] = ()
 ) -> Generator[LogChunk, None, None]:
-    """Yield the chunks after the position `known`, or all. Raises InvalidInput if the file cannot be read.
+    """Yield the chunks after `position`, or all. Raises InvalidInput if the file cannot be read.
 
-    A position has hashes of the log, keyed with `secret`. `prompts` are what the client's hook reported as typed by
-    the user.
+    The hashes of a position are keyed with `secret`. `prompts` are what the client's hook reported as typed by the
+    user.
     """
     try:
         with open_regular(path) as stream:
             if agent == "gemini" and path.suffix == ".json":
-                yield from _document(stream, agent, known, path, secret, prompts)
+                yield from _document(stream, agent, position, path, secret, prompts)
             else:
-                yield from _lines(stream, agent, known, secret, prompts)
+                yield from _lines(stream, agent, position, secret, prompts)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _read_error(path, error) from error
 
 
-def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | None:
-    """Return a result that the client put into a file of the conversation; None if there is no such file.
+def read_full_result(path: Path, agent: Agent, conversation: str, name: str) -> bytes | None:
+    """Return a result that the client wrote to a file of the conversation; None if there is no such file.
 
     `name` is the last part of a path: nothing outside the conversation's own folder is read.
     """
@@ -176,35 +185,35 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
         folder = path.with_suffix("") / "tool-results"
     try:
         inside = (folder / name).resolve().parent == folder.resolve()
-        return (read_regular(folder / name, _LARGEST_RESULT) or None) if inside else None
+        return (read_regular(folder / name, _MAX_RESULT) or None) if inside else None
     except (OSError, RuntimeError):  # RuntimeError: a link to itself
         return None
 
 
 def _lines(
-    stream: IO[bytes], agent: Agent, known: FollowedLog | None, secret: bytes, prompts: Sequence[str]
+    stream: IO[bytes], agent: Agent, position: FollowedLog | None, secret: bytes, prompts: Sequence[str]
 ) -> Iterator[LogChunk]:
-    offset, state = _reached(stream, known, secret)
+    offset, state = _resume(stream, position, secret)
     state.prompts = prompts
-    clock = _written(stream)
+    clock = _modified_at(stream)
     name = "new line" if offset else "line"
     end = os.fstat(stream.fileno()).st_size
     stream.seek(offset)
     numbers = count(1)
-    is_rest = False  # of a line that is too long
+    is_rest = False  # the line is the rest of a line that is too long
     while True:
         chunk, start = LogChunk(state=state, clock=clock), offset
         for number in islice(numbers, _LINES):
-            data = stream.readline(max(0, min(_LONGEST, end - offset)))
+            data = stream.readline(max(0, min(_MAX_LINE, end - offset)))
             ended = data.endswith(b"\n")
-            is_too_long = is_rest or (len(data) == _LONGEST and not ended)
-            value = None if is_too_long else _parsed(data)
+            is_too_long = is_rest or (len(data) == _MAX_LINE and not ended)
+            value = None if is_too_long else _parse_object(data)
             if value is None and not ended and not (is_too_long and data):
                 chunk.torn = len(data) > 0
                 break
             offset += len(data)
             if data.strip() and not is_rest:
-                chunk.take(agent, value, f"{name} {number}")
+                chunk.add(agent, value, f"{name} {number}")
             is_rest = is_too_long and not ended
             if offset - start > _BYTES:
                 break
@@ -212,33 +221,33 @@ def _lines(
             return
         clock = chunk.clock
         chunk.offset = offset
-        chunk.head, chunk.tail = _marks(stream, offset, secret)
+        chunk.head, chunk.tail = _fingerprints(stream, offset, secret)
         stream.seek(offset)
         yield chunk
         if chunk.torn:
             return
 
 
-def _parsed(data: bytes) -> Any:
+def _parse_object(data: bytes) -> dict[str, Any] | None:
     """Return the object of a line; None for anything else."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    return object_of(value)
 
 
-def _reached(stream: IO[bytes], known: FollowedLog | None, secret: bytes) -> tuple[int, LogState]:
+def _resume(stream: IO[bytes], position: FollowedLog | None, secret: bytes) -> tuple[int, LogState]:
     """Return the position to continue from, and the state there."""
-    if known is not None and _marks(stream, known.offset, secret) == (known.head, known.tail):
+    if position is not None and _fingerprints(stream, position.offset, secret) == (position.head, position.tail):
         try:
-            return known.offset, LogState.loaded(known.state)
-        except (TypeError, ValueError, AttributeError):  # of another version: everything is read and recognised again
+            return position.offset, LogState.load(position.state)
+        except (TypeError, ValueError, AttributeError):  # from another version: everything is read and recognised again
             pass
     return 0, LogState()
 
 
-def _marks(stream: IO[bytes], offset: int, secret: bytes) -> tuple[str, str]:
+def _fingerprints(stream: IO[bytes], offset: int, secret: bytes) -> tuple[str, str]:
     """Return hashes of the first bytes and of those before a position; empty if the file is shorter."""
     stream.seek(0)
     head = stream.read(min(_HEAD, offset))
@@ -247,7 +256,7 @@ def _marks(stream: IO[bytes], offset: int, secret: bytes) -> tuple[str, str]:
     return (_hash(head, secret), _hash(tail, secret)) if len(tail) == min(_TAIL, offset) else ("", "")
 
 
-def _written(stream: IO[bytes]) -> datetime:
+def _modified_at(stream: IO[bytes]) -> datetime:
     return datetime.fromtimestamp(written_ms(os.fstat(stream.fileno())) / 1000, UTC)
 
 
@@ -256,21 +265,21 @@ def _hash(data: bytes, secret: bytes) -> str:
 
 
 def _document(
-    stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: Path, secret: bytes, prompts: Sequence[str]
+    stream: IO[bytes], agent: Agent, position: FollowedLog | None, path: Path, secret: bytes, prompts: Sequence[str]
 ) -> Iterator[LogChunk]:
-    data = stream.read(_LARGEST_DOCUMENT + 1)
-    if len(data) > _LARGEST_DOCUMENT:
-        raise InvalidInput(f"{path} is larger than {_LARGEST_DOCUMENT // 2**20} MiB, too large for one JSON document.")
+    data = stream.read(_MAX_DOCUMENT + 1)
+    if len(data) > _MAX_DOCUMENT:
+        raise InvalidInput(f"{path} is larger than {_MAX_DOCUMENT // 2**20} MiB, too large for one JSON document.")
     digest = _hash(data, secret)
-    if known is not None and known.head == digest:
+    if position is not None and position.head == digest:
         return
-    value = _parsed(data)
-    chunk = LogChunk(state=LogState(prompts=prompts), clock=_written(stream), torn=value is None)
+    value = _parse_object(data)
+    chunk = LogChunk(state=LogState(prompts=prompts), clock=_modified_at(stream), torn=value is None)
     if value is not None:
         chunk.offset, chunk.head = len(data), digest
-        chunk.take(agent, value, "document")
+        chunk.add(agent, value, "document")
     yield chunk
 
 
-def _unreadable(path: Path, error: OSError) -> InvalidInput:
+def _read_error(path: Path, error: OSError) -> InvalidInput:
     return InvalidInput(f"{path} cannot be read: {error.strerror or error}.")

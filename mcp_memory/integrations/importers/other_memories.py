@@ -57,30 +57,33 @@ from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import is_blank
 from mcp_memory.integrations.importers.records import (
-    LONGEST_ID,
+    MAX_ID_CHARS,
     ImportedStatement,
     ImportedTurn,
     ImportProblem,
     InvalidRecord,
     SkippedParts,
-    fitting,
+    SourceValue,
     id_of,
-    inside,
     items_of,
     kind_of,
     list_of,
-    mended,
-    moment,
     object_of,
+    parse_time,
+    place_inside,
+    replace_surrogates,
+    storable_text,
 )
 from mcp_memory.longterm.statements import MAX_CHARS
 
 _MOST_OF_A_NAME = 200
 
+MemoryRecord = ImportedStatement | ImportedTurn | ImportProblem
+
 
 def statement(
     where: str,
-    passed: SkippedParts,
+    skipped: SkippedParts,
     *,
     text: str | None = None,
     words: str = "",
@@ -90,35 +93,42 @@ def statement(
     id: str | None = None,
     program: str = "memory",
 ) -> ImportedStatement | ImportedTurn:
-    """Return a statement, with half characters mended; without `text` it is the fact's. Unfit where it is too large."""
-    # A key with its dashes gone would be known as one no more.
-    said = _mended(text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), passed).strip()
-    names = tuple(name for one in about if (name := _mended(one, passed).strip()) and len(name) <= _MOST_OF_A_NAME)
+    """Return a statement, without lone surrogates and private passages; without `text`, the text is that of the fact.
+
+    A text that is too long for a statement becomes a turn. Raises InvalidRecord if it is empty.
+    """
+    # Masked first: a key without its underscores would not be recognised.
+    content = _clean_text(
+        text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), skipped
+    ).strip()
+    names = tuple(
+        name for mention in about if (name := _clean_text(mention, skipped).strip()) and len(name) <= _MOST_OF_A_NAME
+    )
     if fact is not None:
-        fact = _mended(fact[0], passed), _mended(fact[1], passed), _mended(fact[2], passed)
-    if max(map(len, (said, *(fact or ())))) > MAX_CHARS:
-        return as_turn(where, said, passed, program=program, said_at=said_at, id=id)
-    if any(map(is_blank, fact or (said,))):
+        fact = _clean_text(fact[0], skipped), _clean_text(fact[1], skipped), _clean_text(fact[2], skipped)
+    if max(map(len, (content, *(fact or ())))) > MAX_CHARS:
+        return as_turn(where, content, skipped, program=program, said_at=said_at, id=id)
+    if any(map(is_blank, fact or (content,))):
         raise InvalidRecord("is empty, or has no visible character. Take it out.")
-    return ImportedStatement(where=where, text=said, said_at=said_at, id=id, fact=fact, about=names, words=words)
+    return ImportedStatement(where=where, text=content, said_at=said_at, id=id, fact=fact, about=names, words=words)
 
 
-def _mended(text: str, passed: SkippedParts) -> str:
-    return mended(without_private(text), passed) or ""
+def _clean_text(text: str, skipped: SkippedParts) -> str:
+    return replace_surrogates(without_private(text), skipped) or ""
 
 
 def as_turn(
     where: str,
     text: str,
-    passed: SkippedParts,
+    skipped: SkippedParts,
     *,
     program: str,
     said_at: datetime | None = None,
     id: str | None = None,
     session: str | None = None,
 ) -> ImportedTurn:
-    """Return another program's text as a turn of role `tool`: it is found, and not taken for the user's words."""
-    content = fitting(without_private(text), passed)
+    """Return another program's text as a turn of role `tool`: searchable, and never taken for the user's words."""
+    content = storable_text(without_private(text), skipped)
     return ImportedTurn(
         where=where,
         role="tool",
@@ -137,7 +147,7 @@ _RELATION = re.compile(
     r"^[ \t]*[-*][ \t]+(?:([^\[\]\n]{1,80}?)[ \t]+)?\[\[([^\[\]\n]{1,200})\]\][ \t]*(\([^\n]*\))?[ \t]*$"
 )
 _TASK = {" ", "x", "X", "-"}
-"""Boxes of tasks, which are no categories."""
+"""Checkboxes of tasks, which are not categories."""
 _TAG = re.compile(r"(?<!\S)#[\w/-]+")
 _TIMES = ("modified", "updated", "updated_at", "created", "created_at", "date")
 
@@ -145,65 +155,64 @@ _TIMES = ("modified", "updated", "updated_at", "created", "created_at", "date")
 def is_note(text: str) -> bool:
     """Return whether a Markdown file is a note: it has front matter with a title or permalink, or an observation."""
     fields = _fields(text)
-    return bool({"title", "permalink"} & fields.keys()) or any(map(_observed, _body(text).splitlines()))
+    return bool({"title", "permalink"} & fields.keys()) or any(map(_parse_observation, _body(text).splitlines()))
 
 
-def basic_memory_records(
-    text: str, name: str, passed: SkippedParts
-) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
-    """Yield the records of a note; `name` is its path, for people."""
+def basic_memory_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
+    """Yield the records of a note."""
+    text, name = str(source.value), source.where
     fields, body = _fields(text), _body(text)
     title = fields.get("title") or name.rpartition("/")[2].removesuffix(".md")
-    at = moment(fields, _TIMES, passed)
+    at = parse_time(fields, _TIMES, skipped)
     rest: list[str] = []
     first = text.count("\n", 0, len(text) - len(body)) + 1
     try:
         for number, line in enumerate(body.splitlines(), start=first):
             where = f"{name}, line {number}"
-            if (observed := _observed(line)) is not None:
-                category, words = observed[0], _bare(observed[1])
+            if (observed := _parse_observation(line)) is not None:
+                category, words = observed[0], _remove_tags(observed[1])
                 observation = f"{title} ({category}): {words}"
-                yield statement(where, passed, text=observation, words=words, about=(title,), said_at=at)
+                yield statement(where, skipped, text=observation, words=words, about=(title,), said_at=at)
             elif (relation := _RELATION.match(line)) is not None:
                 kind, target = (relation[1] or "relates_to").strip(), relation[2].partition("|")[0].strip()
                 if target:
-                    yield statement(where, passed, fact=(title, kind, target), about=(title, target), said_at=at)
+                    yield statement(where, skipped, fact=(title, kind, target), about=(title, target), said_at=at)
             else:
                 rest.append(line)
         if any(line.strip() and not line.startswith("#") for line in rest):
             id = _short_id(f"basic-memory-{fields.get('permalink') or name}")
-            yield as_turn(name, text, passed, program="basic-memory", said_at=at, id=id)
+            yield as_turn(name, text, skipped, program="basic-memory", said_at=at, id=id)
     except InvalidRecord as unfit:
         yield ImportProblem(where=name, what=str(unfit))
 
 
 def _short_id(id: str) -> str | None:
-    return id if len(id) <= LONGEST_ID else None
+    return id if len(id) <= MAX_ID_CHARS else None
 
 
-def _observed(line: str) -> tuple[str, str] | None:
-    """Return the category and the text of an observation."""
-    found = _OBSERVATION.match(line)
-    return None if found is None or found[1] in _TASK or found[1].startswith("[") else (found[1].strip(), found[2])
+def _parse_observation(line: str) -> tuple[str, str] | None:
+    """Return the category and the text of an observation; None if the line is not an observation."""
+    match = _OBSERVATION.match(line)
+    return None if match is None or match[1] in _TASK or match[1].startswith("[") else (match[1].strip(), match[2])
 
 
-def _bare(text: str) -> str:
-    """Return an observation without its tags, where anything else is left of it."""
+def _remove_tags(text: str) -> str:
+    """Return an observation without its tags, unless it has only tags."""
     return " ".join(_TAG.sub("", text).split()) or text.strip()
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Return the plain fields of the front matter; lists and what spans lines are passed over."""
-    found = _FRONT.match(text)
-    if found is None:
+    """Return the plain fields of the front matter; lists and values over several lines are skipped."""
+    front = _FRONT.match(text)
+    if front is None:
         return {}
-    plain = ((key, value.strip().strip("'\"").strip()) for key, value in _FIELD.findall(found[1]))
+    plain = ((key, value.strip().strip("'\"").strip()) for key, value in _FIELD.findall(front[1]))
     return {key: value for key, value in plain if value and value[0] not in "[{|>"}
 
 
 def _body(text: str) -> str:
-    found = _FRONT.match(text)
-    return text if found is None else text[found.end() :]
+    front = _FRONT.match(text)
+    return text if front is None else text[front.end() :]
 
 
 _LISTS = ("results", "memories")
@@ -214,7 +223,7 @@ def is_mem0(value: Any) -> bool:
     thing = object_of(value)
     if thing is None:
         return False
-    if any(_is_memory(one) for key in _LISTS for one in items_of(thing, key)[:1]):
+    if any(_is_memory(item) for key in _LISTS for item in items_of(thing, key)[:1]):
         return True
     return _is_memory(thing)
 
@@ -224,34 +233,30 @@ def _is_memory(value: Any) -> bool:
     return thing is not None and isinstance(thing.get("memory"), str) and not _OURS & thing.keys()
 
 
-def mem0_records(
-    value: Any, where: str, passed: SkippedParts
-) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
-    """Yield the records of a memory, or of an answer with many."""
-    thing = object_of(value) or {}
-    listed = next((key for key in _LISTS if list_of(thing.get(key)) is not None), None)
-    if listed is None:
-        yield _memory(thing, where, passed)
+def mem0_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
+    """Yield the records of a memory, or of a list of memories."""
+    thing, where = object_of(source.value) or {}, source.where
+    key = next((key for key in _LISTS if list_of(thing.get(key)) is not None), None)
+    if key is None:
+        yield _memory(thing, where, skipped)
         return
-    for nth, one in enumerate(list_of(thing[listed]) or ()):
-        place, fields = inside(where, f"{listed}[{nth}]"), object_of(one)
+    for index, value in enumerate(items_of(thing, key)):
+        place, fields = place_inside(where, f"{key}[{index}]"), object_of(value)
         if fields is None:
-            yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be a memory of mem0.")
+            yield ImportProblem(where=place, what=f"is {kind_of(value)}, and has to be a memory of mem0.")
         else:
-            yield _memory(fields, place, passed)
-    for nth, one in enumerate(items_of(thing, "relations")):
-        place, fields = inside(where, f"relations[{nth}]"), object_of(one) or {}
+            yield _memory(fields, place, skipped)
+    for index, value in enumerate(items_of(thing, "relations")):
+        place, fields = place_inside(where, f"relations[{index}]"), object_of(value) or {}
         names = [fields.get("source"), fields.get("relationship"), fields.get("target", fields.get("destination"))]
         match names:
-            case [str(source), str(relation), str(target)] if source.strip() and relation.strip() and target.strip():
-                yield statement(place, passed, fact=(source, relation, target), about=(source, target))
+            case [str(start), str(relation), str(target)] if start.strip() and relation.strip() and target.strip():
+                yield statement(place, skipped, fact=(start, relation, target), about=(start, target))
             case _:
                 yield ImportProblem(where=place, what="is no relation of mem0: {source, relationship, target}.")
 
 
-def _memory(
-    thing: Mapping[str, Any], where: str, passed: SkippedParts
-) -> ImportedStatement | ImportedTurn | ImportProblem:
+def _memory(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> MemoryRecord:
     text = thing.get("memory")
     if not isinstance(text, str) or is_blank(text):
         return ImportProblem(where=where, what=f"has a memory that is {kind_of(text)}, and it has to be a text.")
@@ -259,9 +264,9 @@ def _memory(
     try:
         return statement(
             where,
-            passed,
+            skipped,
             text=text,
-            said_at=moment(thing, ("updated_at", "created_at"), passed),
+            said_at=parse_time(thing, ("updated_at", "created_at"), skipped),
             id=None if id is None else f"mem0:{id}",
             program="mem0",
         )
@@ -280,47 +285,47 @@ def is_graph(value: Any) -> bool:
     )
 
 
-def memory_server_records(
-    value: Any, where: str, passed: SkippedParts
-) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
+def memory_server_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
     """Yield the records of a line, or of a whole graph."""
-    thing = object_of(value) or {}
-    if (entities := list_of(thing.get("entities"))) is not None:
-        for name, held, kind in (("entities", entities, "entity"), ("relations", thing.get("relations"), "relation")):
-            for nth, one in enumerate(list_of(held) or ()):
-                place, fields = inside(where, f"{name}[{nth}]"), object_of(one)
+    thing, where = object_of(source.value) or {}, source.where
+    if list_of(thing.get("entities")) is not None:
+        for key, kind in (("entities", "entity"), ("relations", "relation")):
+            for index, value in enumerate(items_of(thing, key)):
+                place, fields = place_inside(where, f"{key}[{index}]"), object_of(value)
                 if fields is None:
-                    yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be an object.")
+                    yield ImportProblem(where=place, what=f"is {kind_of(value)}, and has to be an object.")
                 else:
-                    yield from memory_server_records({"type": kind, **fields}, place, passed)
+                    yield from memory_server_records(SourceValue({"type": kind, **fields}, place), skipped)
         return
     try:
         if thing.get("type") == "entity":
-            yield from _entity(thing, where, passed)
+            yield from _entity(thing, where, skipped)
         elif thing.get("type") == "relation":
-            one, other = _text(thing, "from"), _text(thing, "to")
-            yield statement(where, passed, fact=(one, _text(thing, "relationType"), other), about=(one, other))
+            start, target = _text(thing, "from"), _text(thing, "to")
+            yield statement(where, skipped, fact=(start, _text(thing, "relationType"), target), about=(start, target))
         else:
             yield ImportProblem(where=where, what="is neither an entity nor a relation of the reference memory server.")
     except InvalidRecord as unfit:
         yield ImportProblem(where=where, what=str(unfit))
 
 
-def _entity(thing: Mapping[str, Any], where: str, passed: SkippedParts) -> Iterator[ImportedStatement | ImportedTurn]:
+def _entity(thing: Mapping[str, Any], where: str, skipped: SkippedParts) -> Iterator[ImportedStatement | ImportedTurn]:
     name = _text(thing, "name")
     observed = list_of(thing.get("observations"))
     if observed is None:
         raise InvalidRecord(f"observations is {kind_of(thing.get('observations'))}, and has to be a list of texts.")
     kind = thing.get("entityType")
     if isinstance(kind, str) and kind.strip():
-        yield statement(where, passed, fact=(name, "is a", kind.strip()), about=(name,))
-    for nth, one in enumerate(observed):
-        if not isinstance(one, str):
-            raise InvalidRecord(f"observations[{nth}] is {kind_of(one)}, and has to be a text.")
-        if one.strip():
-            place, text = inside(where, f"observations[{nth}]"), one.strip()
-            text = text if name.casefold() in one.casefold() else f"{name}: {text}"  # a statement names its entity
-            yield statement(place, passed, text=text, words=one, about=(name,))
+        yield statement(where, skipped, fact=(name, "is a", kind.strip()), about=(name,))
+    for nth, observation in enumerate(observed):
+        if not isinstance(observation, str):
+            raise InvalidRecord(f"observations[{nth}] is {kind_of(observation)}, and has to be a text.")
+        if observation.strip():
+            place, text = place_inside(where, f"observations[{nth}]"), observation.strip()
+            text = (
+                text if name.casefold() in observation.casefold() else f"{name}: {text}"
+            )  # a statement names its entity
+            yield statement(place, skipped, text=text, words=observation, about=(name,))
 
 
 def _text(thing: Mapping[str, Any], key: str) -> str:
@@ -352,8 +357,9 @@ def is_index(text: str) -> bool:
     return _INDEX.match(text) is not None
 
 
-def mempalace_records(text: str, name: str, passed: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
-    """Yield the drawers of a room; `name` is its path, for people."""
+def mempalace_records(source: SourceValue, skipped: SkippedParts) -> Iterator[MemoryRecord]:
+    """Yield the drawers of a room."""
+    text, name = str(source.value), source.where
     room = _ROOM.match(text)
     session = f"mempalace {room[1].strip()} - {room[2].strip()}" if room else None
     at = 0
@@ -361,16 +367,16 @@ def mempalace_records(text: str, name: str, passed: SkippedParts) -> Iterator[Im
     def place(start: int) -> str:
         return f"{name}, line {text.count(chr(10), 0, start) + 1}"
 
-    for found in _DRAWER.finditer(text):
-        where = place(found.start())
-        if _HEAD.search(text, at, found.start()):
+    for drawer in _DRAWER.finditer(text):
+        where = place(drawer.start())
+        if _HEAD.search(text, at, drawer.start()):
             yield ImportProblem(where=where, what=f"comes after {_UNREADABLE}")
-        at = found.end()
-        words = "\n".join(line[2:] if line.startswith("> ") else line[1:] for line in found["text"].split("\n"))
-        id = _short_id(f"mempalace-{found['id'].strip()}")
-        said_at = moment(dict(_CELL.findall(found["table"])), ("Filed",), passed)
+        at = drawer.end()
+        words = "\n".join(line[2:] if line.startswith("> ") else line[1:] for line in drawer["text"].split("\n"))
+        id = _short_id(f"mempalace-{drawer['id'].strip()}")
+        said_at = parse_time(dict(_CELL.findall(drawer["table"])), ("Filed",), skipped)
         try:
-            yield as_turn(where, words, passed, program="mempalace", said_at=said_at, id=id, session=session)
+            yield as_turn(where, words, skipped, program="mempalace", said_at=said_at, id=id, session=session)
         except InvalidRecord as unfit:
             yield ImportProblem(where=where, what=str(unfit))
     if _HEAD.search(text, at):

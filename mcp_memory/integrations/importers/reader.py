@@ -1,10 +1,10 @@
 """Reads a file of any size as JSON values or notes: lines, one document, a zip archive, or Markdown files.
 
 The layout is detected from the first bytes: gzip or plain, a JSON value on each line or arrays and objects that span
-lines, a zip archive with documents in it, or a folder or archive of notes in Markdown. A document's array is read value
-by value, and so is the list of sessions of a seed; only one value is in memory at a time. Each value comes with its
-line and path, and a line that is not JSON as an `ImportProblem`. A file may grow while it is read: it is read up to its
-size at the start, so that two passes see the same.
+lines, a zip archive of documents, or a folder or archive of notes in Markdown. A document's array is read value by
+value, and so is the list of sessions of a seed; only one value is in memory at a time. Each value comes with its line
+and path, and a line that is not JSON as an `ImportProblem`. A file may grow while it is read: it is read up to its size
+at the start, so that two passes see the same.
 
 Archives are read in place, and nothing is unpacked to disk. Conversations are in `conversations.json`, in parts of it
 (`conversations-000.json`, …), or in a folder of that name, anywhere in the archive. Members whose names would leave the
@@ -36,34 +36,34 @@ from typing import IO, Any, Literal, NoReturn
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import open_regular, opener
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.importers.records import ImportProblem
+from mcp_memory.integrations.importers.records import ImportProblem, SourceValue
 
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _CONVERSATIONS = re.compile(
     r"(?:^|/)conversations(?:[-_ ]?\d+)?\.json$|(?:^|/)conversations/[^/]+\.json$", re.IGNORECASE
 )
 _MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
-_NOTES = re.compile(r"\.md$", re.IGNORECASE)
+_NOTE_NAME = re.compile(r"\.md$", re.IGNORECASE)
 _NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
 _UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.json", "*/conversations/*.json")
 _ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
 
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-"""How exports are packed, and what is unpacked in pieces of bounded size; the standard library's others are not."""
-_UNKNOWN = "{name} is packed in a way that is not known here. Unpack it, and import its conversations.json."
+"""The methods that exports use; the standard library unpacks others in pieces of unbounded size."""
+_UNKNOWN = "{name} uses an unsupported compression method. Unpack it, and import its conversations.json."
 _RATIO = 200
-"""Conversations unpack to 4 to 30 times their size. A megabyte that unpacks to a gigabyte is none."""
+"""Limit of unpacked to packed size. Conversations unpack to 4 to 30 times their size."""
 _SMALL = 64 * 2**20
-"""Unpacked bytes that are read whatever they were packed to."""
+"""Unpacked bytes up to which the ratio does not matter."""
 _SHOWN = 3
 
 
 class _CountedFile(io.FileIO):
     """The first `size` bytes of a file; `at` receives the number of bytes read."""
 
-    def __init__(self, path: Path, size: int, at: Callable[[int], None]) -> None:
+    def __init__(self, path: Path, size: int, on_read: Callable[[int], None]) -> None:
         super().__init__(path, opener=opener)
-        self._size, self._read, self._at = size, 0, at
+        self._size, self._read, self._at = size, 0, on_read
 
     def readinto(self, buffer: Any, /) -> int:
         part = memoryview(buffer)[: max(0, self._size - self.tell())]
@@ -75,7 +75,7 @@ class _CountedFile(io.FileIO):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """An open archive. `members` hold conversations, in order; `notes` name skipped members."""
+    """An open archive. `members` contain conversations, in order; `notes` name skipped members."""
 
     members: Sequence[str]
     notes: Sequence[str]
@@ -83,78 +83,79 @@ class Archive:
 
 
 def is_archive(head: bytes) -> bool:
-    """Return whether a file that begins so is a zip archive."""
+    """Return whether a file that starts with these bytes is a zip archive."""
     return head.startswith(_MAGIC)
 
 
 def holds_notes(path: Path) -> bool:
-    """Return whether an archive holds notes and no conversations; one that cannot be read holds none."""
+    """Return whether an archive can be read and contains notes, but no conversations."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as packed:
-            names = [_path(one) for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
+            names = [_path(member) for member in packed.infolist() if not _NOT_FILES.search(_path(member))]
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
         return False
-    return any(map(_NOTES.search, names)) and not any(map(_CONVERSATIONS.search, names))
+    return any(map(_NOTE_NAME.search, names)) and not any(map(_CONVERSATIONS.search, names))
 
 
 def unpacked_conversations(folder: Path) -> list[Path]:
-    """Return the files with conversations of an export that was unpacked into a folder, or into one in it."""
-    found = {path.relative_to(folder).as_posix(): path for where in _UNPACKED for path in folder.glob(where)}
-    names = [name for name, path in found.items() if path.is_file()]
-    return [found[names[nth]] for nth in _conversations(names)]
+    """Return the files with conversations of an export that was unpacked into the folder, or into a folder in it."""
+    files = {path.relative_to(folder).as_posix(): path for where in _UNPACKED for path in folder.glob(where)}
+    names = [name for name, path in files.items() if path.is_file()]
+    return [files[names[nth]] for nth in _conversations(names)]
 
 
 @contextmanager
-def opened_archive(path: Path, name: str, at: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
-    """Open an archive that people call `name`; `at` receives the number of bytes read.
+def open_archive(path: Path, name: str, on_read: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
+    """Open an archive, called `name` in messages; `on_read` receives the number of bytes read.
 
-    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read, or holds none.
+    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read or has no such
+    member.
     """
-    with _refusing(name):
+    with _translate_errors(name):
         size = path.stat().st_size
-        with _buffered(path, size, at) as file, zipfile.ZipFile(file) as packed:
-            yield _listed(packed, name, size=size, notes=notes)
+        with _buffered(path, size, on_read) as file, zipfile.ZipFile(file) as packed:
+            yield _select_members(packed, name, size=size, notes=notes)
 
 
-def _buffered(path: Path, size: int, at: Callable[[int], None]) -> io.BufferedReader:
-    return io.BufferedReader(_CountedFile(path, size, at), _BLOCK)
+def _buffered(path: Path, size: int, on_read: Callable[[int], None]) -> io.BufferedReader:
+    return io.BufferedReader(_CountedFile(path, size, on_read), _BLOCK)
 
 
 @contextmanager
-def _refusing(name: str) -> Generator[None]:
-    """Raise what goes wrong in reading a file, or unpacking it, as InvalidInput."""
+def _translate_errors(name: str) -> Generator[None]:
+    """Raise errors of reading or unpacking as InvalidInput."""
     try:
         yield
     except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, struct.error, UnicodeError):
-        raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
+        raise InvalidInput(f"{name} is damaged or truncated: it cannot be unpacked. Download it again.") from None
     except NotImplementedError:
         raise InvalidInput(_UNKNOWN.format(name=name)) from None
     except OSError as error:
-        if error.errno == errno.EINVAL:  # it says of a member that it begins before the file
-            raise InvalidInput(f"{name} is damaged: it cannot be unpacked. Fetch it again.") from None
+        if error.errno == errno.EINVAL:  # a member's offset is negative
+            raise InvalidInput(f"{name} is damaged: it cannot be unpacked. Download it again.") from None
         raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
-def _listed(packed: zipfile.ZipFile, name: str, *, size: int, notes: bool) -> Archive:
-    found = [one for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
-    safe = [one for one in found if not _leaves(one)]
+def _select_members(packed: zipfile.ZipFile, name: str, *, size: int, notes: bool) -> Archive:
+    members = [member for member in packed.infolist() if not _NOT_FILES.search(_path(member))]
+    safe = [member for member in members if not _escapes_folder(member)]
     if notes:
-        chosen = sorted((one for one in safe if _NOTES.search(_path(one))), key=_path)
+        chosen = sorted((member for member in safe if _NOTE_NAME.search(_path(member))), key=_path)
     else:
-        chosen = [safe[nth] for nth in _conversations([_path(one) for one in safe])]
-    _check(chosen, found, name, size=size)
-    return Archive(members=[one.filename for one in chosen], notes=_notes(found), packed=packed)
+        chosen = [safe[nth] for nth in _conversations([_path(member) for member in safe])]
+    _check(chosen, members, name, size=size)
+    return Archive(members=[member.filename for member in chosen], notes=_remarks_on_skipped(members), packed=packed)
 
 
 def _conversations(paths: Sequence[str]) -> list[int]:
-    """Return the places of the paths that hold conversations, in order: a folder's only where no file has them all."""
-    found = [nth for nth, path in enumerate(paths) if _CONVERSATIONS.search(path)]
-    whole = [nth for nth in found if not _MIRROR.search(paths[nth])]
-    return sorted(whole or found, key=lambda nth: _order(paths[nth]))
+    """Return the indexes of the paths with conversations, in order; a folder's only if no file contains them all."""
+    matches = [nth for nth, path in enumerate(paths) if _CONVERSATIONS.search(path)]
+    whole = [nth for nth in matches if not _MIRROR.search(paths[nth])]
+    return sorted(whole or matches, key=lambda nth: _natural_key(paths[nth]))
 
 
-def _order(path: str) -> tuple[str | int, ...]:
-    """Sort `conversations-10.json` after `conversations-9.json`."""
+def _natural_key(path: str) -> tuple[str | int, ...]:
+    """Return a sort key that puts `conversations-10.json` after `conversations-9.json`."""
     return tuple(int(part) if nth % 2 else part for nth, part in enumerate(re.split(r"(\d{1,18})", path)))
 
 
@@ -162,77 +163,77 @@ def _path(member: zipfile.ZipInfo) -> str:
     return member.orig_filename.replace("\\", "/")
 
 
-def _leaves(member: zipfile.ZipInfo) -> bool:
+def _escapes_folder(member: zipfile.ZipInfo) -> bool:
     """Return whether a name, unpacked, would leave the folder."""
     path = _path(member)
     return path.startswith("/") or "\0" in path or ".." in path.split("/") or re.match("[A-Za-z]:", path) is not None
 
 
-def _check(chosen: Sequence[zipfile.ZipInfo], found: Sequence[zipfile.ZipInfo], name: str, *, size: int) -> None:
+def _check(chosen: Sequence[zipfile.ZipInfo], members: Sequence[zipfile.ZipInfo], name: str, *, size: int) -> None:
     if not chosen:
         raise InvalidInput(
-            f"{name} holds no conversations.json, so it is no export of ChatGPT or Claude.ai.{_next(found)}"
+            f"{name} contains no conversations.json; it is not an export of ChatGPT or Claude.ai.{_advice(members)}"
         )
-    times = Counter(one.filename for one in chosen)
-    if twice := next((one for one in times if times[one] > 1), None):
-        raise InvalidInput(f"{name} holds two files named {_shown(twice)}, and only one can be meant. Fetch it again.")
-    if any(one.flag_bits & 0x1 for one in chosen):
+    times = Counter(member.filename for member in chosen)
+    if twice := next((member for member in times if times[member] > 1), None):
+        raise InvalidInput(f"{name} contains two files named {_shorten(twice)}. Download it again.")
+    if any(member.flag_bits & 0x1 for member in chosen):
         raise InvalidInput(f"{name} is encrypted. Unpack it with its password, and import its conversations.json.")
-    if any(one.compress_type not in _METHODS for one in chosen):
+    if any(member.compress_type not in _METHODS for member in chosen):
         raise InvalidInput(_UNKNOWN.format(name=name))
-    unpacked, packed = sum(one.file_size for one in chosen), sum(one.compress_size for one in chosen)
+    unpacked, packed = sum(member.file_size for member in chosen), sum(member.compress_size for member in chosen)
     if unpacked > max(_SMALL, _RATIO * min(packed, size)):
         raise InvalidInput(
             f"{name} would unpack to {unpacked / 2**20:,.0f} MiB from {min(packed, size) / 2**20:,.1f}, which no "
-            "conversations do. If it is what it should be, unpack it and import its conversations.json."
+            "conversations do. If you trust it, unpack it and import its conversations.json."
         )
 
 
-def _next(found: Sequence[zipfile.ZipInfo]) -> str:
-    """Return what to do with an archive that has no conversations."""
-    inner = [one.filename for one in found if _ARCHIVES.search(one.filename)]
+def _advice(members: Sequence[zipfile.ZipInfo]) -> str:
+    """Return the next step for an archive without conversations."""
+    inner = [member.filename for member in members if _ARCHIVES.search(member.filename)]
     if inner:
-        return f" It holds other archives ({_some(inner)}): take those out, and import them."
-    leaving = [one.filename for one in found if _CONVERSATIONS.search(_path(one))]
+        return f" It contains other archives ({_name_some(inner)}): extract and import those."
+    leaving = [member.filename for member in members if _CONVERSATIONS.search(_path(member))]
     if leaving:
-        return f" The name of {_some(leaving)} leads out of the archive, so that is not read."
-    return " Unpack it, and import the files in it that hold conversations."
+        return f" The name of {_name_some(leaving)} leads out of the archive, so it is not read."
+    return " Unpack it, and import the files in it that contain conversations."
 
 
-def _notes(found: Sequence[zipfile.ZipInfo]) -> list[str]:
-    leaving = [one.filename for one in found if _leaves(one)]
-    return [f"Not read, for their names lead out of the archive: {_some(leaving)}."] if leaving else []
+def _remarks_on_skipped(members: Sequence[zipfile.ZipInfo]) -> list[str]:
+    leaving = [member.filename for member in members if _escapes_folder(member)]
+    return [f"Not read, because their names lead out of the archive: {_name_some(leaving)}."] if leaving else []
 
 
-def _some(names: Sequence[str]) -> str:
+def _name_some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(_shown(name) for name in names[:_SHOWN]) + more
+    return ", ".join(_shorten(name) for name in names[:_SHOWN]) + more
 
 
-def _shown(name: str) -> str:
+def _shorten(name: str) -> str:
     return one_line(name, 80)
 
 
-_LONGEST_NOTE = 16 * 2**20
+_MAX_NOTE_BYTES = 16 * 2**20
 
 
 def notes_in_folder(folder: Path) -> list[Path]:
-    """Return the Markdown files in a folder and those below it, by path."""
+    """Return the Markdown files in a folder and its subfolders, by path."""
     here = folder.resolve()
-    found: list[Path] = []
+    notes: list[Path] = []
     for root, folders, files in os.walk(here):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [Path(root, name) for name in sorted(files) if name.casefold().endswith(".md") and name[0] != "."]
-    return [path for path in found if path.resolve().is_relative_to(here) and path.is_file()]
+        notes += [Path(root, name) for name in sorted(files) if name.casefold().endswith(".md") and name[0] != "."]
+    return [path for path in notes if path.resolve().is_relative_to(here) and path.is_file()]
 
 
-def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
-    """Yield each file's name, relative to the given path, and its bytes. Raises InvalidInput for an unreadable one."""
+def note_texts(path: Path, name: str, on_read: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
+    """Yield each file's name, relative to the path, and its bytes. Raises InvalidInput if a file cannot be read."""
     if path.is_file() and path.suffix.casefold() != ".md":
-        with opened_archive(path, name, at, notes=True) as packed:
+        with open_archive(path, name, on_read, notes=True) as packed:
             for member in packed.members:
                 with packed.packed.open(member) as stream:
-                    yield member, _whole(member, stream.read(_LONGEST_NOTE + 1))
+                    yield member, _check_note_size(member, stream.read(_MAX_NOTE_BYTES + 1))
         return
     files = notes_in_folder(path) if path.is_dir() else [path]
     read = 0
@@ -240,16 +241,16 @@ def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tup
         shown = file.relative_to(path.resolve()).as_posix() if path.is_dir() else file.name
         try:
             with open_regular(file) as stream:
-                data = _whole(shown, stream.read(_LONGEST_NOTE + 1))
+                data = _check_note_size(shown, stream.read(_MAX_NOTE_BYTES + 1))
         except OSError as error:
             raise InvalidInput(f"{shown} in {name} cannot be read: {error.strerror or error}.") from None
         read += len(data)
-        at(read)
+        on_read(read)
         yield shown, data
 
 
 def notes_digest(folder: Path, name: str) -> str:
-    """Return SHA-256 over the names and bytes of a folder's notes."""
+    """Return the SHA-256 of the names and bytes of a folder's notes."""
     whole = hashlib.sha256()
     for shown, data in note_texts(folder, name, lambda _: None):
         for part in (shown.encode("utf-8", "surrogateescape"), data):
@@ -257,30 +258,30 @@ def notes_digest(folder: Path, name: str) -> str:
     return whole.hexdigest()
 
 
-def _whole(name: str, data: bytes) -> bytes:
-    if len(data) > _LONGEST_NOTE:
-        raise InvalidInput(f"{name} is larger than {_LONGEST_NOTE // 2**20} MiB, which no note is. Take it out.")
+def _check_note_size(name: str, data: bytes) -> bytes:
+    if len(data) > _MAX_NOTE_BYTES:
+        raise InvalidInput(f"{name} is larger than {_MAX_NOTE_BYTES // 2**20} MiB, too large for a note. Remove it.")
     return data
 
 
 Layout = Literal["lines", "document", "archive", "notes"]
-At = Callable[[int], None]
-"""Told how many bytes of the file are read."""
+ReadProgress = Callable[[int], None]
+"""Receives the number of bytes read."""
 
 _HEAD = 64 * 2**10
 _BLOCK = 2**16
 _CHUNK = 2**20
-_LONGEST = 64 * 2**20
+_MAX_VALUE_BYTES = 64 * 2**20
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 _BOM = b"\xef\xbb\xbf"
-_DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks in strings as they are
+_DECODER = json.JSONDecoder(strict=False)  # exports contain raw tabs and line breaks in strings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSource:
     """A file to read, or a folder of notes.
 
-    `name` is what people call it, `size` how much of it is read, `modified` its mtime in ms.
+    `name` is for people, `size` how much of it is read, `modified` its mtime in ms.
     """
 
     path: Path
@@ -290,20 +291,11 @@ class ImportSource:
     is_folder: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceValue:
-    """A value of a file; `number` counts them from 1. Of notes it is the text, and `where` the path."""
-
-    number: int
-    where: str
-    value: Any
-
-
 def layout_of(source: ImportSource) -> Layout:
-    """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
-    if source.is_folder or _NOTES.search(source.path.name):
+    """Detect the layout of a file. Raises InvalidInput if it is not UTF-8, or text without JSON."""
+    if source.is_folder or _NOTE_NAME.search(source.path.name):
         return "notes"
-    with _opened(source) as stream:
+    with _open_text(source) as stream:
         head = stream.read(_HEAD)
     if is_archive(head):
         return "notes" if holds_notes(source.path) else "archive"
@@ -317,7 +309,7 @@ def layout_of(source: ImportSource) -> Layout:
         return "document"
     if len(lines := text.splitlines()) > 1 and not any(line.lstrip().startswith(("{", "[")) for line in lines):
         raise InvalidInput(
-            f"{source.name} holds no JSON, and is no log or export that is known here. "
+            f"{source.name} contains no JSON, and is not a supported log or export. "
             "`mcp-memory import --help` says what can be read."
         )
     first, _, rest = text.partition("\n")
@@ -326,38 +318,40 @@ def layout_of(source: ImportSource) -> Layout:
     return "document" if text.startswith("{") else "lines"
 
 
-def values(source: ImportSource, layout: Layout, *, at: At) -> Iterator[SourceValue | ImportProblem]:
-    """Yield the values of a file. Raises InvalidInput where reading has to end: an invalid document, a cut archive."""
+def values(source: ImportSource, layout: Layout, *, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
+    """Yield the values of a file. Raises InvalidInput if reading cannot continue: an invalid document, a truncated
+    archive.
+    """
     match layout:
         case "lines":
-            with _opened(source, at) as stream:
+            with _open_text(source, on_read) as stream:
                 yield from _lines(stream, source)
         case "document":
-            with _opened(source, at) as stream:
+            with _open_text(source, on_read) as stream:
                 yield from _Document(stream, source.name).values()
         case "archive":
-            yield from _members(source, at)
+            yield from _members(source, on_read)
         case "notes":
-            for number, (name, data) in enumerate(note_texts(source.path, source.name, at), start=1):
+            for number, (name, data) in enumerate(note_texts(source.path, source.name, on_read), start=1):
                 try:
-                    yield SourceValue(number=number, where=name, value=data.removeprefix(_BOM).decode())
+                    yield SourceValue(data.removeprefix(_BOM).decode(), name, number)
                 except UnicodeDecodeError:
                     yield ImportProblem(where=name, what="is not UTF-8. Convert it to UTF-8.")
 
 
 def remarks(source: ImportSource, layout: Layout) -> Sequence[str]:
-    """Return remarks on members of a file that are skipped."""
+    """Return remarks on skipped members of a file."""
     if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
         return []
-    with opened_archive(source.path, source.name, _nowhere, notes=layout == "notes") as found:
-        return found.notes
+    with open_archive(source.path, source.name, _ignore_progress, notes=layout == "notes") as archive:
+        return archive.notes
 
 
-def _members(source: ImportSource, at: At) -> Iterator[SourceValue | ImportProblem]:
+def _members(source: ImportSource, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
     number = 0
-    with opened_archive(source.path, source.name, at) as found:
-        for member in found.members:
-            with found.packed.open(member) as stream:
+    with open_archive(source.path, source.name, on_read) as archive:
+        for member in archive.members:
+            with archive.packed.open(member) as stream:
                 for value in _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number).values():
                     yield value
                     number = value.number
@@ -374,13 +368,13 @@ def _is_json(text: str) -> bool:
 # --- bytes ------------------------------------------------------------------------------------------
 
 
-def _nowhere(_: int) -> None: ...
+def _ignore_progress(_: int) -> None: ...
 
 
 @contextmanager
-def _opened(source: ImportSource, at: At = _nowhere) -> Generator[io.BufferedIOBase]:
-    """Open the text of a file, unpacked. What goes wrong in reading it is InvalidInput."""
-    with _refusing(source.name), _buffered(source.path, source.size, at) as packed:
+def _open_text(source: ImportSource, on_read: ReadProgress = _ignore_progress) -> Generator[io.BufferedIOBase]:
+    """Open the text of a file, unpacked. Errors of reading it are raised as InvalidInput."""
+    with _translate_errors(source.name), _buffered(source.path, source.size, on_read) as packed:
         yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
 
 
@@ -389,30 +383,30 @@ def _opened(source: ImportSource, at: At = _nowhere) -> Generator[io.BufferedIOB
 
 def _lines(stream: io.BufferedIOBase, source: ImportSource) -> Iterator[SourceValue | ImportProblem]:
     number = line = 0
-    while data := stream.readline(_LONGEST + 1):
+    while data := stream.readline(_MAX_VALUE_BYTES + 1):
         line += 1
-        if len(data) > _LONGEST:
-            raise InvalidInput(f"{source.name}, line {line} is longer than {_LONGEST // 2**20} MiB. Take it apart.")
+        if len(data) > _MAX_VALUE_BYTES:
+            raise InvalidInput(f"{source.name}, line {line} is longer than {_MAX_VALUE_BYTES // 2**20} MiB. Split it.")
         text = data.removeprefix(_BOM).strip() if line == 1 else data.strip()
         if not text:
             continue
         number += 1
-        found = _parsed(text, number, f"line {line}")
-        if isinstance(found, ImportProblem) and number > 1 and text.startswith(b"{") and not data.endswith(b"\n"):
-            found = replace(found, what="is cut off, and will be read when the file has grown.", torn=True)
-        yield found
+        parsed = _parse_line(text, number, f"line {line}")
+        if isinstance(parsed, ImportProblem) and number > 1 and text.startswith(b"{") and not data.endswith(b"\n"):
+            parsed = replace(parsed, what="is incomplete, and will be read when the file has grown.", torn=True)
+        yield parsed
 
 
-def _parsed(data: bytes, number: int, where: str) -> SourceValue | ImportProblem:
+def _parse_line(data: bytes, number: int, where: str) -> SourceValue | ImportProblem:
     try:
-        return SourceValue(number=number, where=where, value=_DECODER.decode(data.decode()))
+        return SourceValue(_DECODER.decode(data.decode()), where, number)
     except UnicodeDecodeError as error:
         return ImportProblem(where=where, what=f"is not UTF-8 (byte {error.start + 1}). Convert the file to UTF-8.")
     except json.JSONDecodeError as error:
         return ImportProblem(
-            where=where, what=f"is not JSON ({error.msg} at character {error.pos + 1}). Mend or remove it."
+            where=where, what=f"is not JSON ({error.msg} at character {error.pos + 1}). Repair or remove it."
         )
-    except (RecursionError, ValueError):  # nested thousands deep, or a number of thousands of digits
+    except (RecursionError, ValueError):  # nested too deep, or a number with too many digits
         return ImportProblem(where=where, what="is JSON that cannot be read. Remove it.")
 
 
@@ -420,7 +414,7 @@ def _parsed(data: bytes, number: int, where: str) -> SourceValue | ImportProblem
 
 
 class _Document:
-    """JSON that spans lines, read value by value."""
+    """JSON that spans lines, parsed value by value."""
 
     def __init__(self, stream: io.BufferedIOBase | IO[bytes], name: str, *, inside: str = "", after: int = 0) -> None:
         self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8-sig")()
@@ -439,10 +433,10 @@ class _Document:
             elif first == "{":
                 yield from self._object()
             else:
-                self._unfit("an array or an object")
+                self._fail("an array or an object")
 
     def _object(self) -> Iterator[SourceValue]:
-        """A seed's sessions one by one; any other object whole."""
+        """Yield a seed's sessions one by one, any other object whole."""
         where, whole, streamed = f"{self._inside}line {self._here()}", dict[str, Any](), False
         self._take("{")
         while self._peek() == '"':
@@ -474,12 +468,12 @@ class _Document:
 
     def _next(self, where: str, value: Any) -> SourceValue:
         self._number += 1
-        return SourceValue(number=self._number, where=where, value=value)
+        return SourceValue(value, where, self._number)
 
     # characters
 
     def _peek(self) -> str:
-        """Return the next character that is no white space; empty at the end."""
+        """Return the next character after white space; empty at the end."""
         while True:
             if space := _WHITE_SPACE.match(self._buffer, self._at):
                 self._at = space.end()
@@ -490,7 +484,7 @@ class _Document:
 
     def _take(self, char: str) -> None:
         if self._peek() != char:
-            self._unfit(f"{char!r}")
+            self._fail(f"{char!r}")
         self._at += 1
 
     def _value(self) -> Any:
@@ -500,31 +494,31 @@ class _Document:
                 value, end = self._decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
                 if not (self._may_go_on(error) and self._more()):
-                    self._unfit("a JSON value", error)
+                    self._fail("a JSON value", error)
             except (RecursionError, ValueError):
-                self._unfit("a value that can be read")
+                self._fail("a value that can be read")
             else:
-                if end < len(self._buffer) or not self._more():  # a number at the end may go on
+                if end < len(self._buffer) or not self._more():  # a number may continue in the next block
                     self._at = end
                     return value
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        """Return whether a value only seems wrong because the rest of it is not read yet."""
-        return _unended(error) or error.pos > len(self._buffer) - 16
+        """Return whether a value may only seem invalid because the rest of it is not read yet."""
+        return _is_unterminated(error) or error.pos > len(self._buffer) - 16
 
     def _more(self) -> bool:
-        """Read on, as much again as there is, so that a long value is not tried too often."""
+        """Read on, doubling the buffer, so that a long value is not parsed too often."""
         if self._ended:
             return False
         self._here()
         rest = self._buffer[self._at :]
-        if len(rest) > _LONGEST:
+        if len(rest) > _MAX_VALUE_BYTES:
             raise InvalidInput(
-                f"{self._name}, line {self._line}: a value is longer than {_LONGEST // 2**20} MiB. Take it apart, "
-                "or write each conversation on a line of its own."
+                f"{self._name}, line {self._line}: a value is longer than {_MAX_VALUE_BYTES // 2**20} MiB. "
+                "Split it, or write each conversation on a line of its own."
             )
         try:
-            data = self._stream.read(min(max(_CHUNK, len(rest)), _LONGEST + 1 - len(rest)))
+            data = self._stream.read(min(max(_CHUNK, len(rest)), _MAX_VALUE_BYTES + 1 - len(rest)))
             more = self._decoder.decode(data, final=not data)
         except UnicodeDecodeError:
             raise InvalidInput(f"{self._name} is not UTF-8 after line {self._line}. Convert it to UTF-8.") from None
@@ -533,21 +527,21 @@ class _Document:
         return not self._ended
 
     def _here(self) -> int:
-        """Return the line that is reached."""
+        """Return the current line."""
         self._line += self._buffer.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._line
 
-    def _unfit(self, expected: str, error: json.JSONDecodeError | None = None) -> NoReturn:
+    def _fail(self, expected: str, error: json.JSONDecodeError | None = None) -> NoReturn:
         at = self._line + self._buffer.count("\n", self._counted, self._at if error is None else error.pos)
-        ends = not self._peek() if error is None else _unended(error) or error.pos >= len(self._buffer)
-        found = "the file ends" if ends else "there is something else"
+        ends = not self._peek() if error is None else _is_unterminated(error) or error.pos >= len(self._buffer)
+        actual = "the end of the file" if ends else "something else"
         why = f" ({error.msg})" if error else ""
         raise InvalidInput(
-            f"{self._name}, line {at}: where {expected} should stand, {found}{why}. Nothing after it can be read, "
-            "so nothing of the file was stored. Mend it, or write a JSON object a line."
+            f"{self._name}, line {at}: expected {expected}, found {actual}{why}. Nothing after it can be read, "
+            "so nothing of the file was stored. Repair it, or write one JSON object per line."
         )
 
 
-def _unended(error: json.JSONDecodeError) -> bool:
+def _is_unterminated(error: json.JSONDecodeError) -> bool:
     return error.msg.startswith("Unterminated string")

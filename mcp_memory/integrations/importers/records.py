@@ -44,13 +44,13 @@ def agent_named(name: str) -> Agent | None:
 def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> str:
     """Return the session of a client's conversation with this id, as `claude-code-3f2a9c1e`; pure and stable.
 
-    The eight characters are the first of a version-4 uuid, the last hex digits of any other id made of such (a
-    version-7 uuid begins with the time), and else those of the id's SHA-256. White space and case do not count.
+    The eight characters are the first of a version-4 UUID, the last hex digits of any other hexadecimal id (a version-7
+    UUID begins with the time), and otherwise those of the id's SHA-256. White space and case are ignored.
     """
-    told = mask_name(id.strip()).lower()
-    digits = told.replace("-", "")
-    if not _HEX.fullmatch(told) or len(digits) < _LENGTH:
-        mark = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
+    text = mask_name(id.strip()).lower()
+    digits = text.replace("-", "")
+    if not _HEX.fullmatch(text) or len(digits) < _LENGTH:
+        mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
     elif len(digits) == 32 and digits[12] == "4":
         mark = digits[:_LENGTH]
     else:
@@ -58,10 +58,20 @@ def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> st
     return f"{client}-{mark}"
 
 
-LONGEST_ID = 200
-"""Characters. What is longer is no id of a turn or a call."""
+MAX_ID_CHARS = 200
+"""Maximum length of an id of a turn or a call."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceValue:
+    """A JSON value of a file, or the text of a note; `where` is its line, or the path of the note, for people."""
+
+    value: Any
+    where: str
+    number: int = 1
+    """Its number in the file, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +81,15 @@ class ImportedTurn:
     where: str
     role: Role
     content: str
-    """Empty where it has no text."""
+    """Empty if it has no text."""
     name: str | None = None
     said_at: datetime | None = None
     id: str | None = None
     session: str | None = None
     conversation: int = 0
-    """Which object of the file it was told in, counted from 1; 0 for a turn on its own."""
+    """The number of its conversation in the file, from 1; 0 for a single turn."""
     began: datetime | None = None
-    """A time near it, where that is told: when its conversation began, or when the line before was written."""
+    """A known time before it: of the start of its conversation, or of the line before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +103,17 @@ class ImportedResult:
     call: str | None = None
     said_at: datetime | None = None
     whole: str | None = None
-    """The name of a file of the same conversation with all of it, where `text` is a part."""
+    """The name of a file of the conversation with the full result, if `text` is a part."""
     session: str | None = None
-    """Where it belongs, in a file of many conversations."""
+    """Its session, in a file of several conversations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedStatement:
-    """What another memory holds to be true. `fact` is (entity, relation, value); `about` are names.
+    """A statement of another memory. `fact` is (entity, relation, value); `about` are names.
 
-    `id` is what that memory calls it, for as long as it says the same thing in other words. It is a program's word,
-    whoever it heard it from.
+    `id` is the statement's id in that memory, which stays when it is reworded. It counts as the word of a program,
+    whatever that program's source.
     """
 
     where: str
@@ -113,12 +123,12 @@ class ImportedStatement:
     fact: tuple[str, str, str] | None = None
     about: tuple[str, ...] = ()
     words: str = ""
-    """The text as that memory has it, where a subject was put before it."""
+    """The original text, if a subject was put before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProblem:
-    """What cannot be taken, where, and what to do. `torn`: the last line of a file that is still being written."""
+    """A place that cannot be imported, and what to do. `torn`: the last line of a file that is still being written."""
 
     where: str
     what: str
@@ -134,28 +144,28 @@ class SkippedParts:
 
     keys: set[str] = field(default_factory=set[str])
     parts: int = 0
-    """Parts of contents that are no text: images, calls of tools."""
-    mended: int = 0
-    """Texts with half a character, which stands as U+FFFD now."""
+    """Content parts that are not text: images, tool calls."""
+    repaired: int = 0
+    """Texts with lone surrogates, which were replaced by U+FFFD."""
     misdated: int = 0
     """Times that cannot be read."""
-    left: Counter[str] = field(default_factory=Counter[str])
-    """What is no part of the talk, by what it is: how many calls of tools, thoughts, messages on other branches."""
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    """Messages and parts that are not talk, by category: tool calls, thoughts, messages on other branches."""
 
 
 class InvalidRecord(Exception):
-    """Why a field cannot be taken; becomes a Wrong."""
+    """A field cannot be imported; becomes an ImportProblem."""
 
 
-def inside(where: str, path: str) -> str:
+def place_inside(where: str, path: str) -> str:
     """Return the place of a part of a value, for people: `line 3, turns[2].messages[0]`."""
     return f"{where}.{path}" if where.endswith("]") else f"{where}, {path}"
 
 
-def mended(text: str | None, passed: SkippedParts) -> str | None:
+def replace_surrogates(text: str | None, skipped: SkippedParts) -> str | None:
     if text is None or well_formed(text):
         return text
-    passed.mended += 1
+    skipped.repaired += 1
     return _SURROGATES.sub("\ufffd", text)
 
 
@@ -166,15 +176,15 @@ _FIRST_S, _FIRST_MS, _LAST_MS = 1e8, 1e11, 1e14  # 1973 to 5138
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment(thing: Mapping[str, Any], keys: tuple[str, ...], passed: SkippedParts) -> datetime | None:
-    """Return the time under the first of the keys that holds one: ISO 8601, or seconds or milliseconds since 1970.
+def parse_time(thing: Mapping[str, Any], keys: tuple[str, ...], skipped: SkippedParts) -> datetime | None:
+    """Parse the first readable time under the keys: ISO 8601, or seconds or milliseconds since 1970.
 
-    None if there is none; an unreadable time is counted, and its turn kept.
+    None if there is none; an unreadable time is counted.
     """
-    given = [value for key in keys if (value := thing.get(key)) not in (None, "")]
-    found = next((at for value in given if (at := _time(value)) is not None), None)
-    passed.misdated += bool(given) and found is None
-    return found
+    values = [value for key in keys if (value := thing.get(key)) not in (None, "")]
+    time = next((at for value in values if (at := _time(value)) is not None), None)
+    skipped.misdated += bool(values) and time is None
+    return time
 
 
 def _time(value: Any) -> datetime | None:
@@ -188,10 +198,10 @@ def _time(value: Any) -> datetime | None:
                 return zoned(datetime.fromisoformat(value))
             case int() | float() if not isinstance(value, bool) and _FIRST_S <= value < _LAST_MS:
                 ms = round(value * 1000 if value < _FIRST_MS else value)
-                return _1970 + timedelta(milliseconds=ms)  # exact, where fractions of seconds are not
+                return _1970 + timedelta(milliseconds=ms)  # exact, unlike fractions of seconds
             case _:
                 return None
-    except ValueError:  # also of one that UTC does not have
+    except ValueError:  # also for a time outside the range of UTC
         return None
 
 
@@ -207,17 +217,17 @@ def list_of(value: object) -> list[Any] | None:
 
 
 def part_of(thing: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key; an empty one if there is none."""
+    """Return the object under a key; empty if there is none."""
     return object_of(thing.get(key)) or {}
 
 
 def items_of(thing: Mapping[str, Any], key: str) -> list[Any]:
-    """Return the list under a key; an empty one if there is none."""
+    """Return the list under a key; empty if there is none."""
     return list_of(thing.get(key)) or []
 
 
 def text_of(thing: Mapping[str, Any], *keys: str) -> str | None:
-    """Return the first of these fields that is a string with something in it."""
+    """Return the first of these fields that is a non-blank string."""
     return next((value for key in keys if isinstance(value := thing.get(key), str) and value.strip()), None)
 
 
@@ -227,14 +237,14 @@ def name_of(thing: Mapping[str, Any], *keys: str) -> str | None:
 
 
 def id_of(thing: Mapping[str, Any], *keys: str) -> str | None:
-    """Return the first of these fields that is a text, if it is an id that can be stored."""
+    """Return the first of these fields that is a non-blank string, if it can be stored as an id."""
     id = name_of(thing, *keys)
-    return id if id and len(id) <= LONGEST_ID and well_formed(id) else None
+    return id if id and len(id) <= MAX_ID_CHARS and well_formed(id) else None
 
 
-def fitting(text: str, passed: SkippedParts) -> str:
-    """Return the text as it can be stored. Raises InvalidRecord where it is too large."""
-    text = mended(text, passed) or ""
+def storable_text(text: str, skipped: SkippedParts) -> str:
+    """Return the text without lone surrogates. Raises InvalidRecord if it is too large."""
+    text = replace_surrogates(text, skipped) or ""
     if _is_too_large(text):
         raise InvalidRecord(f"is larger than {MAX_TURN_BYTES // 2**20} MiB. Pass over it with --skip-bad.")
     return text
@@ -260,7 +270,7 @@ def kind_of(value: object) -> str:
             return "an object"
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     return repr(one_line(value, 40)) if isinstance(value, str) else one_line(repr(value), 40)
 
 
@@ -287,10 +297,19 @@ _OF_CONVERSATION = frozenset({*_SESSION, *_BEGAN, *_TURNS, "id"})
 _OF_SEED = frozenset({"sessionKey", "sessionId", "conversations"})
 
 
-def generic_records(
-    value: Any, where: str, number: int, passed: SkippedParts, *, seeds_only: bool = False
+def generic_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
+    """Yield the turns of a turn, a conversation, a seed, or a list of seeds."""
+    yield from _value_records(source.value, source.where, source.number, skipped, seeds_only=False)
+
+
+def seed_records(source: SourceValue, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
+    """Yield the turns of a seed, or of a list of seeds; any other value is a problem."""
+    yield from _value_records(source.value, source.where, source.number, skipped, seeds_only=True)
+
+
+def _value_records(
+    value: Any, where: str, number: int, skipped: SkippedParts, *, seeds_only: bool
 ) -> Iterator[ImportedTurn | ImportProblem]:
-    """Yield the turns of the object that is number `number` in its file."""
     thing = object_of(value)
     if thing is None:
         yield ImportProblem(
@@ -299,20 +318,21 @@ def generic_records(
         return
     try:
         if (seeds := list_of(thing.get("sessions"))) is not None:
-            for at, seed in enumerate(seeds):
-                yield from generic_records(seed, inside(where, f"sessions[{at}]"), number, passed, seeds_only=True)
+            for index, seed in enumerate(seeds):
+                place = place_inside(where, f"sessions[{index}]")
+                yield from _value_records(seed, place, number, skipped, seeds_only=True)
         elif seeds_only or "conversations" in thing:
-            yield from _of_seed(thing, where, passed)
+            yield from _seed_turns(thing, where, skipped)
         elif any(key in thing for key in _TURNS):
-            yield from _of_conversation(thing, where, number, passed)
+            yield from _conversation_turns(thing, where, number, skipped)
         else:
-            yield _turn(thing, where, passed)
+            yield _turn(thing, where, skipped)
     except InvalidRecord as unfit:
         yield ImportProblem(where=where, what=str(unfit))
 
 
-def _of_seed(seed: dict[str, Any], where: str, passed: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
-    passed.keys |= seed.keys() - _OF_SEED
+def _seed_turns(seed: dict[str, Any], where: str, skipped: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
+    skipped.keys |= seed.keys() - _OF_SEED
     key, id = _name(seed, "sessionKey"), _name(seed, "sessionId")
     if key is None:
         raise InvalidRecord("a session of a seed needs a sessionKey.")
@@ -321,33 +341,33 @@ def _of_seed(seed: dict[str, Any], where: str, passed: SkippedParts) -> Iterator
         raise InvalidRecord(
             f"conversations is {kind_of(seed.get('conversations'))}, and has to be a list of lists of turns."
         )
-    for at, one in enumerate(rounds):
-        place, turns = inside(where, f"conversations[{at}]"), list_of(one)
+    for at, turns_of_round in enumerate(rounds):
+        place, turns = place_inside(where, f"conversations[{at}]"), list_of(turns_of_round)
         if turns is None:
-            yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be a list of turns.")
+            yield ImportProblem(where=place, what=f"is {kind_of(turns_of_round)}, and has to be a list of turns.")
             continue
         for nth, turn in enumerate(turns):
-            yield _turn(turn, f"{place}[{nth}]", passed, session=f"{key}@{id}" if id else key)
+            yield _turn(turn, f"{place}[{nth}]", skipped, session=f"{key}@{id}" if id else key)
 
 
-def _of_conversation(
-    thing: dict[str, Any], where: str, number: int, passed: SkippedParts
+def _conversation_turns(
+    thing: dict[str, Any], where: str, number: int, skipped: SkippedParts
 ) -> Iterator[ImportedTurn | ImportProblem]:
-    passed.keys |= thing.keys() - _OF_CONVERSATION
+    skipped.keys |= thing.keys() - _OF_CONVERSATION
     key = next(key for key in _TURNS if key in thing)
     turns = list_of(thing[key])
     if turns is None:
         raise InvalidRecord(f"{key} is {kind_of(thing[key])}, and has to be a list of turns.")
-    began, session = moment(thing, _BEGAN, passed), _session(thing) or _name(thing, "id")
+    began, session = parse_time(thing, _BEGAN, skipped), _session(thing) or _name(thing, "id")
     for nth, turn in enumerate(turns):
-        place = inside(where, f"{key}[{nth}]")
-        yield _turn(turn, place, passed, session=session, conversation=number, began=began)
+        place = place_inside(where, f"{key}[{nth}]")
+        yield _turn(turn, place, skipped, session=session, conversation=number, began=began)
 
 
 def _turn(
     thing: Any,
     where: str,
-    passed: SkippedParts,
+    skipped: SkippedParts,
     *,
     session: str | None = None,
     conversation: int = 0,
@@ -357,22 +377,22 @@ def _turn(
     if turn is None:
         return ImportProblem(where=where, what=f"is {kind_of(thing)}, and has to be an object {{role, content}}.")
     try:
-        found = ImportedTurn(
+        result = ImportedTurn(
             where=where,
             role=_role(turn),
-            content=_content(turn, passed),
-            name=mended(_name(turn, "name"), passed),
-            said_at=moment(turn, _TIME, passed),
-            id=_id(turn, passed),
-            session=mended(session or _session(turn), passed),
+            content=_content(turn, skipped),
+            name=replace_surrogates(_name(turn, "name"), skipped),
+            said_at=parse_time(turn, _TIME, skipped),
+            id=_id(turn, skipped),
+            session=replace_surrogates(session or _session(turn), skipped),
             conversation=conversation,
             began=began,
         )
     except InvalidRecord as unfit:
         return ImportProblem(where=where, what=str(unfit))
     if not turn.keys() <= _OF_TURN:
-        passed.keys |= turn.keys() - _OF_TURN
-    return found
+        skipped.keys |= turn.keys() - _OF_TURN
+    return result
 
 
 # --- fields -----------------------------------------------------------------------------------------
@@ -382,32 +402,32 @@ def _role(turn: Mapping[str, Any]) -> Role:
     role = turn.get("role")
     if role is None:
         raise InvalidRecord("has no role. A turn is {role, content}, a conversation {session, turns: [turn, …]}.")
-    known = _ROLES.get(role.strip().lower().replace("_", "")) if isinstance(role, str) else None
-    if known is None:
-        raise InvalidRecord(f"role is {shown(role)}, and has to be user, assistant, system or tool.")
-    return known
+    canonical = _ROLES.get(role.strip().lower().replace("_", "")) if isinstance(role, str) else None
+    if canonical is None:
+        raise InvalidRecord(f"role is {quote_value(role)}, and has to be user, assistant, system or tool.")
+    return canonical
 
 
-def _content(turn: Mapping[str, Any], passed: SkippedParts) -> str:
+def _content(turn: Mapping[str, Any], skipped: SkippedParts) -> str:
     content = turn.get("content")
     if content is None:
         if "content" not in turn and not any(key in turn for key in _CALLS):
             raise InvalidRecord("has no content. A turn is {role, content}.")
         return ""
-    given = list_of(content)
-    if given is None and not isinstance(content, str | dict):
+    listed = list_of(content)
+    if listed is None and not isinstance(content, str | dict):
         raise InvalidRecord(f"content is {kind_of(content)}, and has to be a string or a list of parts.")
-    parts: list[Any] = [content] if given is None else given
+    parts: list[Any] = [content] if listed is None else listed
     texts = [text for part in parts if (text := _text(part)) is not None]
-    passed.parts += len(parts) - len(texts)
-    text = mended("\n".join(texts), passed) or ""
+    skipped.parts += len(parts) - len(texts)
+    text = replace_surrogates("\n".join(texts), skipped) or ""
     if _is_too_large(text):
         raise InvalidRecord(f"content is larger than {MAX_TURN_BYTES // 2**20} MiB. Shorten it, or take it out.")
     return text
 
 
 def _text(part: Any) -> str | None:
-    """Return the text of a part of a content: a string, or the `text` of an object; None where it has none."""
+    """Return the text of a content part: a string, or the `text` of an object; None without text."""
     while (fields := object_of(part)) is not None:
         part = fields.get("text", fields.get("value"))
     return part if isinstance(part, str) else None
@@ -422,10 +442,10 @@ def _name(thing: Mapping[str, Any], key: str) -> str | None:
     return str(name).strip() or None
 
 
-def _id(turn: Mapping[str, Any], passed: SkippedParts) -> str | None:
-    id = mended(_name(turn, "id"), passed)
-    if id is not None and len(id) > LONGEST_ID:
-        raise InvalidRecord(f"id is longer than {LONGEST_ID} characters. Shorten it, or leave it out.")
+def _id(turn: Mapping[str, Any], skipped: SkippedParts) -> str | None:
+    id = replace_surrogates(_name(turn, "id"), skipped)
+    if id is not None and len(id) > MAX_ID_CHARS:
+        raise InvalidRecord(f"id is longer than {MAX_ID_CHARS} characters. Shorten it, or leave it out.")
     return id
 
 

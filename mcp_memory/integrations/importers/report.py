@@ -1,8 +1,8 @@
-"""The result of an import, and the estimated cost of a model reading it.
+"""The result of an import, and the estimated cost of extraction by a model.
 
-The estimate is rather high. The questions are known: one for each batch of turns that are not noise, with the turns
+The estimate is rather high. The prompts are known: one for each batch of turns that are not noise, with the turns
 before them. The replies are not: the figures below are averages over conversations of people with assistants. Tokens
-are estimated; of long histories, from a share of the turns.
+are estimated; for long histories, from a sample of the turns.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mcp_memory.integrations.importers.records import ImportProblem, SkippedPart
 from mcp_memory.longterm.extraction import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.service.scheduler import WaitingJobs
+from mcp_memory.service.verbs.administration import ImportedStatementsReport
 
 State = Literal["stored", "known", "refused", "seen"]
 
@@ -40,7 +41,7 @@ class ImportCounts:
     duplicates: int = 0
     forgotten: int = 0
     emptied: int = 0
-    """Turns that held nothing but text recalled from this memory."""
+    """Turns with only text that was recalled from this memory."""
     bad: int = 0
     notes: list[str] = field(default_factory=list[str])
     session: str | None = None
@@ -49,7 +50,7 @@ class ImportCounts:
     small: int = 0
     """Tool results large enough to be kept, and the others."""
     statements: int = 0
-    """Statements of another memory; `told` of them are new, and `held` of the new ones wait for review."""
+    """Statements of another memory. `told` counts those that are new, `held` those of them that wait for review."""
     told: int = 0
     held: int = 0
     repeated: int = 0
@@ -61,23 +62,28 @@ class ImportCounts:
             self.first = min(self.first or said_at, said_at)
             self.last = max(self.last or said_at, said_at)
 
-    def add(self, done: Recorded) -> None:
-        """Add the outcome of storing turns."""
+    def add_turns(self, done: Recorded) -> None:
         self.stored += len(done.stored)
         self.duplicates += done.duplicates
         self.forgotten += done.forgotten
         self.emptied += done.emptied
 
+    def add_statements(self, done: ImportedStatementsReport) -> None:
+        self.told += done.told
+        self.held += done.held
+        self.repeated += done.repeated
+        self.forgotten += done.kept_out
+
     def counts(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(ImportCounts)}
+        return {field.name: getattr(self, field.name) for field in fields(ImportCounts)}
 
 
 @dataclass(kw_only=True)
 class FileReport(ImportCounts):
     """The result of importing a file, or of a preview.
 
-    `state`: `stored`; `known` (read before, and not read again); `refused` (`bad` places, of which `wrong` lists the
-    first; nothing was stored); `seen` (a dry run). `noise`, of a dry run: turns that no model would be shown.
+    `state`: `stored`; `known` (imported before, and not read again); `refused` (`bad` places, the first of them in
+    `wrong`; nothing was stored); `seen` (a dry run). `noise`, of a dry run: turns that no model would be shown.
     """
 
     file: str
@@ -89,113 +95,116 @@ class FileReport(ImportCounts):
 
 @dataclass(kw_only=True)
 class Survey(ImportCounts):
-    """The contents of a file, after the first pass over it. `undated` counts turns without a time.
+    """The contents of a file after the first pass. `undated` counts turns without a time.
 
     `wrong` are the first of the `bad` places; `remarks` name skipped members of the file.
     """
 
     layout: Layout
+    start: datetime
+    """The guessed time of the first turn."""
     undated: int = 0
     without_text: int = 0
     wrong: list[ImportProblem] = field(default_factory=list[ImportProblem])
     torn: ImportProblem | None = None
     renamed: dict[str, str] = field(default_factory=dict[str, str])
-    passed: SkippedParts = field(default_factory=SkippedParts)
+    skipped: SkippedParts = field(default_factory=SkippedParts)
     remarks: list[str] = field(default_factory=list[str])
 
-    def report(self, file: str, state: State, *, start: datetime, **more: Any) -> FileReport:
-        """Return the report of the file; `start` is the guessed time of its first turn."""
-        wrong = [str(one) for one in self.wrong]
-        counts = {**self.counts(), "notes": list(self._notes(start))}
+    def report(self, file: str, state: State, **more: Any) -> FileReport:
+        wrong = [str(problem) for problem in self.wrong]
+        counts = {**self.counts(), "notes": list(self._notes())}
         if state == "refused":
             counts |= {"kept": 0, "small": 0}
         return FileReport(file=file, state=state, wrong=wrong, **counts, **more)
 
-    def _notes(self, start: datetime) -> Iterator[str]:
-        passed = self.passed
+    def _notes(self) -> Iterator[str]:
+        skipped = self.skipped
         yield from self.remarks
         if self.undated:
             yield (
-                f"{_many(self.undated, 'turn names', 'turns name')} no time: each got that of the turn before and "
-                f"100 ms, or that of the file, {start.astimezone():%Y-%m-%d %H:%M}."
+                f"{_plural(self.undated, 'turn has', 'turns have')} no time: each got that of the turn before plus "
+                f"100 ms, or that of the file, {self.start.astimezone():%Y-%m-%d %H:%M}."
             )
-        if passed.misdated:
-            yield _misdated(passed.misdated)
+        if skipped.misdated:
+            yield _misdated_note(skipped.misdated)
         if self.renamed:
             name, kept = next(iter(self.renamed.items()))
             yield (
-                f"{_many(len(self.renamed), 'session has a name', 'sessions have names')} that cannot be part of a "
+                f"{_plural(len(self.renamed), 'session has a name', 'sessions have names')} that cannot be part of a "
                 f"file name: {one_line(name, 40)!r} is kept as {kept!r}."
             )
         if self.without_text:
-            yield f"{_many(self.without_text, 'turn is', 'turns are')} without text and left out."
-        if passed.parts:
-            yield f"{_many(passed.parts, 'part of a content is', 'parts of contents are')} no text and left out."
-        if passed.left:
-            left = ", ".join(f"{what} ({count:,})" for what, count in sorted(passed.left.items()))
-            yield f"Left out, for they are no part of the talk as it stands: {left}."
-        if passed.mended:
-            yield f"{_many(passed.mended, 'text has', 'texts have')} half a character, which is kept as U+FFFD."
-        if passed.keys:
-            keys = sorted(passed.keys)
+            yield f"{_plural(self.without_text, 'turn has no text and is', 'turns have no text and are')} left out."
+        if skipped.parts:
+            parts = _plural(skipped.parts, "content part is not text and is", "content parts are not text and are")
+            yield f"{parts} left out."
+        if skipped.left_out:
+            left = ", ".join(f"{what} ({count:,})" for what, count in sorted(skipped.left_out.items()))
+            yield f"Left out, because they are not part of the conversation as last shown: {left}."
+        if skipped.repaired:
+            texts = _plural(skipped.repaired, "text has", "texts have")
+            yield f"{texts} an invalid character, which is kept as U+FFFD."
+        if skipped.keys:
+            keys = sorted(skipped.keys)
             more = f" and {len(keys) - _KEYS:,} more" if len(keys) > _KEYS else ""
             shown = ", ".join(one_line(key, 30) for key in keys[:_KEYS])
-            yield f"Not kept, for they are not known here: {shown}{more}."
+            yield f"Unknown fields, not kept: {shown}{more}."
         if self.torn:
             yield f"{self.torn}"
 
 
 def log_notes(bad: int, misdated: int, *, torn: bool) -> list[str]:
     """Return notes on skipped lines and unreadable times of a log."""
-    notes = [f"{_many(bad, 'line', 'lines')} of it cannot be read, and were passed over."] if bad else []
-    notes += [_misdated(misdated)] if misdated else []
-    return [*notes, "Its last line is not whole yet, and will be read when it is."] if torn else notes
+    notes = [f"{_plural(bad, 'line', 'lines')} cannot be read, and were skipped."] if bad else []
+    notes += [_misdated_note(misdated)] if misdated else []
+    return [*notes, "Its last line is incomplete, and will be read when it is complete."] if torn else notes
 
 
-def _misdated(count: int) -> str:
+def _misdated_note(count: int) -> str:
     return (
-        f"{_many(count, 'time', 'times')} cannot be read: what stands beside one has the time of what is before it, "
+        f"{_plural(count, 'time', 'times')} cannot be read: each is replaced by the time of the entry before, "
         "or that of the file."
     )
 
 
-def _many(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
+def _plural(count: int, singular: str, plural: str) -> str:
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 # --- the cost ---------------------------------------------------------------------------------------
 
 Price = Callable[[str, int, int], float | None]
-"""Returns what a model costs in dollars for tokens read and written; None if unknown."""
+"""Returns the price in dollars of a model for prompt and completion tokens; None if unknown."""
 
-_ALL_OF = 2_000  # turns whose tokens are estimated; of those that follow, every 50th
+_ALL_OF = 2_000  # turns whose tokens are all estimated; after those, every 50th
 _EVERY = 50
-_BEFORE = 1_000  # characters that show whether a turn answers the one before
-_HEAD = 12  # tokens of the mark before a turn: its id and who
+_BEFORE = 1_000  # characters that decide whether a turn answers the turn before
+_HEAD = 12  # tokens of the header of a turn: its id and role
 
 _ATOMS_PER_TURN = 0.35
-_PER_QUESTION: dict[Stage, tuple[int, int]] = {
-    "extract": (3_000, 20),  # instructions 1,800, schema 400, names and statements that are known; an empty reply
+_PER_JOB: dict[Stage, tuple[int, int]] = {
+    "extract": (3_000, 20),  # instructions 1,800, schema 400, known names and statements; an empty reply
     "merge": (2_000, 40),
     "scenes": (4_000, 900),  # instructions 1,300, the relevant scenes in full; the lines that change
     "persona": (3_500, 500),
     "summaries": (8_000, 900),
     "canvas": (6_000, 1_200),
 }
-"""Tokens in and out, by `estimate_tokens`, as high as the rest."""
+"""Prompt and completion tokens of a job, by `estimate_tokens`; rather high."""
 _PER_ATOM: dict[Stage, tuple[int, int]] = {
     "extract": (0, 85),
-    "merge": (260, 60),  # itself and candidates for a duplicate
+    "merge": (260, 60),  # the statement and candidates for a duplicate
     "scenes": (60, 0),
 }
-_DRAFTS = 150  # for one question on merging: an extraction decides on nearly all
-_TOLD = 25  # atoms of a question on scenes
-_RESULTS = 8  # of a question on summaries
+_STATEMENTS_PER_MERGE_JOB = 150  # statements per merge job; extraction already decides on nearly all
+_ATOMS_PER_SCENES_JOB = 25
+_RESULTS_PER_SUMMARY_JOB = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """`price` is in dollars, None if a model's is unknown; `days` is None if the caps forbid all calls."""
+    """An estimate. `price` is in dollars, None if a model's is unknown; `days` is None if the caps forbid all calls."""
 
     model: str
     questions: int
@@ -206,9 +215,9 @@ class CostEstimate:
 
 
 class HistorySize:
-    """The size of a history for a model, in questions of `batch_turns`. Add its turns in order.
+    """The size of a history in extraction jobs of `batch_turns`. Add its turns in order.
 
-    They count for `within` too: the size of all histories together.
+    They are also added to `within`: the size of all histories together.
     """
 
     def __init__(self, batch_turns: int, within: HistorySize | None = None) -> None:
@@ -216,9 +225,9 @@ class HistorySize:
         self._within = within
         self._batch_turns = batch_turns
         self._open = batch_turns, 0
-        """Turns and characters of the question being filled; short sessions share one."""
+        """Turns and characters of the job being filled; short sessions share a job."""
         self._read_in: dict[str, int] = {}
-        """The last question that shows a session."""
+        """The last job that shows each session."""
         self._continued = 0
         self._last: dict[str, Turn] = {}
         self._chars = self._background = self._sampled = self._tokens = 0
@@ -234,7 +243,7 @@ class HistorySize:
             self._measure(session, turn.content[: TURN_CHARS[turn.role]])
         else:
             self.noise += 1
-        self._last[session] = _as_stored(session, turn, last=_BEFORE)
+        self._last[session] = _stored_turn(session, turn, last=_BEFORE)
 
     def _measure(self, session: str, shown: str) -> None:
         size = len(shown)
@@ -252,7 +261,7 @@ class HistorySize:
             self._tokens += estimate_tokens(shown)
 
     def tokens(self, background_turns: int) -> int:
-        """Return the tokens of all turns, each shown once as new and some again as the next question's background."""
+        """Return the tokens of all turns, each shown once as new and some again as background of the next job."""
         if not self._sampled:
             return 0
         a_character = self._tokens / self._sampled
@@ -261,16 +270,27 @@ class HistorySize:
         return round(new + again * (self._background / self.signal * a_character + _HEAD))
 
 
-def _as_stored(session: str, turn: NewTurn, *, last: int) -> Turn:
+def _stored_turn(session: str, turn: NewTurn, *, last: int) -> Turn:
     at = turn.said_at or datetime.min
-    said: dict[str, Any] = {"role": turn.role, "name": turn.name, "content": turn.content[-last:]}
-    return Turn(id="", session=session, position=0, said_at=at, learned_at=at, sha256="", **said)
+    return Turn(
+        id="",
+        session=session,
+        position=0,
+        role=turn.role,
+        name=turn.name,
+        content=turn.content[-last:],
+        said_at=at,
+        learned_at=at,
+        sha256="",
+    )
 
 
 def estimate_cost(
     size: HistorySize, settings: Settings, price: Price, *, beside: WaitingJobs | None = None
 ) -> CostEstimate | None:
-    """Return the cost of reading the history and of the waiting jobs with the configured models; None without one."""
+    """Estimate the cost of extracting the history, and of waiting jobs, with the configured models; None without a
+    model.
+    """
     if settings.llm == "none":
         return None
     waits = beside or WaitingJobs()
@@ -278,12 +298,12 @@ def estimate_cost(
     atoms: dict[Stage, int] = {"extract": new, "merge": new + waits.drafts, "scenes": new + waits.drafts + waits.atoms}
     asked: dict[Stage, int] = {
         "extract": size.questions,
-        "merge": math.ceil(atoms["merge"] / _DRAFTS),
-        "scenes": math.ceil(atoms["scenes"] / _TOLD),
+        "merge": math.ceil(atoms["merge"] / _STATEMENTS_PER_MERGE_JOB),
+        "scenes": math.ceil(atoms["scenes"] / _ATOMS_PER_SCENES_JOB),
         "persona": max(waits.persona, math.ceil(atoms["scenes"] / settings.persona_every)),
     }
     if waits.results:
-        asked["summaries"] = math.ceil(waits.results / _RESULTS)
+        asked["summaries"] = math.ceil(waits.results / _RESULTS_PER_SUMMARY_JOB)
     if waits.canvases:
         asked["canvas"] = waits.canvases
     turns = size.tokens(settings.background_turns)
@@ -291,7 +311,7 @@ def estimate_cost(
     for stage, questions in asked.items():
         into, out = (
             questions * of_question + atoms.get(stage, 0) * of_atom
-            for of_question, of_atom in zip(_PER_QUESTION[stage], _PER_ATOM.get(stage, (0, 0)), strict=True)
+            for of_question, of_atom in zip(_PER_JOB[stage], _PER_ATOM.get(stage, (0, 0)), strict=True)
         )
         into += turns if stage == "extract" else 0
         read, written = read + into, written + out
@@ -302,6 +322,6 @@ def estimate_cost(
         questions=sum(asked.values()),
         prompt_tokens=read,
         completion_tokens=written,
-        price=None if None in prices else sum(one or 0 for one in prices),
+        price=None if None in prices else sum(dollars or 0 for dollars in prices),
         days=math.ceil((read + written) / a_day) if a_day else None,
     )

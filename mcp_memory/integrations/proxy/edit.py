@@ -1,14 +1,14 @@
 """Edits a server's answers: the added tool, wider output schemas, and large texts replaced by notes.
 
-Clients check structured content against the tool's output schema, and a large one is replaced by a note. So the schema
-that the client sees allows both. In results,
+Clients check structured content against the tool's output schema, and large structured content is replaced by a note.
+So the schema that the client sees allows both. In results,
 
-* neighbouring text blocks that differ in their text alone are one text (a tool that returns a list sends a block per
+* neighbouring text blocks that differ only in their text are one text (a tool that returns a list sends a block per
   item); the text of an embedded resource is another, unless it is a page to be shown (`ui://`);
-* structured content that repeats a text, which is the rule, goes with that text; any other is its own text, as JSON;
+* structured content that repeats a text, as is usual, is replaced with that text; any other is a text too, as JSON;
 * images, sounds, links, binary resources, error flags, `_meta` and unknown blocks stay.
 
-An answer that cannot be edited is None, and passes as it came.
+An answer that cannot be edited passes unchanged.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ NOTE_SCHEMA: dict[str, Any] = {
 
 
 def note(node: str, ref: str, text: str) -> dict[str, Any]:
-    """Return the structured content that stands for a large one. It has the text, because some clients show
-    structured content instead of the text that is beside it."""
+    """Return the structured content that replaces a large one. It contains the text, because some clients show
+    structured content instead of the text blocks.
+    """
     return {"offloaded": {"node": node, "ref": ref, "text": text}}
 
 
 def tools_of(result: Message) -> list[dict[str, Any]]:
-    """Return the tools of a page of the listing that are objects with a name."""
+    """Return the valid tools of a page of the listing."""
     tools = result.get("tools")
     listed = cast("list[Any]", tools) if isinstance(tools, list) else []
     objects = [cast("dict[str, Any]", tool) for tool in listed if isinstance(tool, dict)]
@@ -53,7 +54,7 @@ def tools_of(result: Message) -> list[dict[str, Any]]:
 
 
 def shows_itself(tool: Mapping[str, Any]) -> bool:
-    """Return whether a view of the tool's own (an MCP App) reads its structured content, which models do not see."""
+    """Return whether the tool has a view (an MCP App), which reads its structured content; models do not see that."""
     match tool.get("_meta"):
         case {"ui": _} | {"ui/resourceUri": _} | {"openai/outputTemplate": _}:
             return True
@@ -62,40 +63,40 @@ def shows_itself(tool: Mapping[str, Any]) -> bool:
 
 
 def with_tools(result: Message, added: list[dict[str, Any]]) -> Message:
-    """Return the page with its output schemas widened, and `added` behind its tools."""
+    """Return the page with its output schemas widened, and with the tools `added`."""
     return {**result, "tools": [*map(_with_wider_schema, result["tools"]), *added]}
 
 
 def _with_wider_schema(tool: Any) -> Any:
     match tool:
         case {"outputSchema": {**schema}} if not shows_itself(cast("dict[str, Any]", tool)):
-            return {**tool, "outputSchema": widened(cast("dict[str, Any]", schema))}
+            return {**tool, "outputSchema": widen_schema(cast("dict[str, Any]", schema))}
         case _:
             return tool
 
 
-def widened(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that takes what `schema` takes, or a note."""
+def widen_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that accepts what `schema` accepts, or a note."""
     inner = {key: value for key, value in schema.items() if key != "$schema"}
-    if "$id" not in inner:  # with one, its references are its own affair
-        inner = _moved(inner)
+    if "$id" not in inner:  # with $id, references are relative to it
+        inner = _rebase_references(inner)
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     return {**outer, "type": "object", "anyOf": [inner, NOTE_SCHEMA]}
 
 
-def _moved(value: Any) -> Any:
-    """Return the schema with its references to itself pointing to where it now stands."""
+def _rebase_references(value: Any) -> Any:
+    """Make references of the schema to itself point to its new place."""
     match value:
         case dict():
             entries = cast("dict[str, Any]", value)
-            return {key: _pointer(key, entry) or _moved(entry) for key, entry in entries.items()}
+            return {key: _rebased_reference(key, entry) or _rebase_references(entry) for key, entry in entries.items()}
         case list():
-            return [_moved(entry) for entry in cast("list[Any]", value)]
+            return [_rebase_references(entry) for entry in cast("list[Any]", value)]
         case _:
             return value
 
 
-def _pointer(key: str, value: Any) -> str | None:
+def _rebased_reference(key: str, value: Any) -> str | None:
     if key in ("$ref", "$dynamicRef") and isinstance(value, str) and (value == "#" or value.startswith("#/")):
         return "#/anyOf/0" + value[1:]
     return None
@@ -103,7 +104,7 @@ def _pointer(key: str, value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ResultText:
-    """A text of a result: of the blocks `start` to `stop`, or of a resource, or its structured content."""
+    """A text of a result: of the blocks `start` to `stop`, of a resource, or of its structured content."""
 
     kind: Literal["text", "resource", "structured"]
     start: int
@@ -112,46 +113,48 @@ class ResultText:
 
 
 def is_plain(result: Message) -> bool:
-    """Return whether this is a tool's result, and not a question to the client or a task that goes on."""
+    """Return whether this is the final result of a tool, not a question to the client or a running task."""
     return isinstance(result.get("content"), list) and result.get("resultType", "complete") == "complete"
 
 
 def texts_in(result: Message, *, with_structured: bool) -> list[ResultText]:
-    """Return the texts of a result in order; the structured content last, where it says something else."""
+    """Return the texts of a result in order, last the structured content if it is not a repetition."""
     blocks = _blocks(result)
-    found: list[ResultText] = []
+    texts: list[ResultText] = []
     start = 0
     while start < len(blocks):
         stop = start + 1
         match blocks[start]:
             case {"type": "text", "text": str()}:
-                while stop < len(blocks) and _alike(blocks[start], blocks[stop]):
+                while stop < len(blocks) and _same_but_text(blocks[start], blocks[stop]):
                     stop += 1
-                found.append(ResultText("text", start, stop, _joined([block["text"] for block in blocks[start:stop]])))
+                texts.append(
+                    ResultText("text", start, stop, _join_texts([block["text"] for block in blocks[start:stop]]))
+                )
             case {"type": "resource", "resource": {"uri": str() as uri, "text": str() as text}}:
                 if not uri.startswith("ui://"):
-                    found.append(ResultText("resource", start, stop, text))
+                    texts.append(ResultText("resource", start, stop, text))
             case _:
                 pass
         start = stop
     if with_structured and "structuredContent" in result:
         structured = result["structuredContent"]
         if not any(
-            _says(structured, [block["text"] for block in blocks[text.start : text.stop]])
-            for text in found
+            _repeats(structured, [block["text"] for block in blocks[text.start : text.stop]])
+            for text in texts
             if text.kind == "text"
         ):
-            found.append(ResultText("structured", len(blocks), len(blocks), structured_text(structured)))
-    return found
+            texts.append(ResultText("structured", len(blocks), len(blocks), structured_text(structured)))
+    return texts
 
 
 def structured_text(structured: object) -> str:
-    """Return structured content as text: a line for each value, so that lines can be asked for."""
+    """Return structured content as JSON with a line for each value, so that parts can be expanded by lines."""
     return json.dumps(structured, ensure_ascii=False, indent=1)
 
 
-def replaced(result: Message, notes: Mapping[ResultText, str]) -> Message:
-    """Return the result with a note in the place of each text that has one; `structuredContent` stays."""
+def replace_texts(result: Message, notes: Mapping[ResultText, str]) -> Message:
+    """Return the result with each text replaced by its note, if it has one; `structuredContent` stays."""
     blocks: list[Any] = list(_blocks(result))
     for text in sorted(notes, key=lambda text: text.start, reverse=True):
         note = notes[text]
@@ -176,14 +179,14 @@ def _blocks(result: Message) -> list[Any]:
     return cast("list[Any]", result["content"])
 
 
-def _joined(texts: list[str]) -> str:
-    """Return texts as one: as JSON, where each is an object or a list, so that a path leads to any of them."""
-    if len(texts) > 1 and all(isinstance(_loaded(text), dict | list) for text in texts):
+def _join_texts(texts: list[str]) -> str:
+    """Join texts; as a JSON list if each is an object or a list, so that a JSON path leads to any of them."""
+    if len(texts) > 1 and all(isinstance(_parse_or_text(text), dict | list) for text in texts):
         return "[\n" + ",\n".join(texts) + "\n]"
     return "\n".join(texts)
 
 
-def _alike(first: Any, other: Any) -> bool:
+def _same_but_text(first: Any, other: Any) -> bool:
     match other:
         case {"type": "text", "text": str()}:
             return {**other, "text": ""} == {**first, "text": ""}
@@ -191,16 +194,18 @@ def _alike(first: Any, other: Any) -> bool:
             return False
 
 
-def _says(structured: object, texts: list[str]) -> bool:
-    """Return whether the texts repeat the structured content; SDKs wrap values that are no objects: `{"result": …}`."""
+def _repeats(structured: object, texts: list[str]) -> bool:
+    """Return whether the texts repeat the structured content; SDKs wrap values that are not objects: `{"result":
+    …}`.
+    """
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()
-    whole = _loaded("\n".join(texts)) if len(texts) == 1 else [_loaded(text) for text in texts]
+    whole = _parse_or_text("\n".join(texts)) if len(texts) == 1 else [_parse_or_text(text) for text in texts]
     return any(candidate in (whole, texts[0], texts) for candidate in candidates)
 
 
-def _loaded(text: str) -> Any:
+def _parse_or_text(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -211,7 +216,7 @@ logger = logging.getLogger(__name__)
 
 
 class Editor:
-    """Edits the answers of one server."""
+    """Edits the answers of a server."""
 
     def __init__(self, keeper: ResultKeeper, *, offers_tool: bool) -> None:
         self._keeper = keeper
@@ -226,41 +231,41 @@ class Editor:
 
     @property
     def tool(self) -> str:
-        """The name of the tool that is added."""
+        """The name of the added tool."""
         return tool_name(self._server, self._own)
 
-    def means_us(self, name: object, arguments: object) -> bool:
-        """Return whether a call is one of the tool that is added."""
+    def is_expand_call(self, name: object, arguments: object) -> bool:
+        """Return whether a call is of the added tool."""
         if not self._offers_tool or not isinstance(name, str) or name in self._own:
             return False
         return name == self.tool or (not self._own and looks_like_ours(name, arguments))
 
     async def open(self, name: str, arguments: object) -> Message:
-        """Answer such a call."""
+        """Answer a call of the added tool."""
         text, wrong = await self._keeper.expand(name, arguments)
         return {"content": [{"type": "text", "text": text}], "isError": wrong}
 
-    def learn(self, server: str) -> None:
-        """Take note of the name that the server gives itself."""
+    def set_server_name(self, server: str) -> None:
+        """Set the name that the server gives itself."""
         self._server = server
 
-    async def edited(self, message: Message, method: str, call: ProxiedCall | None) -> bytes | None:
-        """Return the line to send instead of an answer, or None."""
+    async def edit(self, message: Message, method: str, call: ProxiedCall | None) -> bytes | None:
+        """Return the line to send instead of an answer; None to pass it unchanged."""
         if self._off or not isinstance(message.get("result"), dict):
             return None
         result = cast("Message", message["result"])
         if call:
-            changed = await self._of_call(result, call) if is_plain(result) else None
+            changed = await self._edit_result(result, call) if is_plain(result) else None
         elif method == "tools/list" and isinstance(result.get("tools"), list):
-            changed = await anyio.to_thread.run_sync(self._listed, result)
+            changed = await anyio.to_thread.run_sync(self._edit_listing, result)
         else:
             return None
         try:
             return await anyio.to_thread.run_sync(to_line, {**message, "result": changed}) if changed else None
         except (ValueError, RecursionError):
-            return None  # a number that JSON cannot write: only the bytes that came can say it
+            return None  # JSON cannot write such a number; the original bytes pass
 
-    def _listed(self, page: Message) -> Message | None:
+    def _edit_listing(self, page: Message) -> Message | None:
         for tool in tools_of(page):
             name = tool["name"]
             self._own.add(name)
@@ -270,12 +275,12 @@ class Editor:
         try:
             return with_tools(page, [definition(self.tool)] if last else [])
         except RecursionError:
-            # Without wider schemas a client would refuse what stands for a large structured result.
+            # Without wider schemas a client would refuse the note for a large structured result.
             logger.warning("an output schema is nested too deep to be read, so all results pass as they are")
             self._off = True
             return None
 
-    async def _of_call(self, result: Message, call: ProxiedCall) -> Message | None:
+    async def _edit_result(self, result: Message, call: ProxiedCall) -> Message | None:
         with_structured = "structuredContent" in result and call.tool not in self._shown
         texts = await anyio.to_thread.run_sync(partial(texts_in, result, with_structured=with_structured))
         notes: dict[ResultText, str] = {}
@@ -287,15 +292,17 @@ class Editor:
                 kept, notes[text] = answer, answer.note
         if kept is None:
             return None
-        edited = replaced(result, notes)
-        if with_structured and await self._structured_goes(result["structuredContent"], texts, notes):
+        edited = replace_texts(result, notes)
+        if with_structured and await self._replaces_structured(result["structuredContent"], texts, notes):
             edited["structuredContent"] = note(kept.node, kept.ref, full_text(edited))
             if call.tool in self._plain:
                 del edited["structuredContent"]
         return edited
 
-    async def _structured_goes(self, structured: Any, texts: list[ResultText], notes: dict[ResultText, str]) -> bool:
+    async def _replaces_structured(
+        self, structured: Any, texts: list[ResultText], notes: dict[ResultText, str]
+    ) -> bool:
         for text in texts:
             if text.kind == "structured":
                 return text in notes
-        return await self._keeper.is_large(structured_text(structured))  # it says what one of the texts says
+        return await self._keeper.is_large(structured_text(structured))  # it repeats one of the texts

@@ -1,8 +1,8 @@
-"""A wrapped server that is an address: streamable HTTP, through the SDK's transport.
+"""A wrapped server at a URL: streamable HTTP, through the SDK's transport.
 
-Messages are lines on our side, and become requests here. The headers of an HTTP client (protocol version, method, names
-and arguments for routing) are read from the messages, because the client does not know that there is HTTP. A request
-that cannot be delivered is answered with the reason, and the next one may succeed.
+Messages are lines on our side, and requests here. The HTTP headers (protocol version, method, names and arguments for
+routing) are derived from the messages, because the client does not know about HTTP. A request that cannot be delivered
+is answered with the reason, and the next request may succeed.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _PARTING_SECONDS = 2.0
 _CONNECT_SECONDS = 30.0
 
 
-def headers_of(given: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return `Name: value` lines as headers, `${NAME}` replaced by the environment's. Raises InvalidInput."""
+def parse_headers(lines: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Parse `Name: value` lines, with `${NAME}` replaced from the environment. Raises InvalidInput."""
     headers: dict[str, str] = {}
-    for line in given:
+    for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip()):
             raise InvalidInput(f"The header {one_line(name, 40)!r} is not of the form 'Name: value'.")
@@ -54,20 +54,20 @@ def headers_of(given: Sequence[str], environ: Mapping[str, str] = os.environ) ->
 
 
 class HttpServer:
-    """A connection to a server at an address. Made by `connected`."""
+    """A connection to a server at a URL. Made by `connect`."""
 
     def __init__(self, url: str, read: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]):
         self.name = url
         self._read = read
         self._write = write
-        self._said, self._heard = anyio.create_memory_object_stream[bytes](1)
-        self._left = False
+        self._line_sender, self._line_receiver = anyio.create_memory_object_stream[bytes](1)
+        self._is_closed = False
         self._version: str | None = None
         self._routed: dict[str, Any] = {}
 
     async def listen(self) -> None:
-        """Take what the server says, until it is over."""
-        async with self._said:
+        """Receive the server's messages until the connection ends."""
+        async with self._line_sender:
             async for message in self._read:
                 if isinstance(message, Exception):
                     logger.warning("%s sent what is no message: %s", self.name, one_line(str(message), 200))
@@ -75,45 +75,45 @@ class HttpServer:
                 try:
                     self._learn(message.message)
                 except Exception:
-                    logger.exception("a message of %s teaches nothing", self.name)  # a bug of ours
+                    logger.exception("a message of %s was not inspected", self.name)  # a bug of ours
                 line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
-                    await self._said.send(line.encode())
+                    await self._line_sender.send(line.encode())
                 except anyio.ClosedResourceError:
                     return
 
     async def lines(self) -> AsyncIterator[bytes]:
-        async for line in self._heard:
+        async for line in self._line_receiver:
             yield line
 
     async def send(self, line: bytes) -> None:
-        """Send a message; where a line is none, say so in the server's place."""
+        """Send a message; an invalid line is answered with an error in the server's place."""
         if not line.strip():
             return
-        message = _message(line)
+        message = _parse_message(line)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the server has gone
             if isinstance(message, wire.JSONRPCError) and message.id is None:
-                await self._said.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                await self._line_sender.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
                 return
             headers = ClientMessageMetadata(headers=self._headers(message))
             await self._write.send(SessionMessage(message, headers))
 
-    def leave(self) -> None:
-        self._left = True
-        self._said.close()
+    def close_input(self) -> None:
+        self._is_closed = True
+        self._line_sender.close()
 
     def signal(self, signum: int) -> None:
-        self.leave()
+        self.close_input()
 
     def close(self) -> None:
-        self._said.close()
-        self._heard.close()
+        self._line_sender.close()
+        self._line_receiver.close()
 
-    async def ended(self) -> int:
-        return 0 if self._left else 1
+    async def wait(self) -> int:
+        return 0 if self._is_closed else 1
 
     def _learn(self, message: wire.JSONRPCMessage) -> None:
-        """Note the version that the handshake settled, and which arguments a gateway routes by."""
+        """Note the negotiated version, and which arguments a gateway routes by."""
         match message:
             case wire.JSONRPCResponse(result={"protocolVersion": str() as version, "capabilities": _}):
                 self._version = version
@@ -127,12 +127,12 @@ class HttpServer:
 
     def _headers(self, message: wire.JSONRPCMessage) -> dict[str, str]:
         if not isinstance(message, wire.JSONRPCRequest | wire.JSONRPCNotification):
-            return self._settled()
+            return self._version_headers()
         params: dict[str, Any] = message.params or {}
         meta: object = params.get("_meta")
         version = cast("dict[str, Any]", meta).get(_VERSION) if isinstance(meta, dict) else None
         if not isinstance(version, str) or version not in MODERN_PROTOCOL_VERSIONS:
-            return {} if message.method == "initialize" else self._settled()
+            return {} if message.method == "initialize" else self._version_headers()
         headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: message.method}
         name = params.get(inbound.NAME_BEARING_METHODS.get(message.method, ""))
         if isinstance(name, str):
@@ -143,18 +143,18 @@ class HttpServer:
                     headers |= inbound.mcp_param_headers(self._routed[name], cast("dict[str, Any]", arguments))
         return headers
 
-    def _settled(self) -> dict[str, str]:
+    def _version_headers(self) -> dict[str, str]:
         return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
 
 
 @asynccontextmanager
-async def connected(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpServer]:
+async def connect(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpServer]:
     """Yield a connection to the server at `url`. Nothing is sent before the first message."""
     if not re.match("https?://", url):
         raise InvalidInput(f"{one_line(url, 100)!r} is no address of a server: it begins with http:// or https://.")
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # a stream of updates may be silent for hours
-    # In a thread, because it reads the certificates that the system trusts.
-    client = await anyio.to_thread.run_sync(lambda: _Forgiving(headers=dict(headers), timeout=timeout))
+    # In a thread, because it reads the system's certificates.
+    client = await anyio.to_thread.run_sync(lambda: _ErrorAnsweringClient(headers=dict(headers), timeout=timeout))
     with anyio.CancelScope() as parting:
         async with (
             client,
@@ -171,8 +171,8 @@ async def connected(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Http
                 parting.deadline = anyio.current_time() + _PARTING_SECONDS
 
 
-class _Forgiving(httpx2.AsyncClient):
-    """Answers a message that cannot be delivered with a JSON-RPC error, where the SDK's transport would end."""
+class _ErrorAnsweringClient(httpx2.AsyncClient):
+    """Answers a message that cannot be delivered with a JSON-RPC error; the SDK's transport would end."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":
@@ -180,19 +180,19 @@ class _Forgiving(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as error:
-            return _refusal(request, 502, f"{request.url} cannot be reached: {error or type(error).__name__}.")
+            return _error_response(request, 502, f"{request.url} cannot be reached: {error or type(error).__name__}.")
         kind = response.headers.get("content-type", "")
         if response.status_code < 400 or response.status_code == 404 or kind.startswith("application/json"):
             return response
         await response.aclose()
-        said = f"{request.url} answered HTTP {response.status_code} {response.reason_phrase}."
+        text = f"{request.url} answered HTTP {response.status_code} {response.reason_phrase}."
         if response.status_code in (401, 403):
-            said += " It may want a token: mcp-memory wrap --url … --header 'Authorization: Bearer ${TOKEN}'."
-        return _refusal(request, response.status_code, said)
+            text += " It may want a token: mcp-memory wrap --url … --header 'Authorization: Bearer ${TOKEN}'."
+        return _error_response(request, response.status_code, text)
 
 
-def _message(line: bytes) -> wire.JSONRPCMessage:
-    """Return the message of a line, or the error to answer with; half an emoji, which HTTP cannot carry, as U+FFFD."""
+def _parse_message(line: bytes) -> wire.JSONRPCMessage:
+    """Return the message of a line, or the error to answer; lone surrogates, which HTTP cannot carry, become U+FFFD."""
     try:
         return wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError as error:
@@ -202,6 +202,6 @@ def _message(line: bytes) -> wire.JSONRPCMessage:
     return wire.jsonrpc_message_adapter.validate_json(whole, by_name=False)
 
 
-def _refusal(request: httpx2.Request, status: int, said: str) -> httpx2.Response:
+def _error_response(request: httpx2.Request, status: int, text: str) -> httpx2.Response:
     headers = {"content-type": "application/json"}
-    return httpx2.Response(status, content=failure(None, said), headers=headers, request=request)
+    return httpx2.Response(status, content=failure(None, text), headers=headers, request=request)

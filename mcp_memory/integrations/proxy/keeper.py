@@ -1,9 +1,9 @@
-"""The memory behind the proxy, and the tool that opens kept results.
+"""The memory behind the proxy, and the tool that expands kept results.
 
-The memory is opened at the first large result. If it fails, the result passes as it came, and stderr says so once; so
-does a result that takes too long to keep, except one too large for any client, which goes on being kept under a name
-that opens it later. Nothing heavy is loaded before a text is long enough: only then its tokens are counted. The tool's
-definition is short, because every call pays for it.
+The memory is opened at the first large result. If it fails, or keeping a result takes too long, the result passes
+unchanged and stderr explains it once. A result that is too large for any client is kept in the background instead,
+under a name that expands it later. Nothing heavy is loaded before a text is long enough: only then its tokens are
+counted. The tool's definition is short, because every call pays for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NAME_LIMIT = 40
 
 _OUR_ID = re.compile(r"r-[0-9a-f]{4,}|\d{3,}-[NF]\d+")
 
-# A node may hold several results, so what is asked for first is the ref.
+# `ref` comes first, because a node may contain several results.
 _PROPERTIES: dict[str, Any] = {
     "ref": {"type": "string", "description": "Ref or node: r-9f2c1a7b3d4e, 003-N4"},
     "lines": {"type": "string", "description": "120-180"},
@@ -55,7 +55,7 @@ _PROPERTIES: dict[str, Any] = {
 
 
 def tool_name(server: str, taken: Collection[str] = ()) -> str:
-    """Return `expand_<server>`: two wrapped servers of one client must not both bring the same name.
+    """Return `expand_<server>`: two servers of a client must not add the same name.
 
     `taken` are the names of the server's own tools.
     """
@@ -69,20 +69,20 @@ def tool_name(server: str, taken: Collection[str] = ()) -> str:
 
 
 def definition(name: str) -> dict[str, Any]:
-    """Return the tool as `tools/list` shows it."""
+    """Return the tool's definition for `tools/list`."""
     return {
         "name": name,
         "title": "Expand a kept result",
         "description": "Open a part of a result that was kept and shown as a summary.",
         "inputSchema": {"type": "object", "properties": _PROPERTIES, "required": ["ref"]},
         "annotations": {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
-        # Results name this tool; a client that hides tools until they are searched for would hide the way back.
+        # Notes name this tool, so clients that hide tools until they are searched for must not hide it.
         "_meta": {"anthropic/alwaysLoad": True},
     }
 
 
 def looks_like_ours(name: str, arguments: object) -> bool:
-    """Return whether a call is meant for this tool, where the client has its name from a listing of long ago."""
+    """Return whether a call seems to be of this tool, by a client that has its name from an old listing."""
     match arguments:
         case {"ref": str() as ref} if name.startswith("expand_"):
             return _OUR_ID.fullmatch(ref) is not None
@@ -90,12 +90,12 @@ def looks_like_ours(name: str, arguments: object) -> bool:
             return False
 
 
-def checked(name: str, arguments: object) -> dict[str, Any]:
-    """Return the arguments as the verb `expand_node` takes them. Raises InvalidInput."""
-    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-    if unknown := [key for key in given if key not in {*_PROPERTIES, "max_tokens"}]:
+def parse_arguments(name: str, arguments: object) -> dict[str, Any]:
+    """Return the arguments for the verb `expand_node`. Raises InvalidInput."""
+    fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    if unknown := [key for key in fields if key not in {*_PROPERTIES, "max_tokens"}]:
         raise InvalidInput(f"{name} has no argument {one_line(unknown[0], 40)!r}; it takes: {', '.join(_PROPERTIES)}.")
-    taken: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    taken: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
     for key, value in taken.items():
         if key != "max_tokens" and not isinstance(value, str):
             raise InvalidInput(f"{key} must be a string.")
@@ -110,16 +110,16 @@ def checked(name: str, arguments: object) -> dict[str, Any]:
 logger = logging.getLogger(__name__)
 
 KEEPING_SECONDS = 30.0
-"""A client waits a minute for a tool. What cannot be kept in half of that passes as it came, up to MOST_AS_IT_CAME."""
+"""Clients wait a minute for a tool. A text that takes longer than this passes unchanged, up to MOST_AS_IT_CAME."""
 MOST_AS_IT_CAME = 2**20
-"""Characters; more than any client gives its model. A longer text is kept to an end, however long that takes."""
+"""Characters; more than any client gives its model. A longer text is kept in the background."""
 LAST_SECONDS = 60.0
-"""How long what is still being kept is waited for when the proxy ends."""
+"""How long the proxy waits at its end for texts that are still being kept."""
 
 RETRY_SECONDS = 60.0
-_AT_ONCE = 4_096  # characters; going to a thread takes longer than to estimate these
+_AT_ONCE = 4_096  # characters that are estimated faster than a thread starts
 _BEGINNING = 1_000
-_USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
+_USUALLY = 1.5  # ratio of estimate to count; from 1.1 to 2.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class ProxiedCall:
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """A text that is kept, or is being kept: its node and ref, and the note in its place."""
+    """A text that is kept, or is being kept: its node and ref, and the note that replaces it."""
 
     node: str
     ref: str
@@ -143,7 +143,7 @@ class KeptText:
 
 @dataclass(slots=True)
 class _LateText:
-    """A text still being kept when its call has been answered. Its words are released once it is kept."""
+    """A text that is still being kept when its call has been answered. The text is released once it is kept."""
 
     text: str
     ended: asyncio.Task[None]
@@ -151,10 +151,10 @@ class _LateText:
 
 
 class ResultKeeper:
-    """Keeps large texts, in the memory of `settings`, which are read at the first of them.
+    """Keeps large texts in the memory of `settings`, which are read at the first large text.
 
-    `over` are the tokens from which a text is large; `session` names where its steps go, or else the client,
-    `folder` and the day do. Raises InvalidInput for a session that cannot be one.
+    A text is large from `over` tokens. `session` names the session of its steps; by default it is derived from client,
+    `folder` and day. Raises InvalidInput for an invalid session name.
     """
 
     def __init__(self, settings: Callable[[], Settings], *, over: int, session: str | None, folder: str) -> None:
@@ -166,17 +166,17 @@ class ResultKeeper:
         self._preparing = anyio.Lock()
         self._connection = secrets.token_hex(3)
         self._silent_until = 0.0
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._late: dict[str, _LateText] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Close the memory, where it was opened, when the block ends."""
+        """Close the memory at the end of the block, if it was opened."""
         try:
             yield
         finally:
             with anyio.CancelScope(shield=True):
-                if late := [one.ended for one in self._late.values()]:
+                if late := [pending.ended for pending in self._late.values()]:
                     await asyncio.wait(late, timeout=LAST_SECONDS)
                 if self._shared:
                     await self._shared.close()
@@ -184,65 +184,68 @@ class ResultKeeper:
     async def _memory(self) -> Memory:
         async with self._preparing:
             if self._shared is None:
-                self._shared = await anyio.to_thread.run_sync(self._prepared)
+                self._shared = await anyio.to_thread.run_sync(self._prepare)
         return await self._shared.get()
 
-    def _prepared(self) -> SharedMemory:
+    def _prepare(self) -> SharedMemory:
         from mcp_memory.service import shared_memory
 
-        # A proxy must not set a model to work.
+        # A proxy must not start extraction by a model.
         return shared_memory.SharedMemory(
-            self._settings().model_copy(update={"distil": False}), alongside=_nothing, what="wrap"
+            self._settings().model_copy(update={"distil": False}), alongside=_no_background_work, what="wrap"
         )
 
     async def is_large(self, text: str) -> bool:
-        """Return whether a text is nearly over the threshold: a vocabulary to count with takes 50 MB and half a second,
-        which a server with no large result shall not cost."""
+        """Return whether a text is probably over the threshold, by an estimate: exact counting takes 50 MB and half a
+        second to load, which a server without large results must not cost.
+        """
         if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
             return False
-        start = text[: 8 * self._over]  # of a text that is large, this much proves it
+        start = text[: 8 * self._over]  # enough to prove that a text is large
         if len(start) <= _AT_ONCE:
             return estimate_tokens(start) > _USUALLY * self._over
         return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
 
     async def keep(self, call: ProxiedCall, text: str, expand: str, *, late: bool) -> KeptText | None:
-        """Keep a text, and return its replacement; None if it must pass as it came.
+        """Keep a text, and return its replacement; None to pass it unchanged.
 
-        `late`: the tool `expand` is this proxy's, and opens texts that are kept after their call was answered.
+        `late`: the tool `expand` is this proxy's, so it can expand texts that are kept after their call was answered.
         """
-        # A thread at work cannot be cancelled, so what takes too long is left to end by itself.
+        # A running thread cannot be cancelled, so a slow write is left to finish.
         keeping = asyncio.create_task(self._keep(call, text, expand))
         await asyncio.wait([keeping], timeout=KEEPING_SECONDS)
         if not keeping.done():
-            # One at a time is held in memory.
-            if late and len(text) > MOST_AS_IT_CAME and all(one.ref for one in self._late.values()):
-                return await self._keep_on(text, keeping, expand)
+            # Only one such text at a time is held in memory.
+            if late and len(text) > MOST_AS_IT_CAME and all(pending.ref for pending in self._late.values()):
+                return await self._keep_in_background(text, keeping, expand)
             keeping.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._rest(f"keeping one took over {KEEPING_SECONDS:.0f} s")
+            self._pause(f"keeping one took over {KEEPING_SECONDS:.0f} s")
             return None
         match keeping.exception():
             case None:
-                if found := keeping.result():
-                    await self._note_replaced(call, *found)
-                    return KeptText(found[0].node, found[0].ref, found[1])
+                if kept := keeping.result():
+                    await self._note_replaced(call, *kept)
+                    return KeptText(kept[0].node, kept[0].ref, kept[1])
             case StoreUnavailable() as error:
-                self._rest(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
+                self._pause(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
             case McpMemoryError() as error:
-                self._tell("a large result passes as it is: %s", error)
+                self._warn_once("a large result passes as it is: %s", error)
             case error:
-                self._tell("a large result passes as it is, by a fault of this program", exc_info=error)
+                self._warn_once("a large result passes as it is, by a fault of this program", exc_info=error)
         return None
 
-    async def _keep_on(self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str) -> KeptText:
-        """Continue to keep a text in the background, and return its replacement until then."""
+    async def _keep_in_background(
+        self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str
+    ) -> KeptText:
+        """Continue to keep a text in the background; return a replacement for now."""
         name = f"r-{secrets.token_hex(6)}"
 
         async def to_an_end() -> None:
             await asyncio.wait([keeping])
-            if keeping.exception() is None and (found := keeping.result()):
-                late.text, late.ref = "", found[0].ref
+            if keeping.exception() is None and (kept := keeping.result()):
+                late.text, late.ref = "", kept[0].ref
             else:
-                self._tell("a large result could not be kept, and is given whole when it is asked for")
+                self._warn_once("a large result could not be kept, and is given whole when it is asked for")
 
         late = self._late[name] = _LateText(text, asyncio.create_task(to_an_end()))
         begins = await anyio.to_thread.run_sync(mask, text[:_BEGINNING])
@@ -255,8 +258,8 @@ class ResultKeeper:
             ),
         )
 
-    async def _kept_late(self, name: str) -> tuple[str, str]:
-        """Return the ref of a text that was kept late; or its words, if keeping failed."""
+    async def _resolve_late(self, name: str) -> tuple[str, str]:
+        """Return the ref of a text that was kept late; or the text, if keeping it failed."""
         late = self._late.get(name)
         if late is None:
             return name, ""
@@ -278,7 +281,7 @@ class ResultKeeper:
             session=self._session(call.client),
             shown=shown_of(call.client, text),
         )
-        return await anyio.to_thread.run_sync(self._noted, text, kept, expand)
+        return await anyio.to_thread.run_sync(self._render_note, text, kept, expand)
 
     def _id(self, call: ProxiedCall) -> str:
         return f"{self._connection}-{call.id}"
@@ -287,55 +290,54 @@ class ResultKeeper:
         try:
             await (await self._memory()).note_replaced(kept.session, self._id(call), note)
         except McpMemoryError as error:
-            self._tell("what a result saves is not entered: %s", error)
+            self._warn_once("what a result saves is not entered: %s", error)
 
-    def _noted(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
+    def _render_note(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
         from mcp_memory.service.render import render_offloaded
 
         note = render_offloaded(kept, expand=expand)
         return (kept, note) if kept.tokens_kept < kept.tokens_raw and len(note) < len(text) else None
 
     async def expand(self, name: str, arguments: object) -> tuple[str, bool]:
-        """Answer a call of the tool that opens kept texts: the text, and whether it is an error."""
+        """Answer a call of the tool that expands kept texts: the text, and whether it is an error."""
         from mcp_memory.service.render import render
 
         try:
-            wanted = checked(name, arguments)
-            wanted["target"], whole = await self._kept_late(wanted["target"])
+            request = parse_arguments(name, arguments)
+            request["target"], whole = await self._resolve_late(request["target"])
             if whole:
                 return whole, False
             memory = await self._memory()
-            return render(await memory.expand_node(**wanted)), False
+            return render(await memory.expand_node(**request)), False
         except McpMemoryError as error:
             return await anyio.to_thread.run_sync(mask, str(error)), True
-        except Exception:  # likewise
+        except Exception:  # a bug of ours must not end the proxy
             logger.exception("%s failed", SafeText(name))
             return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True
 
     def _session(self, client: str) -> str:
         """Return the session shared by all servers that this client wraps in this folder on this day.
 
-        A process cannot know which conversation it serves, nor which other servers its client has started. But clients
-        start them all in their working folder. Two conversations a day in one folder share a session; `--session`
-        separates them.
+        A process cannot know its conversation, nor which other servers its client has started. But clients start them
+        all in their working folder. Two conversations a day in a folder share a session; `--session` separates them.
         """
         if self._named is not None:
             return self._named
         slug = re.sub("[^a-z0-9]+", "-", client.lower())[:40].strip("-") or "client"
         return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
 
-    def _rest(self, why: str, cause: BaseException | None = None) -> None:
-        """Leave the memory alone for a while."""
+    def _pause(self, why: str, cause: BaseException | None = None) -> None:
+        """Do not use the memory for a while."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
         fault = cause if not isinstance(cause, McpMemoryError) else None
-        self._tell("large results pass as they are: %s", SafeText(why), exc_info=fault)
+        self._warn_once("large results pass as they are: %s", SafeText(why), exc_info=fault)
 
-    def _tell(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
-        """Say each thing once."""
-        if what not in self._said:
-            self._said.add(what)
+    def _warn_once(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
+        """Log each message once."""
+        if what not in self._warned:
+            self._warned.add(what)
             logger.warning(what, *about, exc_info=exc_info)
 
 
-async def _nothing(memory: Memory, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+async def _no_background_work(memory: Memory, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
     task_status.started()

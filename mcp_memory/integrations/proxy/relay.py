@@ -1,9 +1,9 @@
 """Relays messages between a client and a server.
 
-`wrap` joins the parts; `Relay` relays both directions and tracks pending requests. Only answers to these are looked at,
-and a large one is kept while other messages overtake it; a second answer to a request is dropped. No message of either
-side ends the relay: what we fail on passes as it came. When the server ends, every pending request gets an error, so
-that no client waits forever.
+`wrap` puts the parts together; `Relay` relays both directions and tracks pending requests. Only answers to these are
+inspected; while a large answer is kept, other messages overtake it. A second answer to a request is dropped. No message
+of either side ends the relay: if our code fails on a message, it passes unchanged. When the server ends, every pending
+request gets an error, so that no client waits forever.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SMALL_LINE = 262_144  # bytes; a longer one is parsed in a thread
-LARGE_LINE = 8 * 2**20  # bytes; a longer one is kept before the next message is read
+SMALL_LINE = 262_144  # bytes; longer lines are parsed in a thread
+LARGE_LINE = 8 * 2**20  # bytes; longer lines are kept before the next message is read
 AT_ONCE = 8
 DRAIN_SECONDS = 10.0
 STRAY_LINES = 20
 MOST_DONE = 1_000
 
 _META = "io.modelcontextprotocol/"
-"""What the keys of the protocol generation begin with that has no handshake: each message says who speaks."""
+"""Prefix of the `_meta` keys of protocol versions without a handshake: each message names its sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request whose answer has not come: its id, its method, and the call that it is."""
+    """A request without an answer: its id, its method, and the tool call, if it is one."""
 
     id: object
     method: str
@@ -66,30 +66,30 @@ class PendingRequest:
 
 
 class Relay:
-    """One client and one server."""
+    """Relays between a client and a server."""
 
     def __init__(self, client: StdioClient, server: ServerProcess | HttpServer, editor: Editor) -> None:
         self._client = client
         self._server = server
         self._editor = editor
-        self._waiting: dict[str, PendingRequest] = {}
-        self._opening: dict[str, anyio.CancelScope] = {}
+        self._pending: dict[str, PendingRequest] = {}
+        self._expanding: dict[str, anyio.CancelScope] = {}
         self._client_name = ""
         self._slots = anyio.Semaphore(AT_ONCE)
         self._stray = 0
         self._done = LRU[str, bool](MOST_DONE)
-        """Requests that were answered; of one whose id is used again the answer is awaited again."""
+        """Requests that were answered. An id that is used again is pending again."""
         self._repeated = 0
 
     async def run(self) -> int:
-        """Relay until the server has gone, or the client, and then the server; return the server's exit code."""
+        """Relay until the server has ended, or the client and then the server; return the server's exit code."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._from_client, tasks)
             async with anyio.create_task_group() as editing:
                 await self._from_server(editing)
                 editing.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
-            code = await self._server.ended()
-            await self._tell_who_waits(code)
+            code = await self._server.wait()
+            await self._fail_pending(code)
             tasks.cancel_scope.cancel()
             return code
         raise AssertionError("unreachable")
@@ -97,8 +97,8 @@ class Relay:
     async def _send(self, line: bytes) -> None:
         try:
             await self._client.send(line)
-        except OSError:  # the client does not listen any more
-            self._server.leave()
+        except OSError:  # the client has gone
+            self._server.close_input()
 
     # --- from the client ----------------------------------------------------------------------------
 
@@ -108,41 +108,41 @@ class Relay:
             for line in splitter.feed(chunk):
                 if isinstance(line, LinePart):
                     await self._server.send(line.data)
-                elif not await self._is_handled(line, tasks):
+                elif not await self._try_handle(line, tasks):
                     await self._server.send(line + b"\n")
         if rest := splitter.rest():
             await self._server.send(rest)
-        self._server.leave()
+        self._server.close_input()
 
-    async def _is_handled(self, line: bytes, tasks: TaskGroup) -> bool:
-        """Process a message, and tell whether it is answered here; a bug of ours must not end the relay."""
+    async def _try_handle(self, line: bytes, tasks: TaskGroup) -> bool:
+        """Process a message; return whether it is answered here. A bug of ours must not end the relay."""
         try:
-            return await self._is_ours(line, tasks)
+            return await self._handle(line, tasks)
         except Exception:
             logger.exception("a message of the client passes as it is")
             return False
 
-    async def _is_ours(self, line: bytes, tasks: TaskGroup) -> bool:
-        """Take note of what the client asks, and tell whether it asks us."""
+    async def _handle(self, line: bytes, tasks: TaskGroup) -> bool:
+        """Track a request of the client; return whether it is for the added tool."""
         try:
-            message = await _parsed(line)
+            message = await _parse(line)
         except (NotAMessage, UnreadableLine):
-            return False  # the server says what is wrong with it
+            return False  # the server will report the error
         if isinstance(message, list):
-            for one in message:
-                if isinstance(one, dict):
-                    self._note(cast("Message", one), call=None)
+            for item in message:
+                if isinstance(item, dict):
+                    self._note(cast("Message", item), call=None)
             return False
-        given = message.get("params")
-        params = cast("Message", given) if isinstance(given, dict) else {}
+        value = message.get("params")
+        params = cast("Message", value) if isinstance(value, dict) else {}
         self._client_name = _name_in(params, "clientInfo") or self._client_name
         match message.get("method"):
             case "notifications/cancelled":
-                return self._cancelled(key_of(params.get("requestId")))
+                return self._cancel(key_of(params.get("requestId")))
             case "tools/call":
                 name, arguments = params.get("name"), params.get("arguments")
-                if "id" in message and self._editor.means_us(name, arguments):
-                    await self._start_opening(message, str(name), arguments, tasks)
+                if "id" in message and self._editor.is_expand_call(name, arguments):
+                    await self._start_expanding(message, str(name), arguments, tasks)
                     return True
                 self._note(message, call=ProxiedCall(str(name), arguments, message.get("id"), self._client_name))
             case _:
@@ -153,39 +153,39 @@ class Relay:
         if "id" in message and isinstance(method := message.get("method"), str):
             key = key_of(message["id"])
             self._done.pop(key)
-            self._waiting[key] = PendingRequest(message["id"], method, call)
+            self._pending[key] = PendingRequest(message["id"], method, call)
 
-    def _cancelled(self, key: str) -> bool:
-        self._waiting.pop(key, None)
-        scope = self._opening.get(key)
+    def _cancel(self, key: str) -> bool:
+        self._pending.pop(key, None)
+        scope = self._expanding.get(key)
         if scope:
             scope.cancel()
         return scope is not None
 
-    async def _start_opening(self, request: Message, name: str, arguments: object, tasks: TaskGroup) -> None:
-        """Begin to answer a call of the added tool; one whose id belongs to a call in progress gets an error."""
+    async def _start_expanding(self, request: Message, name: str, arguments: object, tasks: TaskGroup) -> None:
+        """Begin to answer a call of the added tool; an id that is in use already gets an error."""
         key = key_of(request["id"])
-        if key in self._opening:
+        if key in self._expanding:
             text = f"A request with the id {one_line(key, 60)} is in progress. Use each id once."
             await self._send(wire.failure(request["id"], text, wire.INVALID_REQUEST))
             return
-        self._opening[key] = anyio.CancelScope()
-        tasks.start_soon(self._open, key, request, name, arguments)
+        self._expanding[key] = anyio.CancelScope()
+        tasks.start_soon(self._expand, key, request, name, arguments)
 
-    async def _open(self, key: str, request: Message, name: str, arguments: object) -> None:
-        """Answer a call of the tool that was added; the server knows nothing of it."""
+    async def _expand(self, key: str, request: Message, name: str, arguments: object) -> None:
+        """Answer a call of the added tool."""
         try:
-            with self._opening[key]:
+            with self._expanding[key]:
                 result = await self._editor.open(name, arguments)
                 meta = request["params"].get("_meta")
                 if isinstance(meta, dict) and f"{_META}protocolVersion" in meta:
                     result["resultType"] = "complete"
                 await self._send(wire.success(request["id"], result))
-        except Exception:  # likewise
+        except Exception:  # a bug of ours must not end the relay
             logger.exception("%s failed", SafeText(name))
             await self._send(wire.failure(request["id"], "Internal error. Its traceback is in the log of this proxy."))
         finally:
-            del self._opening[key]
+            del self._expanding[key]
 
     # --- from the server ----------------------------------------------------------------------------
 
@@ -203,27 +203,27 @@ class Relay:
                 continue
             if not passing:
                 logger.warning("a message is over %d MB and passes as it is", wire.MAX_LINE // 2**20)
-                cut_off = self._answered(wire.id_in(line.data))
+                cut_off = self._pop_request(wire.id_in(line.data))
                 await self._client.hold()
             passing = not line.last
             try:
                 await self._client.send_piece(line.data)
             except OSError:
-                self._server.leave()
+                self._server.close_input()
             if line.last:
                 self._client.release()
         if passing:
             await self._end_piece(cut_off)
 
-    async def _end_piece(self, waiting: PendingRequest | None) -> None:
-        """End a line that the server left unfinished, so that later messages are read."""
+    async def _end_piece(self, request: PendingRequest | None) -> None:
+        """End a line that the server left unfinished, so that later messages can be read."""
         try:
             await self._client.send_piece(b"\n")
         except OSError:
-            self._server.leave()
+            self._server.close_input()
         self._client.release()
-        if waiting:
-            self._waiting[key_of(waiting.id)] = waiting
+        if request:
+            self._pending[key_of(request.id)] = request
 
     async def _relay_to_client(self, line: bytes, editing: TaskGroup) -> None:
         """Process a message of the server; a bug of ours must not end the relay."""
@@ -235,85 +235,85 @@ class Relay:
 
     async def _one_from_server(self, line: bytes, editing: TaskGroup) -> None:
         try:
-            message = await _parsed(line)
+            message = await _parse(line)
         except NotAMessage:
-            await self._broken(line)
+            await self._report_broken_line(line)
             return
         except UnreadableLine:
             key = wire.id_in(line)
             if self._is_repeated(key):
                 return
-            self._answered(key)
+            self._pop_request(key)
             await self._send(line + b"\n")
             return
         if isinstance(message, list):
-            fresh = [one for one in message if not self._is_second(one)]
+            fresh = [item for item in message if not self._is_second(item)]
             if len(fresh) < len(message):
                 if not fresh:
                     return
                 message, line = fresh, json.dumps(fresh).encode()
         elif self._is_second(message):
             return
-        waiting = self._answers(message)
-        if waiting is None or isinstance(message, list):
+        request = self._match_request(message)
+        if request is None or isinstance(message, list):
             await self._send(line + b"\n")
             return
         result = message.get("result")
         if isinstance(result, dict) and (name := _name_in(cast("Message", result), "serverInfo")):
-            self._editor.learn(name)
-        if waiting.call is None or len(line) > LARGE_LINE:
-            await self._edit(line, message, waiting)
+            self._editor.set_server_name(name)
+        if request.call is None or len(line) > LARGE_LINE:
+            await self._edit(line, message, request)
         else:
             await self._slots.acquire()
-            editing.start_soon(self._edit_beside, line, message, waiting)
+            editing.start_soon(self._edit_beside, line, message, request)
 
-    async def _edit(self, line: bytes, message: Message, waiting: PendingRequest) -> None:
+    async def _edit(self, line: bytes, message: Message, request: PendingRequest) -> None:
         try:
-            edited = await self._editor.edited(message, waiting.method, waiting.call)
+            edited = await self._editor.edit(message, request.method, request.call)
         except Exception:
-            logger.exception("an answer to %s passes as it is", waiting.method)  # a bug of ours is not the client's
+            logger.exception("an answer to %s passes as it is", request.method)  # a bug of ours
             edited = None
         await self._send(edited or line + b"\n")
 
-    async def _edit_beside(self, line: bytes, message: Message, waiting: PendingRequest) -> None:
+    async def _edit_beside(self, line: bytes, message: Message, request: PendingRequest) -> None:
         try:
-            await self._edit(line, message, waiting)
+            await self._edit(line, message, request)
         finally:
             self._slots.release()
 
-    def _answers(self, message: Message | list[Any]) -> PendingRequest | None:
+    def _match_request(self, message: Message | list[Any]) -> PendingRequest | None:
         """Return the pending request that this message answers; a batch answers several, and is not edited."""
         if isinstance(message, list):
-            for one in message:
-                if isinstance(one, dict):
-                    self._answers(cast("Message", one))
+            for item in message:
+                if isinstance(item, dict):
+                    self._match_request(cast("Message", item))
             return None
-        return self._answered(key_of(message["id"])) if _is_answer(message) else None
+        return self._pop_request(key_of(message["id"])) if _is_answer(message) else None
 
     def _is_second(self, message: object) -> bool:
         return _is_answer(message) and self._is_repeated(key_of(message["id"]))
 
-    def _answered(self, key: str | None) -> PendingRequest | None:
-        waiting = None if key is None else self._waiting.pop(key, None)
-        if waiting is not None and key is not None:
+    def _pop_request(self, key: str | None) -> PendingRequest | None:
+        request = None if key is None else self._pending.pop(key, None)
+        if request is not None and key is not None:
             self._done.put(key, True)
-        return waiting
+        return request
 
     def _is_repeated(self, key: str | None) -> bool:
-        """Return whether an answer is the second one to its request, and say so in the log."""
-        if key is None or key in self._waiting or key not in self._done:
+        """Return whether a request was answered before, and log it."""
+        if key is None or key in self._pending or key not in self._done:
             return False
         self._repeated += 1
         if self._repeated <= STRAY_LINES:
             logger.warning("left out a second answer to a request (%d so far)", self._repeated)
         return True
 
-    async def _broken(self, line: bytes) -> None:
-        """Answer who waits for a line that is no message, and show it where a person looks."""
-        waiting = self._answered(wire.id_in(line)) if line.lstrip()[:1] == b"{" else None
-        if waiting:
+    async def _report_broken_line(self, line: bytes) -> None:
+        """Log a line that is not a message; answer its request with an error, if it names one."""
+        request = self._pop_request(wire.id_in(line)) if line.lstrip()[:1] == b"{" else None
+        if request:
             text = f"{self._server.name} answered with a line that is not JSON ({len(line):,} bytes)."
-            await self._send(wire.failure(waiting.id, text, wire.PARSE_ERROR))
+            await self._send(wire.failure(request.id, text, wire.PARSE_ERROR))
         self._stray += 1
         if self._stray <= STRAY_LINES:
             shown = one_line(line[:400].decode("utf-8", "replace"), 200)
@@ -321,35 +321,35 @@ class Relay:
         elif self._stray == STRAY_LINES + 1:
             logger.warning("further lines that are no messages are left out without a word")
 
-    async def _tell_who_waits(self, code: int) -> None:
-        """Answer all requests that the server left unanswered."""
+    async def _fail_pending(self, code: int) -> None:
+        """Answer all pending requests with an error."""
         text = f"{self._server.name} has ended (exit code {code}) and did not answer."
-        waiting, self._waiting = self._waiting, {}
-        for one in waiting.values():
-            await self._send(wire.failure(one.id, text))
+        pending, self._pending = self._pending, {}
+        for request in pending.values():
+            await self._send(wire.failure(request.id, text))
 
 
 def _is_answer(message: object) -> TypeGuard[Message]:
     return isinstance(message, dict) and "id" in message and "method" not in message
 
 
-async def _parsed(line: bytes) -> Message | list[Any]:
+async def _parse(line: bytes) -> Message | list[Any]:
     if len(line) <= SMALL_LINE:
         return wire.parse(line)
     return await anyio.to_thread.run_sync(wire.parse, line)
 
 
-def _name_in(given: Message, key: str) -> str | None:
-    """Return the name of who speaks: said once in the handshake, or in the `_meta` of each message."""
-    meta = given.get("_meta")
-    info = given.get(key) or (cast("Message", meta).get(_META + key) if isinstance(meta, dict) else None)
+def _name_in(params: Message, key: str) -> str | None:
+    """Return the name of the sender: from the handshake, or from the `_meta` of each message."""
+    meta = params.get("_meta")
+    info = params.get(key) or (cast("Message", meta).get(_META + key) if isinstance(meta, dict) else None)
     name = cast("Message", info).get("name") if isinstance(info, dict) else None
     return name if isinstance(name, str) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrapOptions:
-    """What to wrap, a command or an address, and how. Texts of more than `over` tokens are kept."""
+    """What to wrap, a command or a URL, and how. Texts of more than `over` tokens are kept."""
 
     command: Sequence[str]
     url: str | None
@@ -357,15 +357,15 @@ class WrapOptions:
     over: int
     session: str | None
     folder: str
-    """Where the client works; see `Keeper`."""
+    """The client's working folder; see `ResultKeeper`."""
     offers_tool: bool
 
 
 def wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
-    """Stand between the server and our own standard input and output until it has ended; return its exit code.
+    """Relay between the server and our standard input and output until the server has ended; return its exit code.
 
-    `settings` are read at the first large result: where they are wrong, it passes as it is. Raises NotFound,
-    Refused and InvalidInput where the options are wrong or the server cannot be started.
+    `settings` are read at the first large result: if they are invalid, it passes unchanged. Raises NotFound, Refused
+    and InvalidInput for invalid options, or if the server cannot be started.
     """
     set_up(prefix="mcp-memory wrap: ")
     return anyio.run(_wrap, options, settings)
@@ -377,7 +377,7 @@ async def _wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
         server = await _server(options, stack)
         await stack.enter_async_context(keeper.running())
         tasks = await stack.enter_async_context(anyio.create_task_group())
-        tasks.start_soon(_pass_signals_on, server)
+        tasks.start_soon(_forward_signals, server)
         code = await Relay(StdioClient(), server, Editor(keeper, offers_tool=options.offers_tool)).run()
         tasks.cancel_scope.cancel()
         return code
@@ -388,14 +388,14 @@ async def _server(options: WrapOptions, stack: AsyncExitStack) -> ServerProcess 
     if options.url is None:
         return await ServerProcess.start(options.command)
     from mcp_memory.integrations.proxy.http_server import (
-        connected,
-        headers_of,  # it needs the SDK, which takes half a second
+        connect,
+        parse_headers,  # imports the SDK, which takes half a second
     )
 
-    return await stack.enter_async_context(connected(options.url, headers_of(options.headers)))
+    return await stack.enter_async_context(connect(options.url, parse_headers(options.headers)))
 
 
-async def _pass_signals_on(server: ServerProcess | HttpServer) -> None:
+async def _forward_signals(server: ServerProcess | HttpServer) -> None:
     try:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
             async for signum in received:
@@ -404,7 +404,7 @@ async def _pass_signals_on(server: ServerProcess | HttpServer) -> None:
         await anyio.sleep_forever()
 
 
-def leave(code: int) -> None:
-    """End this process at once: a thread may still be working on something abandoned."""
+def exit_now(code: int) -> None:
+    """End this process at once: a thread may still be working on an abandoned task."""
     sys.stderr.flush()
     os._exit(code)

@@ -1,12 +1,12 @@
-"""JSON-RPC messages as lines: our own standard input and output, and a wrapped server that is a command.
+"""JSON-RPC messages as lines: our standard input and output, and a wrapped server that is a command.
 
-A line too long to hold comes in parts, which can be passed on as they arrive: memory is bounded whatever the other side
-sends. Our wire is a private duplicate of file descriptor 1, which itself is redirected to stderr: nothing printed in
-this process can end up between two messages.
+A line too long to hold is passed on in parts as they arrive: memory is bounded whatever the other side sends. Our
+output is a private duplicate of file descriptor 1, which itself is redirected to stderr: nothing printed in this
+process can end up between two messages.
 
 The server runs in its own process group, so that a signal reaches all of it (a launcher such as `npx` has children) and
 Ctrl-C reaches it once, through us. Its stderr is ours. It is ended as the specification says: its input is closed, then
-it is asked to stop, then killed, within the time that clients give the proxy itself.
+it is asked to stop, then killed, within the time that clients give the proxy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mcp_memory.core.message_ids import id_of_unparsed
 from mcp_memory.core.text import one_line
 
 MAX_LINE = 256 * 2**20
-"""Bytes of one message that are held. A result of 100 MB fits, its line breaks and quotes escaped."""
+"""Maximum bytes of a message. A result of 100 MB fits, with its line breaks and quotes escaped."""
 
 CONNECTION_CLOSED = -32000
 PARSE_ERROR = -32700
@@ -42,66 +42,66 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LinePart:
-    """Bytes of a line that is too long to hold; `last` where they end it, line break included."""
+    """A part of a line that is too long to hold; `last`: the line ends with it, and it includes the line break."""
 
     data: bytes
     last: bool
 
 
 class Splitter:
-    """Cuts chunks of bytes into lines, without their ends. Linear in the bytes, whatever the chunks."""
+    """Splits chunks of bytes into lines, without their ends. Linear in the bytes, whatever the chunks."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
         self._max = max_line
-        self._held: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._size = 0
         self._passing = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes | LinePart]:
-        """Yield every line that is now complete, and the pieces of one that is too long."""
-        *ended, rest = chunk.split(b"\n")
-        for end in ended:
+        """Yield each line that is now complete, and the parts of a line that is too long."""
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
             if self._passing:
                 self._passing = False
                 yield LinePart(end + b"\n", last=True)
             else:
-                self._held.append(end)
-                line = b"".join(self._held)
+                self._chunks.append(end)
+                line = b"".join(self._chunks)
                 self._clear()
                 yield line
         if self._passing:
             if rest:
                 yield LinePart(rest, last=False)
         elif rest:
-            self._held.append(rest)
+            self._chunks.append(rest)
             self._size += len(rest)
             if self._size > self._max:
                 self._passing = True
-                held = b"".join(self._held)
+                start = b"".join(self._chunks)
                 self._clear()
-                yield LinePart(held, last=False)
+                yield LinePart(start, last=False)
 
     def rest(self) -> bytes:
         """Return the bytes after the last line break."""
-        rest = b"".join(self._held)
+        rest = b"".join(self._chunks)
         self._clear()
         return rest
 
     def _clear(self) -> None:
-        self._held.clear()
+        self._chunks.clear()
         self._size = 0
 
 
 class NotAMessage(ValueError):
-    """The line is no JSON, or JSON of something that is no message."""
+    """The line is not JSON, or not an object or batch."""
 
 
 class UnreadableLine(ValueError):
-    """The line may be JSON, but nested deeper or with longer numbers than are read here."""
+    """The line may be JSON, but is nested too deep or has too long numbers for this reader."""
 
 
 def parse(line: bytes) -> Message | list[Any]:
-    """Return the message, or the batch, that a line is. Raises NotAMessage and Unread."""
+    """Return the message or batch of a line. Raises NotAMessage and UnreadableLine."""
     try:
         value: Any = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -114,9 +114,9 @@ def parse(line: bytes) -> Message | list[Any]:
 
 
 def to_line(message: Message) -> bytes:
-    """Return the message as it is sent. Raises ValueError for a number that JSON cannot write, RecursionError.
+    """Serialize a message. Raises ValueError for a number that JSON cannot represent, RecursionError.
 
-    A lone surrogate leaves as the escape that it came as.
+    A lone surrogate is written as an escape, as it came.
     """
     try:
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -148,7 +148,7 @@ _CHUNK = 65_536
 
 
 class StdioClient:
-    """Bytes from standard input, and messages to standard output, each whole."""
+    """Bytes from standard input, and messages to standard output, each written whole."""
 
     def __init__(self) -> None:
         self._output = os.dup(1)
@@ -156,7 +156,7 @@ class StdioClient:
         self._writing = anyio.Lock()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield what arrives on standard input, until it ends."""
+        """Yield bytes from standard input until it ends."""
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         room = threading.Semaphore(1)
@@ -171,22 +171,22 @@ class StdioClient:
                 room.acquire()
                 try:
                     loop.call_soon_threadsafe(queue.put_nowait, data)
-                except RuntimeError:  # the loop is closed: nobody wants more
+                except RuntimeError:  # the loop is closed
                     return
 
-        # A thread that reads cannot be woken; as a daemon it keeps nobody from leaving.
+        # A reading thread cannot be woken; as a daemon thread it does not block the exit.
         threading.Thread(target=read, name="standard input", daemon=True).start()
         while data := await queue.get():
             room.release()
             yield data
 
     async def send(self, line: bytes) -> None:
-        """Write a message with its line break. Raises OSError when the client has gone."""
+        """Write a message with its line break. Raises OSError if the client has gone."""
         async with self._writing:
             await anyio.to_thread.run_sync(self._write, line)
 
     async def hold(self) -> None:
-        """Keep all others from writing until `release`, because a message is sent in pieces."""
+        """Block other writers until `release`, while a message is sent in pieces."""
         await self._writing.acquire()
 
     async def send_piece(self, data: bytes) -> None:
@@ -206,7 +206,7 @@ STOPPING_SECONDS = 1.5
 _SERVER_CHUNK = 262_144
 _LOOK_SECONDS = 1.0
 _OURS = ("MCP_MEMORY_TOKEN", "MCP_MEMORY_LLM_API_KEY", "MCP_MEMORY_EMBEDDER_API_KEY")
-"""What of the environment is the memory's alone, and no business of a server of somebody else's."""
+"""Secrets of this memory, which are not passed on to the wrapped server."""
 
 
 class ServerProcess:
@@ -219,7 +219,7 @@ class ServerProcess:
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> ServerProcess:
-        """Start the command. Raises NotFound where there is no such program, Refused where it cannot run."""
+        """Start the command. Raises NotFound if there is no such program, Refused if it cannot run."""
         program = await anyio.to_thread.run_sync(shutil.which, command[0])
         if program is None:
             raise NotFound(f"There is no program {one_line(command[0], 100)!r} on PATH. Name it by its full path.")
@@ -238,9 +238,9 @@ class ServerProcess:
         return cls(process, one_line(" ".join(command), 80))
 
     async def lines(self) -> AsyncIterator[bytes | LinePart]:
-        """Yield what the server says, line by line, until it has ended or closed its output.
+        """Yield the server's output line by line, until it has ended or closed its output.
 
-        The end of its output may never come: a grandchild that lives on holds the pipe open.
+        The end of its output may never come: a grandchild that lives on keeps the pipe open.
         """
         assert self._process.stdout is not None
         splitter = Splitter()
@@ -256,28 +256,28 @@ class ServerProcess:
             yield rest
 
     async def send(self, line: bytes) -> None:
-        """Send a line with its end, or a piece of one. Nothing happens where the server has gone."""
+        """Send a line with its end, or a part of a line. Does nothing if the server has gone."""
         assert self._process.stdin is not None
         with suppress(OSError, RuntimeError):
             self._process.stdin.write(line)
             await self._process.stdin.drain()
 
     def signal(self, signum: int) -> None:
-        """Pass a signal on, and see to it that the server ends."""
-        self._tell(signum)
-        self.leave()
+        """Forward a signal, and make sure that the server ends."""
+        self._send_signal(signum)
+        self.close_input()
 
-    def leave(self) -> None:
-        """Let the server know that there is no more to come, and begin to wait for its end."""
+    def close_input(self) -> None:
+        """Close the server's input, and begin to wait for its end."""
         assert self._process.stdin is not None
         with suppress(OSError, RuntimeError):
             self._process.stdin.close()
         if self._ending is None:
             self._ending = asyncio.create_task(self._end())
 
-    async def ended(self) -> int:
-        """End the server where it still runs, and return its exit code as a shell gives it."""
-        self.leave()
+    async def wait(self) -> int:
+        """End the server if it still runs, and return its exit code as a shell does."""
+        self.close_input()
         assert self._ending is not None
         await self._ending
         code = self._process.returncode
@@ -286,22 +286,22 @@ class ServerProcess:
         return code if code >= 0 else 128 - code
 
     async def _end(self) -> None:
-        if await self._gone(LEAVING_SECONDS):
+        if await self._wait_for_exit(LEAVING_SECONDS):
             return
-        self._tell(signal.SIGTERM)
-        if await self._gone(STOPPING_SECONDS):
+        self._send_signal(signal.SIGTERM)
+        if await self._wait_for_exit(STOPPING_SECONDS):
             return
-        self._tell(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
-        await self._gone(STOPPING_SECONDS)
+        self._send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+        await self._wait_for_exit(STOPPING_SECONDS)
 
-    async def _gone(self, seconds: float) -> bool:
-        """Wait for the end. Not by `wait`, which also waits for a grandchild that has inherited the pipes."""
+    async def _wait_for_exit(self, seconds: float) -> bool:
+        """Wait for the exit, without `wait`, which also waits for a grandchild that has inherited the pipes."""
         with anyio.move_on_after(seconds):
             while self._process.returncode is None:  # noqa: ASYNC110 asyncio sets it and tells nobody
                 await anyio.sleep(0.01)
         return self._process.returncode is not None
 
-    def _tell(self, signum: int) -> None:
+    def _send_signal(self, signum: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":
                 self._process.terminate()

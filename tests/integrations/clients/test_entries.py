@@ -9,14 +9,14 @@ import pytest
 from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.integrations.clients.programs import (
     WrongShape,
+    add_server,
     client_named,
-    hooks_in,
+    find_hooks,
     is_ours,
+    remove_hooks,
+    remove_server,
     server_entry,
-    with_hooks,
-    with_server,
-    without_hooks,
-    without_server,
+    set_hooks,
 )
 from mcp_memory.integrations.hooks import hooks_of
 
@@ -63,7 +63,7 @@ def test_an_entry_is_ours_when_it_starts_our_server(one: dict[str, Any], ours: b
 def test_what_people_added_to_our_entry_stays() -> None:
     old = {"command": "mcp-memory", "args": ["serve"], "env": {"MINE": "1", "A": "old"}, "alwaysLoad": True}
     document = {"x": 1, "mcpServers": {"other": {"command": "o"}, "memory": old}}
-    new = with_server(
+    new = add_server(
         document, client_named("cursor"), "memory", server_entry(client_named("cursor"), COMMAND, {"A": "b"})
     )
     assert new == {
@@ -82,8 +82,8 @@ def test_what_people_added_to_our_entry_stays() -> None:
 
 def test_another_server_of_that_name_is_named_and_not_touched() -> None:
     document = {"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}
-    with pytest.raises(Refused, match=r"another server called 'memory' already: npx -y server-memory\. .*--name"):
-        with_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
+    with pytest.raises(Refused, match=r"another server called 'memory': npx -y server-memory\. .*--name"):
+        add_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
 
 
 @pytest.mark.parametrize(
@@ -97,50 +97,50 @@ def test_another_server_of_that_name_is_named_and_not_touched() -> None:
 )
 def test_another_shape_is_told(document: dict[str, Any], said: str) -> None:
     with pytest.raises(WrongShape, match=said):
-        with_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
+        add_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
     with pytest.raises(WrongShape, match=r"hooks.Stop is an object where a list belongs"):
-        with_hooks({"hooks": {"Stop": {}}}, HOOKS)
+        set_hooks({"hooks": {"Stop": {}}}, HOOKS)
 
 
 def test_a_member_that_is_null_is_an_empty_one() -> None:
-    assert with_server({"mcpServers": None}, client_named("cursor"), "m", {"command": "c"}) == {
+    assert add_server({"mcpServers": None}, client_named("cursor"), "m", {"command": "c"}) == {
         "mcpServers": {"m": {"command": "c"}}
     }
 
 
 def test_the_member_goes_with_its_last_server_only_when_it_came_with_it() -> None:
     document = {"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}
-    assert without_server(document, client_named("cursor"), "memory", emptied=True) == {}
-    assert without_server(document, client_named("cursor"), "memory", emptied=False) == {"mcpServers": {}}
+    assert remove_server(document, client_named("cursor"), "memory", emptied=True) == {}
+    assert remove_server(document, client_named("cursor"), "memory", emptied=False) == {"mcpServers": {}}
 
 
 def test_hooks_of_others_stay_in_place_and_ours_are_there_once() -> None:
     document: dict[str, Any] = {"hooks": {"Stop": [FOREIGN], "Notification": [FOREIGN]}, "model": "x"}
-    once = with_hooks(document, HOOKS)
+    once = set_hooks(document, HOOKS)
     assert once["hooks"]["Stop"] == [FOREIGN, *HOOKS["Stop"]]
     assert once["hooks"]["Notification"] == [FOREIGN]
-    assert with_hooks(once, HOOKS) == once
-    assert hooks_in(once) == HOOKS
-    assert without_hooks(once, empty=document) == document
+    assert set_hooks(once, HOOKS) == once
+    assert find_hooks(once) == HOOKS
+    assert remove_hooks(once, empty=document) == document
     assert document["hooks"]["Stop"] == [FOREIGN]
 
 
 def test_hooks_of_an_earlier_installation_are_replaced_where_they_stand() -> None:
     old = hooks_of("claude-code", ["/old/bin/mcp-memory", "--space", "work"])
     document = {"hooks": {**old, "Stop": [*old["Stop"], FOREIGN], "Gone": old["Stop"]}}
-    new = with_hooks(document, HOOKS)
+    new = set_hooks(document, HOOKS)
     assert new["hooks"]["Stop"] == [*HOOKS["Stop"], FOREIGN]
     assert "Gone" not in new["hooks"]
-    assert hooks_in(new) == HOOKS
+    assert find_hooks(new) == HOOKS
 
 
 def test_hooks_written_as_one_line_are_known_and_those_of_other_programs_are_not() -> None:
     line = {"hooks": [{"type": "command", "command": '"/opt/mcp-memory" --space x hook Stop'}]}
     other = {"hooks": [{"type": "command", "command": "echo mcp-memory is great"}]}
-    assert hooks_in({"hooks": {"Stop": [line, other, "nonsense", {"hooks": [3]}, {"hooks": []}]}}) == {"Stop": [line]}
+    assert find_hooks({"hooks": {"Stop": [line, other, "nonsense", {"hooks": [3]}, {"hooks": []}]}}) == {"Stop": [line]}
 
 
 def test_beside_the_plugin_which_has_the_hooks_too_they_are_refused() -> None:
     with pytest.raises(Refused, match="claude plugin uninstall mcp-memory@mcp-memory"):
-        with_hooks({"enabledPlugins": {"mcp-memory@mcp-memory": True}}, HOOKS)
-    assert hooks_in(with_hooks({"enabledPlugins": {"mcp-memory@mcp-memory": False, "x@y": True}}, HOOKS)) == HOOKS
+        set_hooks({"enabledPlugins": {"mcp-memory@mcp-memory": True}}, HOOKS)
+    assert find_hooks(set_hooks({"enabledPlugins": {"mcp-memory@mcp-memory": False, "x@y": True}}, HOOKS)) == HOOKS

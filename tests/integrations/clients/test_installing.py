@@ -19,9 +19,8 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
-from mcp_memory.integrations.clients.programs import CLIENTS
-from mcp_memory.integrations.clients.published import PLUGIN, PLUGIN_COMMANDS
-from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, filled
+from mcp_memory.integrations.clients.programs import CLIENTS, PLUGIN, PLUGIN_COMMANDS
+from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, expand_variables
 from mcp_memory.integrations.hooks import KINDS
 
 Run = Callable[..., Result]
@@ -432,6 +431,6 @@ def test_a_desktop_program_does_not_find_what_only_a_shell_finds(monkeypatch: py
 
 def test_references_are_filled_in_as_clients_do() -> None:
     environ = {"KEY": "k", "EMPTY": ""}
-    assert filled("${KEY} ${env:KEY} ${NONE:-d} ${EMPTY:-e} ${NONE} $KEY", environ) == "k k d e  $KEY"
+    assert expand_variables("${KEY} ${env:KEY} ${NONE:-d} ${EMPTY:-e} ${NONE} $KEY", environ) == "k k d e  $KEY"
     told = environment({"env": {"A": "${KEY}", "N": 1}}, from_desktop=False, environ=environ)
     assert told == {"A": "k", "N": "1"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.clients.config_text import BadJson, Dialect, read_json, rewrite_json, same_value
+from mcp_memory.integrations.clients.json_text import BadJson, Dialect, read_json, rewrite_json, same_value
 
 KEYS = st.sampled_from(["a", "b", "mcpServers", "é", 'quo"te', "", "x y"])
 SCALARS = (

@@ -12,8 +12,8 @@ from mcp_memory.integrations.clients.programs import (
     CLIENTS,
     ClientName,
     Machine,
-    command,
-    found,
+    command_for,
+    existing_path,
     hooks_files,
     plugin_files,
     server_files,
@@ -122,13 +122,13 @@ def test_a_project_has_a_file_for_each_client_that_knows_projects() -> None:
 
 def test_of_several_candidates_the_one_whose_folder_is_there_is_meant(tmp_path: Path) -> None:
     packaged, usual = tmp_path / "Packages" / "Claude_*" / "LocalCache" / "c.json", tmp_path / "Claude" / "c.json"
-    assert found([packaged, usual]) == usual
+    assert existing_path([packaged, usual]) == usual
     usual.parent.mkdir()
-    assert found([packaged, usual]) == usual
+    assert existing_path([packaged, usual]) == usual
     real = tmp_path / "Packages" / "Claude_pz8" / "LocalCache"
     real.mkdir(parents=True)
-    assert found([packaged, usual]) == real / "c.json"
-    assert found([tmp_path / "none" / "c.json", usual]) == usual
+    assert existing_path([packaged, usual]) == real / "c.json"
+    assert existing_path([tmp_path / "none" / "c.json", usual]) == usual
 
 
 # --- the command ------------------------------------------------------------------------------------
@@ -144,19 +144,19 @@ def environment(tmp_path: Path) -> Path:
 
 def test_the_command_is_the_script_by_its_full_path(environment: Path) -> None:
     script = environment / "bin" / "mcp-memory"
-    assert command(environment / "bin" / "python", environment, lambda _: None) == [str(script)]
-    assert command(environment / "bin" / "python", environment, lambda _: "/usr/bin/mcp-memory") == [str(script)]
+    assert command_for(environment / "bin" / "python", environment, lambda _: None) == [str(script)]
+    assert command_for(environment / "bin" / "python", environment, lambda _: "/usr/bin/mcp-memory") == [str(script)]
 
 
 def test_a_name_on_the_path_that_leads_to_the_script_outlives_it(environment: Path, tmp_path: Path) -> None:
     named = tmp_path / "mcp-memory"
     named.symlink_to(environment / "bin" / "mcp-memory")
-    assert command(environment / "bin" / "python", environment, lambda _: str(named)) == [str(named)]
+    assert command_for(environment / "bin" / "python", environment, lambda _: str(named)) == [str(named)]
 
 
 def test_without_a_script_python_runs_the_module(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    assert command(python, tmp_path, lambda _: None) == [str(python), "-m", "mcp_memory"]
+    assert command_for(python, tmp_path, lambda _: None) == [str(python), "-m", "mcp_memory"]
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_without_a_script_python_runs_the_module(tmp_path: Path) -> None:
 )
 def test_an_environment_made_for_one_run_is_left_to_its_runner(prefix: str, runner: str, told: list[str]) -> None:
     found_by = {runner: f"/bin/{runner}"}
-    assert command(Path(prefix, "bin", "python"), Path(prefix), found_by.get) == told
+    assert command_for(Path(prefix, "bin", "python"), Path(prefix), found_by.get) == told

@@ -13,8 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
-from mcp_memory.integrations.clients.config_file import LARGEST, backup_of
-from mcp_memory.integrations.clients.plan import ConfigPart, carry_out, diff, installed, removed, seen
+from mcp_memory.integrations.clients.plan import (
+    MAX_BYTES,
+    ConfigPart,
+    apply_changes,
+    backup_path,
+    diff,
+    find_installed,
+    plan_install,
+    plan_removal,
+)
 from mcp_memory.integrations.clients.programs import client_named, server_entry
 from mcp_memory.integrations.hooks import hooks_of
 
@@ -28,11 +36,11 @@ def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str
 
 
 def install(one: ConfigPart) -> None:
-    carry_out([installed(one)])
+    apply_changes([plan_install(one)])
 
 
 def uninstall(one: ConfigPart) -> None:
-    carry_out([removed(one)])
+    apply_changes([plan_removal(one)])
 
 
 @pytest.fixture
@@ -67,9 +75,9 @@ def test_twice_is_once_and_uninstalling_gives_back_every_byte(config: Path, name
     install(part(config, name, hooks=name == "gemini"))
     once = config.read_bytes()
     assert once != text.encode()
-    assert backup_of(config).read_bytes() == text.encode()
-    assert not installed(part(config, name, hooks=name == "gemini")).changes
-    assert config.stat().st_mode & 0o777 == backup_of(config).stat().st_mode & 0o777 == 0o640
+    assert backup_path(config).read_bytes() == text.encode()
+    assert not plan_install(part(config, name, hooks=name == "gemini")).changes
+    assert config.stat().st_mode & 0o777 == backup_path(config).stat().st_mode & 0o777 == 0o640
     uninstall(part(config, name, hooks=True))
     assert config.read_bytes() == text.encode()
     assert [path.name for path in config.parent.iterdir()] == [config.name]
@@ -80,11 +88,11 @@ def test_a_file_that_was_made_goes_again(tmp_path: Path, name: str) -> None:
     path = tmp_path / "new" / "folder" / "config"
     install(part(path, name))
     assert path.stat().st_mode & 0o777 == 0o600
-    assert not installed(part(path, name)).changes
+    assert not plan_install(part(path, name)).changes
     uninstall(part(path, name))
     assert not path.exists()
     assert list(path.parent.iterdir()) == []
-    assert not removed(part(path, name)).changes
+    assert not plan_removal(part(path, name)).changes
 
 
 def test_where_others_wrote_in_between_only_ours_goes_and_the_original_is_kept(config: Path) -> None:
@@ -99,7 +107,7 @@ def test_where_others_wrote_in_between_only_ours_goes_and_the_original_is_kept(c
         "mcpServers": {"a": {"command": "a"}, "later": {"command": "b"}},
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "beep"}]}]},
     }
-    assert backup_of(config).exists()
+    assert backup_path(config).exists()
 
 
 def test_a_client_that_wrote_the_same_anew_gets_its_original_back(config: Path) -> None:
@@ -119,7 +127,7 @@ def test_an_update_keeps_the_first_original_and_what_was_added_by_hand(config: P
     document["mcpServers"]["memory"]["timeout"] = 9
     config.write_text(json.dumps(document))
     install(part(config, env={"A": "b"}))
-    assert backup_of(config).read_text() == '{"first": 1}'
+    assert backup_path(config).read_text() == '{"first": 1}'
     assert json.loads(config.read_text())["mcpServers"]["memory"] == {
         "command": "/opt/mcp-memory",
         "args": ["serve"],
@@ -133,7 +141,7 @@ def test_an_update_keeps_the_first_original_and_what_was_added_by_hand(config: P
 def test_an_entry_that_a_person_wrote_is_taken_over_and_goes_with_uninstalling(config: Path) -> None:
     config.write_text('{"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}')
     install(part(config))
-    assert backup_of(config).exists()
+    assert backup_path(config).exists()
     uninstall(part(config))
     assert json.loads(config.read_text()) == {}
 
@@ -142,10 +150,10 @@ def test_uninstalling_leaves_another_server_of_that_name(config: Path) -> None:
     text = '{"mcpServers": {"memory": {"command": "npx", "args": ["server-memory"]}}}'
     config.write_text(text)
     with pytest.raises(Refused, match="--name"):
-        installed(part(config))
-    assert not removed(part(config)).changes
+        plan_install(part(config))
+    assert not plan_removal(part(config)).changes
     assert config.read_text() == text
-    assert seen(part(config)) == ({"command": "npx", "args": ["server-memory"]}, False)
+    assert find_installed(part(config)) == ({"command": "npx", "args": ["server-memory"]}, False)
 
 
 NAMES = st.sampled_from(["mcpServers", "hooks", "memory", "a", "é"])
@@ -163,7 +171,7 @@ def test_any_document_is_refused_whole_or_comes_back_whole(
 ) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     config.write_text(text, encoding="utf-8")
-    backup_of(config).unlink(missing_ok=True)
+    backup_path(config).unlink(missing_ok=True)
     one = part(config, name, hooks=hooks)
     try:
         install(one)
@@ -174,7 +182,7 @@ def test_any_document_is_refused_whole_or_comes_back_whole(
     assert {key: value for key, value in document.items() if key not in ("mcpServers", "hooks")} == {
         key: value for key, value in value.items() if key not in ("mcpServers", "hooks")
     }
-    assert not installed(one).changes
+    assert not plan_install(one).changes
     uninstall(one)
     assert config.read_text(encoding="utf-8") == text
 
@@ -200,7 +208,7 @@ def test_any_document_is_refused_whole_or_comes_back_whole(
 def test_a_file_that_cannot_be_read_is_told_and_stays(config: Path, name: str, data: bytes, said: str) -> None:
     config.write_bytes(data)
     with pytest.raises((InvalidInput, Refused), match=said) as caught:
-        installed(part(config, name))
+        plan_install(part(config, name))
     assert str(config) in str(caught.value)
     assert config.read_bytes() == data
     assert [path.name for path in config.parent.iterdir()] == [config.name]
@@ -210,23 +218,23 @@ def test_a_file_that_is_read_only_stays(config: Path) -> None:
     config.write_text("{}")
     config.chmod(0o444)
     with pytest.raises(Refused, match=r"read-only.*install --print"):
-        installed(part(config))
+        plan_install(part(config))
     assert config.read_text() == "{}"
 
 
 def test_a_file_as_large_as_no_configuration_is_not_read(config: Path) -> None:
     config.touch()
-    os.truncate(config, LARGEST + 1)
+    os.truncate(config, MAX_BYTES + 1)
     with pytest.raises(Refused, match=r"16,777,217 bytes.*install --print"):
-        installed(part(config))
+        plan_install(part(config))
 
 
 def test_what_is_no_file_is_told(config: Path) -> None:
     config.mkdir()
     with pytest.raises(Refused, match="is not a file"):
-        installed(part(config))
+        plan_install(part(config))
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        installed(part(config / ("x" * 300)))
+        plan_install(part(config / ("x" * 300)))
 
 
 def test_a_folder_that_is_a_file_is_told_and_nothing_is_written(config: Path) -> None:
@@ -247,10 +255,10 @@ def test_a_link_stays_one_and_what_it_points_to_is_changed(tmp_path: Path) -> No
     install(part(link))
     assert link.is_symlink()
     assert "mcp-memory" in target.read_text()
-    assert backup_of(target).read_text() == "{}"
+    assert backup_path(target).read_text() == "{}"
     uninstall(part(link))
     assert (link.is_symlink(), target.read_text()) == (True, "{}")
-    assert not backup_of(target).exists()
+    assert not backup_path(target).exists()
 
 
 def test_a_link_to_nothing_gets_its_file_where_the_folder_is_and_is_told_where_not(tmp_path: Path) -> None:
@@ -262,11 +270,11 @@ def test_a_link_to_nothing_gets_its_file_where_the_folder_is_and_is_told_where_n
     link.unlink()
     link.symlink_to(tmp_path / "gone" / "mcp.json")
     with pytest.raises(Refused, match=r"is a link to .*gone.*no such folder"):
-        installed(part(link))
+        plan_install(part(link))
     link.unlink()
     link.symlink_to(link)
     with pytest.raises(StoreUnavailable, match="leads to itself"):
-        installed(part(link))
+        plan_install(part(link))
 
 
 # --- while others write -------------------------------------------------------------------------------
@@ -274,15 +282,15 @@ def test_a_link_to_nothing_gets_its_file_where_the_folder_is_and_is_told_where_n
 
 def test_what_a_client_wrote_in_the_meantime_is_never_overwritten(config: Path) -> None:
     config.write_text("{}")
-    change = installed(part(config))
+    change = plan_install(part(config))
     config.write_text('{"by": "the client"}')
     with pytest.raises(Refused, match="in the meantime"):
-        carry_out([change])
+        apply_changes([change])
     assert config.read_text() == '{"by": "the client"}'
-    new = installed(part(config.with_name("new.json")))
+    new = plan_install(part(config.with_name("new.json")))
     config.with_name("new.json").write_text("[]")
     with pytest.raises(Refused, match="in the meantime"):
-        carry_out([new])
+        apply_changes([new])
     assert sorted(path.name for path in config.parent.iterdir()) == ["mcp.json", "new.json"]
 
 
@@ -291,12 +299,12 @@ def test_where_there_is_room_for_the_backup_alone_none_is_left(config: Path) -> 
     import resource
 
     config.write_text(json.dumps({"pad": "x" * 5_000}))
-    change = installed(part(config))
+    change = plan_install(part(config))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (config.stat().st_size, hard))
     try:
         with pytest.raises(StoreUnavailable, match="cannot be written"):
-            carry_out([change])
+            apply_changes([change])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(config.parent.iterdir()) == [config]
@@ -306,13 +314,13 @@ def test_of_two_files_both_are_written_or_none(tmp_path: Path) -> None:
     first, made, second = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.json"
     first.write_text('{ "mine": 1 }')
     second.write_text("{}")
-    backup_of(made).write_text("of a file that its owner deleted")
-    changes = [installed(part(path)) for path in (first, made, second)]
+    backup_path(made).write_text("of a file that its owner deleted")
+    changes = [plan_install(part(path)) for path in (first, made, second)]
     second.write_text("{ }")
     with pytest.raises(Refused):
-        carry_out(changes)
+        apply_changes(changes)
     assert (first.read_text(), second.read_text()) == ('{ "mine": 1 }', "{ }")
-    assert sorted(tmp_path.iterdir()) == [first, backup_of(made), second]
+    assert sorted(tmp_path.iterdir()) == [first, backup_path(made), second]
 
 
 # --- the diff -----------------------------------------------------------------------------------------
@@ -320,7 +328,7 @@ def test_of_two_files_both_are_written_or_none(tmp_path: Path) -> None:
 
 def test_the_diff_shows_what_changes_and_no_secret(config: Path) -> None:
     config.write_text('{\n  "mcpServers": {\n    "a": {"env": {"API_KEY": "hunter2hunter2"}}\n  }\n}\n')
-    shown = diff(installed(part(config, env={"OPENAI_API_KEY": "sk-" + "a1" * 15})))
+    shown = diff(plan_install(part(config, env={"OPENAI_API_KEY": "sk-" + "a1" * 15})))
     assert '+    "memory": {' in shown.splitlines()
     assert "hunter2" not in shown
     assert "a1a1" not in shown
@@ -328,7 +336,7 @@ def test_the_diff_shows_what_changes_and_no_secret(config: Path) -> None:
 
 def test_the_diff_of_a_document_on_one_line_shows_the_change_over_several(config: Path) -> None:
     config.write_text(json.dumps({"a": "x" * 5000, "mcpServers": {}, "z": {"API_KEY": "hunter2hunter2"}}))
-    change = installed(part(config, hooks=True))
+    change = plan_install(part(config, hooks=True))
     assert change.after
     assert b"\n" not in change.after
     shown = diff(change).splitlines()

@@ -12,8 +12,15 @@ import pytest
 
 from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY, requirement, uvx_arguments
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.clients.programs import client_named, is_ours
-from mcp_memory.integrations.clients.published import COMMAND, PLUGIN, PLUGIN_COMMANDS, badge, web_link
+from mcp_memory.integrations.clients.programs import (
+    COMMAND,
+    PLUGIN,
+    PLUGIN_COMMANDS,
+    badge,
+    client_named,
+    is_ours,
+    web_link,
+)
 from scripts.make_bundle import project
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.clients.config_text import BadToml, read_toml, rewrite_toml, same_value, toml_table
+from mcp_memory.integrations.clients.json_text import same_value
+from mcp_memory.integrations.clients.toml_text import BadToml, read_toml, rewrite_toml, toml_table
 
 MEMORY = {"command": "/x/mcp-memory", "args": ["serve"], "env": {"KEY": 'quo"te\\ \x7f é'}}
 BLOCK = (

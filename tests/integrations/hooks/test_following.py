@@ -32,7 +32,7 @@ def read(home: Path, *logs: Path) -> list[PendingLog]:
 
             reading = LogFollower(opened, place)
             for log in logs:
-                await reading.soon(PendingLog(log=str(log), client="claude-code", conversation="c"), (0.0,))
+                await reading.schedule(PendingLog(log=str(log), client="claude-code", conversation="c"), (0.0,))
             reading.finish()
             with anyio.fail_after(60):
                 await reading.run()
@@ -71,7 +71,7 @@ def test_a_long_log_is_left_after_a_while_and_read_on_next_time(
 def test_a_line_that_is_too_long_is_one_bad_line_and_is_not_read_again(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_file, "_LONGEST", 3_000)
+    monkeypatch.setattr(log_file, "_MAX_LINE", 3_000)
     lines = data(claude(TALK[:2])).splitlines(keepends=True)
     log = tmp_path / "log.jsonl"
     whole = b"".join(lines[:3]) + b'{"x": "' + b"y" * 10_000 + b'"}\n' + b"".join(lines[3:])

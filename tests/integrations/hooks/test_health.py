@@ -62,7 +62,7 @@ def test_pipes_and_devices_in_the_place_of_files_of_hooks_are_not_read(
     assert place is not None
     note = PendingLog(log="log", client="claude-code", conversation="1")
     make_folders(place)
-    note.leave(place)
+    note.save(place)
     for path in (place.log, place.file, place.waiting / "0.json"):
         make(path)
     assert DaemonEndpoint.read(place.file) is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.hooks.tool_outputs import OutputPart, parts_of, replaced, whole_file
+from mcp_memory.integrations.hooks.tool_outputs import OutputPart, full_output_path, parts_of, replace_parts
 
 BASH = {"stdout": "out", "stderr": "err", "interrupted": False, "isImage": False, "noOutputExpected": False}
 READ = {
@@ -52,7 +52,7 @@ def shape(value: Any) -> Any:
 def test_a_replaced_answer_has_the_shape_that_the_tool_gave_it(tool: str, answer: dict[str, Any]) -> None:
     before = json.dumps(answer)
     parts = of(tool, answer)
-    after = replaced(answer, {part.way: f"note {place}" for place, part in enumerate(parts)})
+    after = replace_parts(answer, {part.keys: f"note {place}" for place, part in enumerate(parts)})
     assert parts
     assert shape(after) == shape(answer)
     assert json.dumps(answer) == before
@@ -60,27 +60,27 @@ def test_a_replaced_answer_has_the_shape_that_the_tool_gave_it(tool: str, answer
 
 
 def test_one_part_is_replaced_and_the_other_stays() -> None:
-    assert replaced(BASH, {("stdout",): "note"}) == {**BASH, "stdout": "note"}
+    assert replace_parts(BASH, {("stdout",): "note"}) == {**BASH, "stdout": "note"}
 
 
 def test_the_file_with_the_whole_of_a_long_output_is_named_and_then_not_shown() -> None:
     cut = {**BASH, "persistedOutputPath": "/tmp/b.txt", "persistedOutputSize": 40_000}
-    assert whole_file("Bash", cut) == "/tmp/b.txt"
-    assert replaced(cut, {("stdout",): "note"}) == {**BASH, "stdout": "note"}
+    assert full_output_path("Bash", cut) == "/tmp/b.txt"
+    assert replace_parts(cut, {("stdout",): "note"}) == {**BASH, "stdout": "note"}
 
 
 def test_a_list_of_names_becomes_a_list_of_the_note() -> None:
     (part,) = of("Glob", GLOB)
     assert part.text == "a.py\nb.py"
-    assert replaced(GLOB, {part.way: "note"})["filenames"] == ["note"]
+    assert replace_parts(GLOB, {part.keys: "note"})["filenames"] == ["note"]
 
 
 def test_the_answer_of_a_server_is_a_string_or_blocks() -> None:
     blocks = [{"type": "text", "text": "one"}, {"type": "image", "data": "AA=="}, {"type": "text", "text": "two"}]
     assert [part.text for part in of("mcp__notes__list", "plain")] == ["plain"]
-    assert replaced("plain", {(): "note"}) == "note"
+    assert replace_parts("plain", {(): "note"}) == "note"
     assert [part.text for part in of("mcp__notes__list", blocks)] == ["one", "two"]
-    assert replaced(blocks, {(2, "text"): "note"}) == [*blocks[:2], {"type": "text", "text": "note"}]
+    assert replace_parts(blocks, {(2, "text"): "note"}) == [*blocks[:2], {"type": "text", "text": "note"}]
 
 
 def test_a_text_that_an_sdk_has_wrapped_is_kept_without_the_wrapping() -> None:
@@ -113,7 +113,7 @@ def test_codex_takes_one_text_for_any_answer_that_is_nothing_but_text() -> None:
     assert texts("out") == ["out"]
     assert texts({"content": [text, text], "isError": False}) == ["one\none"]
     assert texts({"content": [text, image]}) == []
-    assert replaced("out", {(): "note"}) == "note"
+    assert replace_parts("out", {(): "note"}) == "note"
 
 
 values = st.recursive(
@@ -127,6 +127,6 @@ values = st.recursive(
 def test_no_answer_whatever_it_holds_is_too_odd(tool: str, answer: Any) -> None:
     for client in ("claude-code", "codex"):
         for part in parts_of(client, tool, answer):
-            noted = replaced(answer, {part.way: "note"})
-            assert OutputPart(part.way, "note") in parts_of(client, tool, noted)
-    assert whole_file(tool, answer) is None or tool == "Bash"
+            noted = replace_parts(answer, {part.keys: "note"})
+            assert OutputPart(part.keys, "note") in parts_of(client, tool, noted)
+    assert full_output_path(tool, answer) is None or tool == "Bash"

@@ -226,8 +226,8 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
     place = daemon_files(client.home, None)
     assert place is not None
     make_folders(place)
-    PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True).leave(place)
-    PendingLog(log=str(client.log.with_name("b")), client="another", conversation=ID).leave(place)
+    PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True).save(place)
+    PendingLog(log=str(client.log.with_name("b")), client="another", conversation=ID).save(place)
     (place.waiting / "odd.json").write_text("{")
     other = Client(client.home, client.log.with_name("other.jsonl"))
     other.hook("SessionStart", source="startup")
@@ -269,7 +269,7 @@ def test_what_is_left_for_one_space_is_not_read_into_another(client: Client) -> 
     assert at_work is not None
     note = PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True)
     make_folders(at_work)
-    note.leave(at_work)
+    note.save(at_work)
     client.answer("SessionStart", source="startup")
     assert pending_logs(at_work) == [note]
     assert [path.stat().st_mode & 0o077 for path in (client.home, at_work.folder, at_work.waiting)] == [0, 0, 0]

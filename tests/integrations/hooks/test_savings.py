@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.integrations.hooks.conversations import Conversations, HookEvent, read
+from mcp_memory.integrations.hooks.conversations import Conversations, HookEvent, parse_event
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import Agent
@@ -78,7 +78,7 @@ async def replay(memory: Memory, session: Session, log: Path, *, read_at: Sequen
     talks = _conversations(memory)
     for lines, told in session.events:
         log.write_text("".join(session.log[:lines]))
-        event = read("claude-code", told["hook_event_name"], {**told, "transcript_path": str(log)})
+        event = parse_event("claude-code", told["hook_event_name"], {**told, "transcript_path": str(log)})
         if event is not None and event.kind == "tool":
             await talks.answer(event)
         if event is not None and event.kind in read_at:
@@ -240,7 +240,7 @@ async def test_of_codex_too_the_log_tells_what_replaced_a_result(home: Path, tmp
         "tool_use_id": ran["id"],
         "tool_response": ran["aggregated_output"],
     }
-    event = read("codex", "PostToolUse", asked)
+    event = parse_event("codex", "PostToolUse", asked)
     assert event is not None
     async with open_memory(home=home, embedder="none", offload_over=300) as memory:
         await _conversations(memory).answer(event)
@@ -255,7 +255,7 @@ async def test_of_codex_too_the_log_tells_what_replaced_a_result(home: Path, tmp
 async def test_without_a_log_nothing_tells_of_a_replacement(home: Path, tmp_path: Path) -> None:
     session = recorded(LARGE, tmp_path)
     told = next(told for _, told in session.events if told["hook_event_name"] == "PostToolUse")
-    event: HookEvent | None = read("claude-code", "PostToolUse", told)
+    event: HookEvent | None = parse_event("claude-code", "PostToolUse", told)
     assert event is not None
     async with open_memory(home=home, embedder="none") as memory:
         assert (await _conversations(memory).answer(replace(event, log=None))).json is not None

@@ -45,13 +45,15 @@ def file(tmp_path: Path) -> Callable[..., Path]:
 
 def seen(path: Path, **asked: Any) -> Survey:
     """What the first pass finds in a file."""
-    return survey(source_of(path), ImportOptions(**asked), at=lambda _: None)
+    return survey(source_of(path), ImportOptions(**asked), on_read=lambda _: None)
 
 
 def told(path: Path, **asked: Any) -> list[Any]:
     """What a file tells, right and wrong."""
     found = seen(path, **asked)
-    return list(records(source_of(path), ImportOptions(**asked), found.layout, passed=found.passed, at=lambda _: None))
+    return list(
+        records(source_of(path), ImportOptions(**asked), found.layout, skipped=found.skipped, on_read=lambda _: None)
+    )
 
 
 class Killed(BaseException):

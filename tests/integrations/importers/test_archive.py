@@ -54,7 +54,7 @@ def test_an_export_reads_the_same_packed_and_unpacked(name: str, method: int, fi
             file(zipped(("user.json", b"{}"), (name, data), ("chat.html", b"<html>"), method=method), "e.zip")
         )
         plain = seen(file(data, "conversations.json"))
-        assert (packed.turns, packed.sessions, packed.passed) == (plain.turns, plain.sessions, plain.passed)
+        assert (packed.turns, packed.sessions, packed.skipped) == (plain.turns, plain.sessions, plain.skipped)
         assert (packed.layout, packed.bad, packed.remarks) == ("archive", 0, [])
 
 
@@ -91,7 +91,7 @@ def test_a_name_that_leads_out_of_the_archive_is_passed_over_and_named(name: str
     found = seen(path)
     assert (found.turns, found.sessions) == (8, 2)
     [remark] = found.remarks
-    assert remark.startswith("Not read, for their names lead out of the archive: ")
+    assert remark.startswith("Not read, because their names lead out of the archive: ")
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InvalidInput, match="leads out of the archive"):
         seen(file(zipped((name, CHATGPT)), "export.zip"))
@@ -103,20 +103,20 @@ GOOD = zipped(("conversations.json", CLAUDE))
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (GOOD[: len(GOOD) // 2], "is damaged or cut off"),
-        (GOOD[:-8], "is damaged or cut off"),
-        (GOOD[:100] + b"\xff" + GOOD[101:], "is damaged or cut off"),
-        (patched(GOOD, size=100), "is damaged or cut off"),
+        (GOOD[: len(GOOD) // 2], "is damaged or truncated"),
+        (GOOD[:-8], "is damaged or truncated"),
+        (GOOD[:100] + b"\xff" + GOOD[101:], "is damaged or truncated"),
+        (patched(GOOD, size=100), "is damaged or truncated"),
         (patched(GOOD, flag=1), "is encrypted. Unpack it with its password"),
-        (patched(GOOD, method=9), "is packed in a way that is not known here"),
-        (zipped(("conversations.json", CLAUDE), method=zipfile.ZIP_LZMA), "is packed in a way that is not known here"),
-        (patched(GOOD, method=77), "is packed in a way that is not known here"),
-        (zipped(), "holds no conversations.json, so it is no export of ChatGPT or Claude.ai. Unpack it"),
-        (zipped(("users.json", b"[]"), ("my_conversations.json", b"[]")), "holds no conversations.json"),
-        (zipped(("inner/export.zip", GOOD)), "holds other archives (inner/export.zip): take those out"),
+        (patched(GOOD, method=9), "uses an unsupported compression method"),
+        (zipped(("conversations.json", CLAUDE), method=zipfile.ZIP_LZMA), "uses an unsupported compression method"),
+        (patched(GOOD, method=77), "uses an unsupported compression method"),
+        (zipped(), "contains no conversations.json; it is not an export of ChatGPT or Claude.ai. Unpack it"),
+        (zipped(("users.json", b"[]"), ("my_conversations.json", b"[]")), "contains no conversations.json"),
+        (zipped(("inner/export.zip", GOOD)), "contains other archives (inner/export.zip): extract and import those"),
         (zipped(("conversations.json", b"")), None),
         (zipped(("conversations.json", b"[]")), None),
-        (zipped(("conversations.json", b"hello")), "export.zip, conversations.json, line 1: where an array"),
+        (zipped(("conversations.json", b"hello")), "export.zip, conversations.json, line 1: expected an array"),
         (zipped(("conversations.json", CLAUDE[:-3])), "conversations.json, line"),
         (zipped(("conversations.json", CLAUDE.decode().encode("utf-16"))), "is not UTF-8"),
         (zipped(("conversations.json", b"[" * 10**5)), "a value that can be read"),
@@ -136,7 +136,7 @@ def test_an_archive_that_cannot_be_taken_is_refused_in_a_sentence(data: bytes, s
 def test_two_members_of_one_name_are_refused(file: File) -> None:
     with pytest.warns(UserWarning, match="Duplicate name"):
         data = zipped(("a/conversations.json", CLAUDE), ("a/conversations.json", CHATGPT))
-    with pytest.raises(InvalidInput, match=r"holds two files named a/conversations\.json"):
+    with pytest.raises(InvalidInput, match=r"contains two files named a/conversations\.json"):
         seen(file(data, "export.zip"))
 
 

@@ -20,23 +20,33 @@ from mcp_memory.integrations.importers.chat_exports import (
     chatgpt_records,
     is_chatgpt_conversation,
 )
-from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
+from mcp_memory.integrations.importers.records import (
+    ImportedResult,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+)
 from tests.integrations.importers.conftest import brought, contents
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
 
 
-def of(value: Any, passed: SkippedParts | None = None) -> list[Any]:
+def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
     return [
         one
-        for one in chatgpt_records(value, "line 1, [0]", 1, passed or SkippedParts())
+        for one in chatgpt_records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
         if not isinstance(one, ImportedResult)
     ]
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return [one for one in chatgpt_records(value, "line 1, [0]", 1, SkippedParts()) if isinstance(one, ImportedResult)]
+    return [
+        one
+        for one in chatgpt_records(SourceValue(value, "line 1, [0]"), SkippedParts())
+        if isinstance(one, ImportedResult)
+    ]
 
 
 def said(value: Any) -> list[tuple[str, str]]:
@@ -56,8 +66,8 @@ def chain(*messages: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
-    passed = SkippedParts()
-    found = of(EXPORT[0], passed)
+    skipped = SkippedParts()
+    found = of(EXPORT[0], skipped)
     assert [(one.role, one.name, one.content) for one in found] == [
         ("system", "title", "Glaze for cone 6"),
         ("user", None, "Which glaze fires well at cone 6? My kiln is a Rohde Ecotop 60."),
@@ -70,7 +80,7 @@ def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
         ("user", None, "These pinholes came out of the last firing. Why?\n[attached: pinholes.jpg]"),
         ("assistant", None, "The clay still gave off gas: hold longer at the top, or bisque hotter."),
     ]
-    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 2, HIDDEN: 3, RESULTS: 1, THOUGHTS: 3}, 1)
+    assert (skipped.left_out, skipped.parts) == ({BRANCHES: 2, CALLS: 2, HIDDEN: 3, RESULTS: 1, THOUGHTS: 3}, 1)
 
 
 def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
@@ -97,9 +107,9 @@ def test_what_was_said_aloud_is_told_as_words() -> None:
 
 
 def test_a_conversation_that_is_not_to_be_remembered_is_not_told() -> None:
-    passed = SkippedParts()
-    assert of(EXPORT[2], passed) == []
-    assert passed.left == {"conversations marked as not to be remembered": 1}
+    skipped = SkippedParts()
+    assert of(EXPORT[2], skipped) == []
+    assert skipped.left_out == {"conversations marked as not to be remembered": 1}
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", "New chat", 7])
@@ -164,9 +174,9 @@ def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
     ],
 )
 def test_what_is_no_word_of_the_talk_is_counted_by_what_it_is(one: dict[str, Any], why: str) -> None:
-    passed = SkippedParts()
-    assert [turn.content for turn in of(chain(message("hi"), one), passed)] == ["hi"]
-    assert passed.left == {why: 1}
+    skipped = SkippedParts()
+    assert [turn.content for turn in of(chain(message("hi"), one), skipped)] == ["hi"]
+    assert skipped.left_out == {why: 1}
 
 
 @pytest.mark.parametrize(
@@ -243,7 +253,7 @@ def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path)
         "chatgpt-7d1f3b5c": 2,
     }
     assert second.notes[-1] == (
-        "Left out, for they are no part of the talk as it stands: calls of tools (2), conversations marked as not to "
+        "Left out, because they are not part of the conversation as last shown: calls of tools (2), conversations marked as not to "
         "be remembered (1), hidden messages and instructions (4), messages on other branches, edited or answered anew "
         "(2), results of tools without text (1), thoughts (3)."
     )

@@ -22,24 +22,32 @@ from mcp_memory.integrations.importers.chat_exports import (
     claude_ai_records,
     is_claude_ai_conversation,
 )
-from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
+from mcp_memory.integrations.importers.records import (
+    ImportedResult,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+)
 from tests.integrations.importers.conftest import brought
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
 
 
-def of(value: Any, passed: SkippedParts | None = None) -> list[Any]:
+def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
     return [
         one
-        for one in claude_ai_records(value, "line 1, [0]", 1, passed or SkippedParts())
+        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
         if not isinstance(one, ImportedResult)
     ]
 
 
 def results(value: Any) -> list[ImportedResult]:
     return [
-        one for one in claude_ai_records(value, "line 1, [0]", 1, SkippedParts()) if isinstance(one, ImportedResult)
+        one
+        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), SkippedParts())
+        if isinstance(one, ImportedResult)
     ]
 
 
@@ -52,8 +60,8 @@ def words(*messages: Any, **more: Any) -> list[str]:
 
 
 def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
-    passed = SkippedParts()
-    assert [(one.role, one.name, one.content) for one in of(EXPORT[0], passed)] == [
+    skipped = SkippedParts()
+    assert [(one.role, one.name, one.content) for one in of(EXPORT[0], skipped)] == [
         ("system", "title", "Letter to the landlord"),
         (
             "user",
@@ -70,7 +78,7 @@ def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
         ("assistant", None, "He agreed. From May on the rent is due on the 1st."),
         ("user", None, "Thank him for me.\n[attached: signature.png]"),
     ]
-    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 1, THOUGHTS: 1}, 1)
+    assert (skipped.left_out, skipped.parts) == ({BRANCHES: 2, CALLS: 1, THOUGHTS: 1}, 1)
 
 
 def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
@@ -131,13 +139,13 @@ def test_a_ring_of_messages_ends() -> None:
 
 
 def test_what_is_attached_is_kept_up_to_a_limit_and_the_cut_is_told() -> None:
-    passed = SkippedParts()
+    skipped = SkippedParts()
     files = [
         {"file_name": "a.txt", "extracted_content": "x" * (ATTACHED_CHARS - 5)},
         {"file_name": "b.txt", "extracted_content": "y" * 12},
         {"file_name": "c.txt", "extracted_content": "z"},
     ]
-    [found] = of({"chat_messages": [message("read", attachments=files)]}, passed)
+    [found] = of({"chat_messages": [message("read", attachments=files)]}, skipped)
     lines = found.content.split("\n")
     assert [line[:30] for line in lines] == [
         "read",
@@ -149,7 +157,7 @@ def test_what_is_attached_is_kept_up_to_a_limit_and_the_cut_is_told() -> None:
         "[attached: c.txt]",
         "[1 more characters of it are n",
     ]
-    assert passed.left == {"attached texts, of which 20,000 characters are kept": 2}
+    assert skipped.left_out == {"attached texts, of which 20,000 characters are kept": 2}
 
 
 @pytest.mark.parametrize(
@@ -188,10 +196,10 @@ def test_what_tools_answered_and_what_was_written_with_one_is_told() -> None:
 
 
 def test_a_result_without_text_is_counted() -> None:
-    passed = SkippedParts()
+    skipped = SkippedParts()
     nothing = [{"type": "tool_result", "content": content} for content in ([], None, [{"type": "image"}], " ")]
-    assert of({"uuid": "c", "chat_messages": [message("", content=nothing)]}, passed)[0].content == ""
-    assert passed.left == {RESULTS: 4}
+    assert of({"uuid": "c", "chat_messages": [message("", content=nothing)]}, skipped)[0].content == ""
+    assert skipped.left_out == {RESULTS: 4}
 
 
 def test_large_results_are_kept_once_and_those_of_this_memory_never(tmp_path: Path) -> None:
@@ -213,9 +221,9 @@ def test_large_results_are_kept_once_and_those_of_this_memory_never(tmp_path: Pa
 
 
 def test_a_message_of_neither_of_the_two_is_counted() -> None:
-    passed = SkippedParts()
-    assert of({"chat_messages": [message("x", sender="system"), message("hi"), None]}, passed)[0].content == "hi"
-    assert passed.left == {HIDDEN: 2}
+    skipped = SkippedParts()
+    assert of({"chat_messages": [message("x", sender="system"), message("hi"), None]}, skipped)[0].content == "hi"
+    assert skipped.left_out == {HIDDEN: 2}
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"chat_messages": {}}, {"messages": []}])
@@ -249,9 +257,9 @@ def test_of_any_tree_one_way_from_a_root_is_told_and_the_rest_is_counted(parents
         message(str(nth), uuid=str(nth), parent_message_uuid=str(parent % nth) if nth else None)
         for nth, parent in enumerate(parents)
     ]
-    passed = SkippedParts()
-    path = [int(one.content) for one in of({"chat_messages": talk}, passed)]
+    skipped = SkippedParts()
+    path = [int(one.content) for one in of({"chat_messages": talk}, skipped)]
     assert path[0] == 0
     assert path[-1] == len(parents) - 1
     assert all(parents[nth] % nth == before for before, nth in pairwise(path))
-    assert passed.left[BRANCHES] == len(parents) - len(path)
+    assert skipped.left_out[BRANCHES] == len(parents) - len(path)

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.integrations.importers.agent_logs import (
-    OWN_TOOLS,
-    LogState,
-    claude_code_records,
-    is_claude_code_line,
-    is_own,
-    summary_id,
-    summary_of,
-)
+from mcp_memory.integrations.importers.agent_logs import claude_code_records, extract_summary, is_claude_code_line
+from mcp_memory.integrations.importers.log_lines import OWN_TOOLS, LogLine, LogState, is_own, summary_id
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.integrations.importers.agents import at, claude, followed, refs, turns
 
@@ -38,8 +31,12 @@ def text(words: str) -> dict[str, str]:
 
 
 def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, passed = LogState(), SkippedParts()
-    return [one for n, line in enumerate(lines, 1) for one in claude_code_records(line, f"line {n}", so_far, passed)]
+    so_far, skipped = LogState(), SkippedParts()
+    return [
+        one
+        for n, line in enumerate(lines, 1)
+        for one in claude_code_records(LogLine(line, f"line {n}", so_far, skipped))
+    ]
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:
@@ -200,10 +197,10 @@ def test_a_call_of_a_server_that_the_user_refused_has_the_users_words() -> None:
 def test_a_result_is_told_with_the_call_that_it_answers_wherever_that_was_read() -> None:
     call = {"type": "tool_use", "id": "toolu_1", "name": "Grep", "input": {"pattern": "berth"}}
     answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("a.py"), text("b.py")]}
-    so_far, passed = LogState(), SkippedParts()
-    assert list(claude_code_records(assistant(call), "line 1", so_far, passed)) == []
-    later = LogState.loaded(so_far.dumped())
-    (result,) = claude_code_records(user([answer]), "line 2", later, passed)
+    so_far, skipped = LogState(), SkippedParts()
+    assert list(claude_code_records(LogLine(assistant(call), "line 1", so_far, skipped))) == []
+    later = LogState.load(so_far.dump())
+    (result,) = claude_code_records(LogLine(user([answer]), "line 2", later, skipped))
     assert isinstance(result, ImportedResult)
     assert (result.tool, result.arguments, result.call) == ("Grep", {"pattern": "berth"}, "toolu_1")
     assert (result.text, later.calls) == ("a.py\nb.py", {})
@@ -215,9 +212,9 @@ def test_a_result_is_told_with_the_call_that_it_answers_wherever_that_was_read()
 def test_what_is_carried_between_readings_stays_small() -> None:
     so_far = LogState(conversation="s")
     for n in range(500):
-        so_far.called(f"c{n}", "Write", {"content": "x" * 10_000})
-    assert len(so_far.dumped()) < 4_000
-    assert LogState.loaded(so_far.dumped()).answered("c499") == ("Write", None)
+        so_far.note_call(f"c{n}", "Write", {"content": "x" * 10_000})
+    assert len(so_far.dump()) < 4_000
+    assert LogState.load(so_far.dump()).take_call("c499") == ("Write", None)
 
 
 def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() -> None:
@@ -225,13 +222,13 @@ def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() ->
     (turn,) = [one for one in heard(*claude([("summary", body)])) if isinstance(one, ImportedTurn)]
     assert (turn.role, turn.name, turn.content) == ("system", "summary", body)
     hook = f"<analysis>Going through it.</analysis>\n<summary>\n{body}\n</summary>"
-    assert summary_of(hook) == body
-    assert turn.id == summary_id(summary_of(hook))
+    assert extract_summary(hook) == body
+    assert turn.id == summary_id(extract_summary(hook))
     older = (
         "This session is being continued from a previous conversation that ran out of context. The conversation is "
         f"summarized below:\n{body}\n\nPlease continue the conversation from where we left it off."
     )
-    assert summary_of(older) == summary_of(body) == body
+    assert extract_summary(older) == extract_summary(body) == body
 
 
 def test_a_time_that_is_none_costs_no_turn() -> None:
@@ -264,7 +261,7 @@ def test_a_real_session_is_what_its_people_and_its_model_said(home: Path) -> Non
     ((session, stored),) = turns(home).items()
     assert session == done.session
     assert [turn for turn in stored if turn[0] != "system"] == expected
-    assert [words for role, words in stored if role == "system"] == [summary_of(script["summary"])]
+    assert [words for role, words in stored if role == "system"] == [extract_summary(script["summary"])]
     assert (done.bad, done.torn) == (0, False)
     (kept,) = refs(home)  # the file that was read; its hooks have put the others away
     assert b"Skerry plans ferry crossings" in kept

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.integrations.importers.agent_logs import LogState, codex_records, is_codex_line
+from mcp_memory.integrations.importers.agent_logs import codex_records, is_codex_line
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.integrations.importers.agents import at
 
@@ -27,8 +28,10 @@ TURN = line("turn_context", turn_id="t1")
 
 
 def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, passed = LogState(), SkippedParts()
-    return [one for n, value in enumerate(lines, 1) for one in codex_records(value, f"line {n}", so_far, passed)]
+    so_far, skipped = LogState(), SkippedParts()
+    return [
+        one for n, value in enumerate(lines, 1) for one in codex_records(LogLine(value, f"line {n}", so_far, skipped))
+    ]
 
 
 def said(*lines: Any) -> list[tuple[str, str, str | None]]:

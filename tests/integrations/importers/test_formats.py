@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.importers.records import ImportedTurn, ImportProblem, SkippedParts, generic_records
+from mcp_memory.integrations.importers.records import (
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+    generic_records,
+    seed_records,
+)
 
 MOMENT = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
 
 
-def of(value: Any, **more: Any) -> list[ImportedTurn | ImportProblem]:
-    return list(generic_records(value, "line 1", 1, SkippedParts(), **more))
+def of(value: Any, records: Any = generic_records) -> list[ImportedTurn | ImportProblem]:
+    return list(records(SourceValue(value, "line 1"), SkippedParts()))
 
 
 def one(**fields: Any) -> ImportedTurn:
@@ -86,10 +93,10 @@ def test_an_empty_time_is_none(empty: Any) -> None:
     "value", [12, -1, True, 1e300, float("nan"), "yesterday", [1], 20260507, "9999-12-31T23:59:59-14:00"]
 )
 def test_what_is_no_time_is_counted_and_costs_no_turn(value: Any) -> None:
-    passed = SkippedParts()
-    [found] = generic_records({"role": "user", "content": "hi", "timestamp": value}, "line 1", 1, passed)
+    skipped = SkippedParts()
+    [found] = generic_records(SourceValue({"role": "user", "content": "hi", "timestamp": value}, "line 1"), skipped)
     assert isinstance(found, ImportedTurn)
-    assert (found.said_at, passed.misdated) == (None, 1)
+    assert (found.said_at, skipped.misdated) == (None, 1)
     assert one(timestamp=value, created_at=1778140800).said_at == MOMENT
 
 
@@ -110,10 +117,12 @@ def test_a_content_is_a_text_or_a_list_of_parts(content: Any, text: str) -> None
 
 
 def test_parts_without_text_and_unknown_keys_are_passed_over_and_known() -> None:
-    passed = SkippedParts()
+    skipped = SkippedParts()
     value = {"role": "user", "content": [{"type": "image"}, "a"], "model": "x", "tokens": 3}
-    assert [str(found) for found in generic_records({"messages": [value], "title": "t"}, "line 1", 1, passed)] != []
-    assert (passed.keys, passed.parts) == ({"model", "tokens", "title"}, 1)
+    assert [
+        str(found) for found in generic_records(SourceValue({"messages": [value], "title": "t"}, "line 1"), skipped)
+    ] != []
+    assert (skipped.keys, skipped.parts) == ({"model", "tokens", "title"}, 1)
 
 
 def test_a_call_of_a_tool_needs_no_content() -> None:
@@ -123,16 +132,18 @@ def test_a_call_of_a_tool_needs_no_content() -> None:
 
 
 def test_half_a_character_becomes_the_sign_for_one_that_is_lost() -> None:
-    passed = SkippedParts()
-    [found] = generic_records({"role": "user", "content": "a\ud83d", "name": "\udc00"}, "line 1", 1, passed)
+    skipped = SkippedParts()
+    [found] = generic_records(SourceValue({"role": "user", "content": "a\ud83d", "name": "\udc00"}, "line 1"), skipped)
     assert isinstance(found, ImportedTurn)
-    assert (found.content, found.name, passed.mended) == ("a\ufffd", "\ufffd", 2)
+    assert (found.content, found.name, skipped.repaired) == ("a\ufffd", "\ufffd", 2)
 
 
 def test_a_conversation_gives_its_turns_its_session_its_number_and_when_it_began() -> None:
     turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "session": "other"}]
     for key in ("turns", "messages"):
-        found = list(generic_records({"id": "s", key: turns, "started_at": 1778140800}, "line 9", 4, SkippedParts()))
+        found = list(
+            generic_records(SourceValue({"id": "s", key: turns, "started_at": 1778140800}, "line 9", 4), SkippedParts())
+        )
         assert found == [
             ImportedTurn(
                 where=f"line 9, {key}[{nth}]",
@@ -206,7 +217,7 @@ def test_what_cannot_be_taken_is_told_with_its_place_and_what_to_do(value: Any, 
 
 
 def test_where_only_seeds_are_asked_for_a_turn_is_none() -> None:
-    assert [str(found) for found in of({"role": "user", "content": "a"}, seeds_only=True)] == [
+    assert [str(found) for found in of({"role": "user", "content": "a"}, seed_records)] == [
         "line 1: a session of a seed needs a sessionKey."
     ]
 
@@ -227,6 +238,6 @@ json_values = st.recursive(
 )
 
 
-@given(json_values, st.booleans())
-def test_no_json_is_too_strange_to_be_told_or_refused(value: Any, seeds_only: bool) -> None:
-    assert all(isinstance(found, ImportedTurn | ImportProblem) for found in of(value, seeds_only=seeds_only))
+@given(json_values, st.sampled_from([generic_records, seed_records]))
+def test_no_json_is_too_strange_to_be_told_or_refused(value: Any, records: Any) -> None:
+    assert all(isinstance(found, ImportedTurn | ImportProblem) for found in of(value, records))

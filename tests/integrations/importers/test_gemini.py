@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.integrations.importers.agent_logs import LogState, gemini_records, is_gemini_line
+from mcp_memory.integrations.importers.agent_logs import gemini_records, is_gemini_line
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.integrations.importers.agents import LONG, at, followed, refs, turns
 
@@ -20,8 +21,10 @@ def message(kind: str, content: Any, id: str = "m1", **more: Any) -> dict[str, A
 
 
 def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
-    so_far, passed = LogState(), SkippedParts()
-    return [one for n, value in enumerate(lines, 1) for one in gemini_records(value, f"line {n}", so_far, passed)]
+    so_far, skipped = LogState(), SkippedParts()
+    return [
+        one for n, value in enumerate(lines, 1) for one in gemini_records(LogLine(value, f"line {n}", so_far, skipped))
+    ]
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.integrations.importers.messages import message_of
+from mcp_memory.integrations.importers.log_lines import split_message
 from mcp_memory.integrations.importers.records import Agent
 from tests.integrations.importers.agents import followed, turns, written
 
@@ -17,9 +17,9 @@ ASKED = "What does this file do?"
 def test_without_a_prompt_what_is_between_two_blocks_of_one_name_is_in_doubt_and_with_it_typed() -> None:
     block = "<ide_selection>x</ide_selection>"
     message = f"{block}\n{ASKED}\n{block}"
-    assert message_of([message]).typed == ""
-    assert ASKED in message_of([message]).attached[0]
-    assert message_of([message], [ASKED]).typed == ASKED
+    assert split_message([message]).typed == ""
+    assert ASKED in split_message([message]).attached[0]
+    assert split_message([message], [ASKED]).typed == ASKED
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,15 @@ def test_without_a_prompt_what_is_between_two_blocks_of_one_name_is_in_doubt_and
     ],
 )
 def test_all_that_is_not_the_prompt_is_attached(parts: list[str]) -> None:
-    message = message_of(parts, ["An earlier prompt", ASKED])
+    message = split_message(parts, ["An earlier prompt", ASKED])
     assert message.typed == ASKED
     assert any(RULE in passage for passage in message.attached)
 
 
 def test_a_prompt_counts_only_as_whole_lines_and_is_itself_read_for_what_an_editor_added() -> None:
-    assert message_of(["ok, push it"], ["ok"]).typed == "ok, push it"
+    assert split_message(["ok, push it"], ["ok"]).typed == "ok, push it"
     prompt = f"# Context from my IDE setup:\n{RULE}\n## My request for Codex:\n{ASKED}"
-    assert message_of([prompt], [prompt]).typed == ASKED
+    assert split_message([prompt], [prompt]).typed == ASKED
 
 
 @pytest.mark.parametrize("prompts", [[], ["An earlier prompt"]], ids=["no prompts", "a prompt"])
@@ -80,13 +80,13 @@ def test_a_prompt_counts_only_as_whole_lines_and_is_itself_read_for_what_an_edit
     ],
 )
 def test_a_message_is_read_as_one_text_however_it_is_split(parts: list[str], typed: str, prompts: list[str]) -> None:
-    message = message_of(parts, prompts)
+    message = split_message(parts, prompts)
     assert message.typed == typed
     assert any(RULE in passage for passage in (*message.attached, *message.notices))
 
 
 def test_a_message_that_the_hook_missed_keeps_its_typed_words() -> None:
-    assert message_of(["I am allergic to walnuts."], ["An earlier prompt"]).typed == "I am allergic to walnuts."
+    assert split_message(["I am allergic to walnuts."], ["An earlier prompt"]).typed == "I am allergic to walnuts."
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])

@@ -19,7 +19,13 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, NewTurn
 from mcp_memory.integrations.importers import other_memories
 from mcp_memory.integrations.importers.history import source_of
-from mcp_memory.integrations.importers.records import ImportedStatement, ImportedTurn, ImportProblem, SkippedParts
+from mcp_memory.integrations.importers.records import (
+    ImportedStatement,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+    SourceValue,
+)
 from mcp_memory.service.memory import Memory, open_memory
 from tests.integrations.importers.conftest import NOW, brought, jsonl, told
 
@@ -342,7 +348,7 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING, st.sampled_from([other_memories.memory_server_records, other_memories.mem0_records]))
 def test_no_value_does_more_than_be_told_or_be_wrong(value: Any, records: Any) -> None:
-    for one in records(value, "line 1", SkippedParts()):
+    for one in records(SourceValue(value, "line 1"), SkippedParts()):
         assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
 
 
@@ -353,7 +359,7 @@ MARKS = st.sampled_from(["# a / b\n", "## d\n", "\n", "> x\n", "| Field | Value 
 @given(st.lists(MARKS | st.text(max_size=8), max_size=40).map("".join))
 def test_no_text_does_more_than_be_told_or_be_wrong(text: str) -> None:
     for records in (other_memories.basic_memory_records, other_memories.mempalace_records):
-        for one in records(text, "n.md", SkippedParts()):
+        for one in records(SourceValue(text, "n.md"), SkippedParts()):
             assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
     assert other_memories.is_note(text) in (True, False)
     assert other_memories.is_room(text) in (True, False)

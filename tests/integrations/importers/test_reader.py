@@ -73,7 +73,7 @@ def test_what_was_written_is_read_as_lines_and_as_a_document(
         path.write_bytes(text.encode())
         source = ImportSource(path=path, name=kind, size=path.stat().st_size, modified=0)
         assert layout_of(source) == kind
-        read = list(values(source, "lines" if kind == "lines" else "document", at=lambda _: None))
+        read = list(values(source, "lines" if kind == "lines" else "document", on_read=lambda _: None))
         assert [one.value for one in read if isinstance(one, SourceValue)] == given_values
 
 
@@ -94,7 +94,7 @@ def test_each_turn_is_told_with_its_line_and_path(file: File) -> None:
 
 def test_a_line_that_is_no_json_is_told_and_the_rest_is_read(file: File) -> None:
     found = told(file(b'{"role": "user", "content": "one"\n' + jsonl(TALK[1:])))
-    assert str(found[0]) == ("line 1: is not JSON (Expecting ',' delimiter at character 34). Mend or remove it.")
+    assert str(found[0]) == ("line 1: is not JSON (Expecting ',' delimiter at character 34). Repair or remove it.")
     assert [one.content for one in found[1:]] == ["two", "drei ü 三"]
 
 
@@ -112,7 +112,7 @@ def test_a_last_line_that_is_cut_off_waits_until_the_file_has_grown(file: File) 
     assert (found.turns, found.bad, str(found.torn)) == (
         3,
         0,
-        "line 4: is cut off, and will be read when the file has grown.",
+        "line 4: is incomplete, and will be read when the file has grown.",
     )
     assert seen(file(jsonl(TALK) + b'{"role": "user", "content": "\xc3')).turns == 3
 
@@ -134,14 +134,14 @@ def test_an_empty_file_holds_nothing_and_nothing_wrong(data: bytes, file: File) 
     [
         (jsonl(TALK).decode().encode("utf-16"), "UTF-16"),
         (jsonl(TALK).decode().encode("utf-16-be"), "UTF-16"),
-        (b"# Notes\n\n* The hives need a roof.\n", "holds no JSON, and is no log or export that is known here"),
-        (b"PK\x03\x04rest", "damaged or cut off"),
-        (gzip.compress(jsonl(TALK), mtime=0)[:-12], "cut off"),
-        (b"\x1f\x8bgarbage that is no gzip", "cut off"),
-        (json.dumps(TALK)[:-1].encode(), "line 1: where ']' should stand, the file ends"),
-        (json.dumps(TALK, indent=1)[:60].encode(), "the file ends"),
-        (b'[{"role": "user"}\n{"role": "user"}]', "line 2: where ']' should stand, there is something else"),
-        (b'[{"role": "user", }]', "line 1: where a JSON value should stand"),
+        (b"# Notes\n\n* The hives need a roof.\n", "contains no JSON, and is not a supported log or export"),
+        (b"PK\x03\x04rest", "damaged or truncated"),
+        (gzip.compress(jsonl(TALK), mtime=0)[:-12], "truncated"),
+        (b"\x1f\x8bgarbage that is no gzip", "truncated"),
+        (json.dumps(TALK)[:-1].encode(), "line 1: expected ']', found the end of the file"),
+        (json.dumps(TALK, indent=1)[:60].encode(), "found the end of the file"),
+        (b'[{"role": "user"}\n{"role": "user"}]', "line 2: expected ']', found something else"),
+        (b'[{"role": "user", }]', "line 1: expected a JSON value"),
         (b"[1] x", "an array or an object"),
         (b'[{"a": "\xff"}]', "not UTF-8 after line 1"),
     ],
@@ -164,7 +164,7 @@ def test_a_file_is_read_up_to_the_size_that_it_had(file: File) -> None:
     source = ImportSource(path=path, name="x", size=path.stat().st_size, modified=0)
     with path.open("ab") as stream:
         stream.write(jsonl(TALK[2:]))
-    assert len(list(values(source, "lines", at=lambda _: None))) == 2
+    assert len(list(values(source, "lines", on_read=lambda _: None))) == 2
     read: list[int] = []
-    list(values(source, "lines", at=read.append))
+    list(values(source, "lines", on_read=read.append))
     assert read[-1] == source.size

@@ -61,7 +61,7 @@ def test_turns_are_stored_with_their_session_role_name_and_time(home: Path, file
         last=datetime.fromtimestamp(1700000000, UTC),
         stored=2,
         notes=[
-            "1 turn names no time: each got that of the turn before and 100 ms, or that of the file, "
+            "1 turn has no time: each got that of the turn before plus 100 ms, or that of the file, "
             f"{datetime.fromtimestamp(1_700_000_000).astimezone():%Y-%m-%d %H:%M}."
         ],
     )
@@ -163,7 +163,7 @@ def test_nothing_of_a_file_with_a_wrong_line_is_stored(home: Path, file: File) -
         2,
         [
             "line 601: has no content. A turn is {role, content}.",
-            "line 602: is not JSON (Expecting value at character 1). Mend or remove it.",
+            "line 602: is not JSON (Expecting value at character 1). Repair or remove it.",
         ],
     )
     assert (rows(home), noted(home)) == ({}, [])
@@ -251,11 +251,11 @@ def test_what_is_left_out_is_told(home: Path, file: File) -> None:
     assert (done.turns, done.stored, done.emptied) == (4, 3, 1)
     assert done.notes == [
         "1 session has a name that cannot be part of a file name: 'a:b' is kept as 'a-b-6783a3'.",
-        "1 turn is without text and left out.",
-        "1 part of a content is no text and left out.",
-        "1 text has half a character, which is kept as U+FFFD.",
-        "Not kept, for they are not known here: model.",
-        "line 6: is cut off, and will be read when the file has grown.",
+        "1 turn has no text and is left out.",
+        "1 content part is not text and is left out.",
+        "1 text has an invalid character, which is kept as U+FFFD.",
+        "Unknown fields, not kept: model.",
+        "line 6: is incomplete, and will be read when the file has grown.",
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.integrations.importers.follow import FollowReport, watch_logs
-from mcp_memory.integrations.importers.log_file import AgentLog, log_folders, logs_in
+from mcp_memory.integrations.importers.log_file import AgentLog, find_logs, log_folders
 from mcp_memory.integrations.importers.records import AGENTS, Agent
 from mcp_memory.service.memory import open_memory
 from tests.integrations.importers.agents import TALK, WRITERS, data, turns, written
@@ -43,8 +43,8 @@ def test_logs_are_found_by_what_is_in_them_without_those_of_sub_agents(tmp_path:
     (tmp_path / "round").symlink_to(tmp_path)
     known: dict[Path, Agent | None] = {}
     for _ in range(2):
-        assert {log.path: log.client for log in logs_in(tmp_path, known)} == dict(zip(logs, AGENTS, strict=True))
-    assert list(logs_in(tmp_path / "nowhere", known)) == []
+        assert {log.path: log.client for log in find_logs(tmp_path, known)} == dict(zip(logs, AGENTS, strict=True))
+    assert list(find_logs(tmp_path / "nowhere", known)) == []
 
 
 def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: Path, tmp_path: Path) -> None:
@@ -62,14 +62,14 @@ def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: P
             path.write_bytes(data(WRITERS["claude-code"](TALK)))
         elif len(heard) == 2:
             written(folder, "gemini")
-        yield from logs_in(folder, {})
+        yield from find_logs(folder, {})
 
     async def visit() -> None:
         nonlocal group
         async with open_memory(home=home, embedder="none") as memory:
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    await watch_logs(memory, found, told=told, every=0.001)
+                    await watch_logs(memory, found, report=told, every=0.001)
 
     group: Any = None
     anyio.run(visit)
@@ -107,7 +107,7 @@ def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Pat
 
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    await watch_logs(memory, found, told=told, every=0.001)
+                    await watch_logs(memory, found, report=told, every=0.001)
 
     anyio.run(visit)
     failed, done = heard
@@ -123,6 +123,6 @@ def test_what_following_would_store_is_told_before(home: Path, tmp_path: Path, a
 
     settings = load_settings({}, home=home)
     path = written(tmp_path, agent)
-    seen = preview_log(path, agent, settings, name="log", price=lambda *_: None, known=None)
+    seen = preview_log(path, agent, settings, name="log", price=lambda *_: None, position=None)
     assert (seen.state, seen.turns, seen.kept, seen.small, seen.noise, seen.cost) == ("seen", 6, 1, 1, 1, None)
     assert not home.exists()

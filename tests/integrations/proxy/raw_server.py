@@ -63,12 +63,12 @@ def main(how: str) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if how == "counts-signals":
 
-        def leave(signum: int, _: Any) -> None:
+        def close_input(signum: int, _: Any) -> None:
             print(f"signal {signum}", file=sys.stderr, flush=True)
             sys.exit(5)
 
-        signal.signal(signal.SIGINT, leave)
-        signal.signal(signal.SIGTERM, leave)
+        signal.signal(signal.SIGINT, close_input)
+        signal.signal(signal.SIGTERM, close_input)
     for line in sys.stdin:
         answer(how, json.loads(line))
     while how == "hangs":

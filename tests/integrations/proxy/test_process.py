@@ -152,7 +152,7 @@ async def test_a_server_that_does_not_leave_is_made_to(monkeypatch: pytest.Monke
     await server.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize"}).encode() + b"\n")
     with anyio.fail_after(WAIT):
         assert b"serverInfo" in await anext(server.lines())  # it ignores SIGTERM by now
-        assert await server.ended() == 137
+        assert await server.wait() == 137
 
 
 @posix

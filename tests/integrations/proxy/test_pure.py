@@ -12,8 +12,16 @@ from jsonschema import Draft202012Validator
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.integrations.proxy.edit import is_plain, note, replaced, structured_text, texts_in, widened, with_tools
-from mcp_memory.integrations.proxy.keeper import checked, definition, looks_like_ours, tool_name
+from mcp_memory.integrations.proxy.edit import (
+    is_plain,
+    note,
+    replace_texts,
+    structured_text,
+    texts_in,
+    widen_schema,
+    with_tools,
+)
+from mcp_memory.integrations.proxy.keeper import definition, looks_like_ours, parse_arguments, tool_name
 from mcp_memory.integrations.proxy.stdio import (
     LinePart,
     NotAMessage,
@@ -121,7 +129,7 @@ TREE = {
 
 @pytest.mark.parametrize("schema", [TREE, {**TREE, "$id": "https://example.com/tree"}])
 def test_a_wider_schema_takes_what_the_server_promised_or_a_note_and_nothing_else(schema: dict[str, Any]) -> None:
-    wider = Draft202012Validator(widened(schema))
+    wider = Draft202012Validator(widen_schema(schema))
     Draft202012Validator.check_schema(wider.schema)
     good = {"root": {"children": [{"children": []}]}, "again": {"root": {}}}
     assert wider.is_valid(good)
@@ -167,7 +175,7 @@ def test_texts_are_the_runs_of_like_blocks_and_embedded_texts() -> None:
     }
     found = texts_in(result, with_structured=True)
     assert [one.text for one in found] == ["a\nb", "c", "d", "{}"]
-    edited = replaced(result, {one: f"note on {one.text}" for one in found})
+    edited = replace_texts(result, {one: f"note on {one.text}" for one in found})
     assert edited == {
         **result,
         "content": [
@@ -205,7 +213,7 @@ def test_structured_content_that_says_more_is_kept_as_json_and_stands_in_a_block
     result = {"content": [text("2 rows")], "structuredContent": {"rows": [{"é": 1}, {"é": 2}]}}
     _, structured = texts_in(result, with_structured=True)
     assert json.loads(structured.text) == result["structuredContent"]
-    assert replaced(result, {structured: "note"})["content"] == [text("2 rows"), text("note")]
+    assert replace_texts(result, {structured: "note"})["content"] == [text("2 rows"), text("note")]
     assert [one.kind for one in texts_in(result, with_structured=False)] == ["text"]
 
 
@@ -256,12 +264,12 @@ def test_a_call_from_an_old_listing_is_known_by_its_argument() -> None:
 
 
 def test_its_arguments_are_checked() -> None:
-    assert checked("x", {"ref": "r-9f2c1a7b3d4e", "lines": "1-2", "grep": None}) == {
+    assert parse_arguments("x", {"ref": "r-9f2c1a7b3d4e", "lines": "1-2", "grep": None}) == {
         "target": "r-9f2c1a7b3d4e",
         "lines": "1-2",
         "max_tokens": 2000,
     }
-    assert checked("x", {"ref": "003-N4", "max_tokens": 500.0})["max_tokens"] == 500
+    assert parse_arguments("x", {"ref": "003-N4", "max_tokens": 500.0})["max_tokens"] == 500
     for wrong in (
         None,
         [],
@@ -272,4 +280,4 @@ def test_its_arguments_are_checked() -> None:
         {"ref": "r-1", "max_tokens": True},
     ):
         with pytest.raises(InvalidInput):
-            checked("x", wrong)
+            parse_arguments("x", wrong)

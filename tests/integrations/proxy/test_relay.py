@@ -113,10 +113,10 @@ class ServerEnd:
         for answer in self._here._answer(message):
             await self._here._spoken.send(answer)
 
-    def leave(self) -> None:
+    def close_input(self) -> None:
         self._here.end()
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         return 3
 
 
@@ -451,7 +451,7 @@ async def test_a_result_that_no_client_can_use_whole_is_kept_to_an_end_and_opene
         (name,) = set(re.findall("r-[0-9a-f]{12}", said))
         assert (await here.call("expand_result", ref=name))["content"][0]["text"].startswith(f"{name} is still being")
         if not kept:
-            monkeypatch.setattr(ResultKeeper, "_noted", lambda *_: None)
+            monkeypatch.setattr(ResultKeeper, "_render_note", lambda *_: None)
         other.execute("ROLLBACK")
         other.close()
         monkeypatch.setattr(keeper, "KEEPING_SECONDS", 20)

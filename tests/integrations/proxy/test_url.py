@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.proxy.http_server import HttpServer, connected, headers_of
+from mcp_memory.integrations.proxy.http_server import HttpServer, connect, parse_headers
 from tests.integrations.proxy.sdk_server import build
 
 WAIT = 20
@@ -40,9 +40,9 @@ async def listening(app: ASGIApp) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def talking(url: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[Talk]:
-    async with connected(url, headers or {}) as address:
+    async with connect(url, headers or {}) as address:
         yield Talk(address)
-        address.leave()
+        address.close_input()
 
 
 class Talk:
@@ -122,7 +122,7 @@ async def test_a_token_is_sent_and_one_that_is_missing_is_asked_for() -> None:
             refused = await talk.ask("initialize", HANDSHAKE)
             assert "HTTP 401 Unauthorized" in refused["error"]["message"]
             assert "--header" in refused["error"]["message"]
-        async with talking(url, headers_of(["Authorization: Bearer ${TOKEN}"], {"TOKEN": "s3cret"})) as talk:
+        async with talking(url, parse_headers(["Authorization: Bearer ${TOKEN}"], {"TOKEN": "s3cret"})) as talk:
             assert "result" in await talk.ask("initialize", HANDSHAKE)
 
 
@@ -141,10 +141,10 @@ def guarded(server: MCPServer) -> ASGIApp:
 @pytest.mark.parametrize("line", ["no colon", ": value", "two words: x", "Authorization: ${NOT_SET}"])
 def test_a_header_that_is_none_is_refused(line: str) -> None:
     with pytest.raises(InvalidInput):
-        headers_of([line], {})
+        parse_headers([line], {})
 
 
 async def test_an_address_is_one_of_http() -> None:
     with pytest.raises(InvalidInput, match="http"):
-        async with connected("example.com/mcp", {}):
+        async with connect("example.com/mcp", {}):
             pass
