@@ -167,8 +167,6 @@ def _results(proof: Proof, con: apsw.Connection, deeds: Iterable[Entry], folder:
                 proof.problems.append(f"{deed.answer['ref']} gives other bytes than it was given")
         elif deed.answer and calls[call]:
             proof.problems.append(f"{call} was acknowledged as {deed.answer} and is another")
-    stray = {path.relative_to(folder).as_posix() for path in folder.glob("refs/*")} - set(paths.values())
-    proof.problems += [f"{path} is a result that no row knows" for path in sorted(stray)]
     proof.checked["results"] = len(paths)
 
 
@@ -244,5 +242,6 @@ def _json_lines(proof: Proof, path: Path) -> Iterator[dict[str, Any]]:
 
 def _left_over(proof: Proof, home: Path) -> None:
     signs = (".tmp", ".damaged-", ".beyond-")
-    left = [path for path in home.rglob("*") if any(sign in path.name for sign in signs)]
+    # A process that was killed while it stored a result leaves its file: it was never acknowledged, and it is evidence.
+    left = [path for path in home.rglob("*") if any(sign in path.name for sign in signs) and path.parent.name != "refs"]
     proof.problems += [f"{path.relative_to(home)} is left from a write that was cut short" for path in left]

@@ -83,6 +83,7 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
     marked = dict.fromkeys(_marks(con))
     outdated = changes.outdated | dict.fromkeys(key for key in changes.appended if key in marked)
     for space, path in marked:
+        _remove_temporary_files(home / "spaces" / space / path)
         if (space, path) not in outdated:
             tx = SqliteTransaction(con, home, space)
             _whole(tx, path).run()
@@ -96,6 +97,12 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
         if (space, path) not in outdated:
             writes.append(_appended(SqliteTransaction(con, home, space), path, lines))
     return writes
+
+
+def _remove_temporary_files(path: Path) -> None:
+    """Remove what killed writers of a copy have left; nobody else writes it under the lock."""
+    for temporary in path.parent.glob(f".{path.name.replace('[', '[[]')}.*.tmp"):
+        remove_own(temporary)
 
 
 def _whole(tx: SqliteTransaction, path: str) -> _Write:
