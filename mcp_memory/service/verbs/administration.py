@@ -1,41 +1,79 @@
-"""Verbs for people and programs around a memory: tokens, client logs, export and import, review.
+"""Verbs for people and programs around a memory: tokens, imports and exports, backups, review.
 
-A token of an HTTP client reads `mcm_<id>_<secret>`. The id finds its row. Only the hash of the secret is kept, and is
-compared in constant time, with some hash even where there is no such row.
+A token of an HTTP client reads `mcm_<id>_<secret>`. The id finds its row. Only the hash of the secret is kept. It is
+compared in constant time, with an arbitrary hash if there is no such row.
 """
 
 from __future__ import annotations
 
 import hmac
+import logging
+import os
+import re
 import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+import time as time_module
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
+import anyio.to_thread
+
+from mcp_memory import __version__
+from mcp_memory.core.errors import (
+    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+)
 from mcp_memory.core.keyed import keyed_id
+from mcp_memory.core.logs import SafeText
+from mcp_memory.core.private import without_private
+from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.secrets.masking import require_no_key
+from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import Atom, Reviewed, Turn
-from mcp_memory.service.verbs.base import in_thread, of_store
-from mcp_memory.service.verbs.retention import RetentionVerbs
+from mcp_memory.core.types import (
+    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
+    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
+    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
+    TurnResults, Verified, Why, WorkQuestion,
+)
+from mcp_memory.models.llm import reply_schema
+from mcp_memory.service.verbs.base import (
+    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+)
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, Held, NewAtom, Token, Verdict
+from mcp_memory.store.values import (
+    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
+    Tombstone, Verdict,
+)
 
 if TYPE_CHECKING:
+    from mcp_memory.core.process_registry import HomeProcess
+    from mcp_memory.longterm.recall.blocks import Recalled
+    from mcp_memory.longterm.search.explain import Explained
+    from mcp_memory.service.compression.compress import Compressed
+    from mcp_memory.service.compression.plan import Level
+    from mcp_memory.service.due_stages import WaitingJobs
     from mcp_memory.service.portable.bringing import Brought
     from mcp_memory.service.portable.reading import Parcel
     from mcp_memory.service.portable.writing import Exported
+    from mcp_memory.service.scheduler import LeasedJob
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.rebuild import Agreement
     from mcp_memory.store import export_model
-    from mcp_memory.store.forgetting import How
+    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
+    from mcp_memory.store.purge_search import Proof
+    from mcp_memory.store.values import CanvasVersion
+
 
 PREFIX = "mcm"
-_NOBODY = sha256(b"").digest()
+_NO_TOKEN_HASH = sha256(b"").digest()
+_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +103,9 @@ class ImportedStatementsReport:
     kept_out: int = 0
 
 
-_PAGE = 500
 
-
-class AdministrationVerbs(RetentionVerbs):
-    """Tokens of HTTP clients, logs of clients, export and import, and review."""
+class AdministrationVerbs(Verbs):
+    """Tokens of HTTP clients, logs of clients, imports and exports, backups, and review."""
 
     @in_thread
     def create_token(
@@ -92,7 +128,7 @@ class AdministrationVerbs(RetentionVerbs):
                 "A token has to last for some time. Leave its end out, and it lasts until it is revoked."
             )
         opened = tuple(dict.fromkeys(safe_name(space, what="space") for space in spaces or [self.space]))
-        for space in {*opened} - {*self._parts.store.spaces()}:
+        for space in {*opened} - {*self._store.spaces()}:
             require_no_key(space, "space")
         id, secret, now = secrets.token_hex(4), secrets.token_urlsafe(32), self._parts.now()
         token = Token(
@@ -104,18 +140,18 @@ class AdministrationVerbs(RetentionVerbs):
             until=None if expires is None else _after(now.replace(microsecond=0), expires),
             hash=_hash(secret),
         )
-        self._parts.store.add_token(token)
+        self._store.add_token(token)
         return token, f"{PREFIX}_{id}_{secret}"
 
     @in_thread
     def tokens(self) -> list[Token]:
         """Return all tokens that ever were, the oldest first."""
-        return self._parts.store.tokens()
+        return self._store.tokens()
 
     @in_thread
     def revoke_token(self, which: str) -> Token:
         """Revoke the token of this id or name, in every process at once. Raises NotFound."""
-        store = self._parts.store
+        store = self._store
         live = [token for token in store.tokens() if token.revoked_at is None]
         found = next((token for token in live if which in (token.id, token.name)), None)
         if found is None:
@@ -131,13 +167,13 @@ class AdministrationVerbs(RetentionVerbs):
         """Return the token that a client shows; None where it is wrong, revoked, or its time is over."""
         prefix, _, rest = text.partition("_")
         id, _, secret = rest.partition("_")
-        token = self._parts.store.token(id) if prefix == PREFIX and text.isascii() else None
+        token = self._store.token(id) if prefix == PREFIX and text.isascii() else None
         is_right = hmac.compare_digest(_hash(secret), _NOBODY if token is None else token.hash)
         now = self._parts.now()
         if token is None or not is_right or not token.is_good(now):
             return None
         try:
-            self._parts.store.note_token_used(token.id, now=now)
+            self._store.note_token_used(token.id, now=now)
         except StoreUnavailable:
             pass  # a home that can only be read is read with its tokens all the same
         return token
@@ -145,26 +181,32 @@ class AdministrationVerbs(RetentionVerbs):
     @in_thread
     def is_good(self, id: str) -> bool:
         """Return whether a token that was shown before still opens anything."""
-        token = self._parts.store.token(id)
+        token = self._store.token(id)
         return token is not None and token.is_good(self._parts.now())
-
-    followed_logs = of_store(Store.followed_logs)
-    note_followed = of_store(Store.note_followed_log)
 
     @in_thread
     def secret(self, purpose: str) -> bytes:
         """Return the secret key of the home for one purpose; see `core.keyed`. It must not be stored."""
-        return self._parts.store.secret(purpose)
+        return self._store.secret(purpose)
 
-    known_client_ids = of_store(Store.known_client_ids)
-    kept_calls = of_store(Store.stored_calls)
+    # --- imports, exports and backups ---------------------------------------------------------------
+
+    followed_logs = store_verb(Store.followed_logs)
+
+    note_followed = store_verb(Store.note_followed_log)
+
+    imported = store_verb(Store.imported_files)
+
+    note_import = store_verb(Store.note_imported_file)
+
+    known_client_ids = store_verb(Store.known_client_ids)
 
     @in_thread
     def export(self, target: Path, *, spaces: Sequence[str] | None = (), tell: Tell = untold) -> Exported:
         """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
         from mcp_memory.service.portable.writing import export
 
-        store = self._parts.store
+        store = self._store
         chosen = None if spaces is None else spaces or [self.space]
         return export(store, target, chosen, tell=tell)
 
@@ -188,7 +230,7 @@ class AdministrationVerbs(RetentionVerbs):
             undo=self._undo,
             tell=tell,
         )
-        self._changed()
+        self._refresh()
         return done
 
     @in_thread
@@ -199,7 +241,7 @@ class AdministrationVerbs(RetentionVerbs):
         """
         from mcp_memory.longterm.verification.trust import checked_claim
 
-        parts, store, space = self._parts, self._parts.store, self.space
+        parts, store, space = self._parts, self._store, self.space
         secret = store.secret("statement ids")
         gone = store.forgotten_statements(space, [one.wordings for one in statements])
         told = held = repeated = kept_out = 0
@@ -217,7 +259,7 @@ class AdministrationVerbs(RetentionVerbs):
                 continue
             replaced = [atom.id for atom in before if atom.valid_to is None]
             told_here = replace(one.atom, supersedes=replaced)
-            atom, _ = checked_claim(store, space, told_here, embed=parts.asking().vectors)
+            atom, _ = checked_claim(store, space, told_here, embed=QueryVectors(parts.indexing).embed)
             written = store.add_atom(space, atom, now=parts.now())
             if id:
                 store.note_origins(space, {id: written.atom.id})
@@ -225,31 +267,61 @@ class AdministrationVerbs(RetentionVerbs):
             told += not written.duplicate
             held += bool(atom.held) and not written.duplicate
         if told:
-            self._changed()
+            self._refresh()
         return ImportedStatementsReport(told=told, held=held, repeated=repeated, kept_out=kept_out)
 
-    @in_thread
-    def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
-        """Forget rows that a later state of this memory had forgotten; return the tombstone."""
-        return self._forget_too(ids, reason, how=how)
+    @property
+    def has_files(self) -> bool:
+        """Whether the memory is in files of this machine."""
+        return self._parts.embedded is not None
 
-    def _forget_too(self, ids: Sequence[str], reason: str, *, how: How = "import") -> str:
-        return self._forget(ids, reason=reason, how=how).id
+    @in_thread
+    def backups(self) -> list[Backup]:
+        """Return the backups in the home, the newest first. Their members are not read."""
+        from mcp_memory.service.upkeep.backup import folder_of, listed
+
+        return listed(folder_of(self.settings.home)) if self.has_files else []
+
+    @in_thread
+    def back_up(self) -> Backup:
+        """Back up all spaces of the home into one file there, and verify it. Others may go on writing.
+
+        Raises Refused for a memory in PostgreSQL, StoreUnavailable if there is no room, Damaged if the file differs
+        from the data that was written.
+        """
+        from mcp_memory.service.upkeep.backup import back_up
+
+        embedded = self._parts.embedded
+        if embedded is None:
+            raise Refused("This memory is in PostgreSQL, which has backups of its own. No backup was made.")
+        return back_up(embedded, self.settings.home, now=self._parts.now().astimezone())
+
+    @in_thread
+    def agreement(self) -> Agreement | None:
+        """Compare all that the files of the home say with its database, row by row; None where there are no files.
+
+        Every file is read, so it takes longer the larger the memory is.
+        """
+        from mcp_memory.service.upkeep.rebuild import agreement
+
+        return agreement(self.settings.home) if self.has_files else None
+
+    # --- review -------------------------------------------------------------------------------------
 
     @in_thread
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
         """Return the quarantined rows, newest first, each with its text."""
-        return self._worded(self._parts.store.quarantined(self.space, limit=limit))
+        return self._worded(self._store.quarantined(self.space, limit=limit))
 
     @in_thread
     def decided(self, *, limit: int = 50) -> list[Reviewed]:
         """Return the rows that were released or kept in quarantine, the last decision first, each with its text."""
-        return self._worded(self._parts.store.quarantined(self.space, decided=True, limit=limit))
+        return self._worded(self._store.quarantined(self.space, decided=True, limit=limit))
 
     @in_thread
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return those of the rows that wait for review, and why, so that whoever shows them marks them."""
-        found = self._parts.store.quarantined(self.space, ids)
+        found = self._store.quarantined(self.space, ids)
         return {one.id: tuple(one.reasons) for one in found if one.is_quarantined}
 
     @in_thread
@@ -259,8 +331,8 @@ class AdministrationVerbs(RetentionVerbs):
         """
         if not ids:
             raise InvalidInput("Nothing is named: give ids such as a5 or t8. `mcp-memory review` lists what waits.")
-        done = self._parts.store.review(self.space, ids, verdict, now=self._parts.now())
-        self._changed()
+        done = self._store.review(self.space, ids, verdict, now=self._parts.now())
+        self._refresh()
         return self._worded(done)
 
     @in_thread
@@ -277,7 +349,7 @@ class AdministrationVerbs(RetentionVerbs):
         def _secret(turn: Turn) -> list[str]:
             return ["secret"] if holds_secret(turn.content, prose=turn.role != "tool") else []
 
-        store = self._parts.store
+        store = self._store
         new: list[str] = []
         for turns in self._turns():
             given = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
@@ -288,11 +360,11 @@ class AdministrationVerbs(RetentionVerbs):
             last = atoms[-1].id
             new += self._hold({atom.id: why for atom in atoms if (why := flags(atom.text, atom.source))})
         if new:
-            self._parts.scheduler.write_persona()
+            self._write_persona()
         return self._worded(store.quarantined(self.space, new)) if new else []
 
     def _hold(self, reasons: dict[str, tuple[str, ...]]) -> list[str]:
-        store = self._parts.store
+        store = self._store
         known = {one.id for one in store.quarantined(self.space, reasons)} if reasons else set[str]()
         fresh = {id: why for id, why in reasons.items() if id not in known}
         if fresh:
@@ -300,7 +372,7 @@ class AdministrationVerbs(RetentionVerbs):
         return list(fresh)
 
     def _turns(self) -> Iterator[list[Turn]]:
-        store = self._parts.store
+        store = self._store
         for session in store.sessions(self.space, limit=1_000_000):
             start = 0
             while page := store.session_turns(self.space, session.session, start=start, limit=_PAGE):
@@ -308,12 +380,13 @@ class AdministrationVerbs(RetentionVerbs):
                 start = page[-1].position + 1
 
     def _worded(self, held: Sequence[Held]) -> list[Reviewed]:
-        store, ids = self._parts.store, [one.id for one in held]
+        store, ids = self._store, [one.id for one in held]
         rows: dict[str, Turn | Atom] = {
             **{turn.id: turn for turn in store.turns(self.space, [id for id in ids if id[0] == "t"])},
             **{atom.id: atom for atom in store.atoms(self.space, [id for id in ids if id[0] == "a"])},
         }
         return [_reviewed(one, rows[one.id]) for one in held if one.id in rows]
+
 
 
 def _after(now: datetime, span: timedelta) -> datetime:

@@ -1,146 +1,81 @@
-"""Status of a memory: counts, sizes, indexing, jobs, usage, savings and problems."""
+"""Status of a memory: counts, sizes, activity, jobs, usage, savings and problems."""
 
 from __future__ import annotations
 
+import hmac
+import logging
 import os
+import re
+import secrets
+import time as time_module
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+import anyio.to_thread
 
 from mcp_memory import __version__
-from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
+from mcp_memory.core.errors import (
+    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+)
+from mcp_memory.core.keyed import keyed_id
+from mcp_memory.core.logs import SafeText
 from mcp_memory.core.private import without_private
 from mcp_memory.core.process_registry import all_processes
-from mcp_memory.core.secrets.masking import mask
-from mcp_memory.service.verbs.base import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
+from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.rights import RIGHTS, Right
+from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import (
+    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
+    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
+    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
+    TurnResults, Verified, Why, WorkQuestion,
+)
+from mcp_memory.models.llm import reply_schema
+from mcp_memory.service.verbs.base import (
+    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+)
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import (
+    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
+    Tombstone, Verdict,
+)
 
 if TYPE_CHECKING:
-    from mcp_memory.core.types import Kind
+    from mcp_memory.core.process_registry import HomeProcess
     from mcp_memory.longterm.recall.blocks import Recalled
     from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.store.values import Saved, Token
+    from mcp_memory.service.compression.compress import Compressed
+    from mcp_memory.service.compression.plan import Level
+    from mcp_memory.service.due_stages import WaitingJobs
+    from mcp_memory.service.portable.bringing import Brought
+    from mcp_memory.service.portable.reading import Parcel
+    from mcp_memory.service.portable.writing import Exported
+    from mcp_memory.service.scheduler import LeasedJob
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.rebuild import Agreement
+    from mcp_memory.store import export_model
+    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
+    from mcp_memory.store.purge_search import Proof
+    from mcp_memory.store.values import CanvasVersion
 
 
+MAX_DAYS = 366
 _MANY = 10_000
+_WORDS = 200  # characters of a row that an entry shows
 
 T = TypeVar("T")
 
 
 class StatusVerbs(Verbs):
-    """Status, changes and repairs."""
-
-    def met(self, client: str) -> None:
-        """Register the name of a client, masked, shown to other processes. Blocks shortly; never raises."""
-        if self._parts.note:
-            self._parts.note.met(mask(client))
-
-    last_change = of_store(Store.last_change)
-    changes = of_store(Store.changes)
-
-    @in_thread
-    def not_ready(self) -> str | None:
-        """Return why the store cannot serve requests now, or None. Raises the same errors as a request."""
-        return self._parts.store.not_ready()
-
-    @in_thread
-    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Take up to `wanted` requests from the allowance of an HTTP client; return how many were granted."""
-        return self._parts.store.take_requests(key, wanted=wanted, a_minute=a_minute)
-
-    @in_thread
-    def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
-        """Return the number of the last change of several spaces."""
-        return self._parts.store.last_changes(spaces)
-
-    @in_thread
-    def spaces(self) -> list[str]:
-        """Return the names of all spaces of the store."""
-        return self._parts.store.spaces()
-
-    @in_thread
-    def on_change(self, heard: Callable[[], None]) -> None:
-        """Have `heard` called, on another thread, when other processes may have changed something."""
-        self._parts.store.on_change(heard)
-
-    @in_thread
-    def problems(self) -> list[str]:
-        from mcp_memory.shortterm.canvas.state import canvas_problems
-
-        store = self._parts.store
-        found = store.problems()
-        try:
-            return found + [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
-        except DamagedRow:
-            return found  # which names it
-
-    @in_thread
-    def drop_old_vectors(self) -> list[str]:
-        """Delete the vectors of every embedding model but the one that is set; return their identities.
-
-        Refused until that one has embedded everything, for until then the fullest other is searched too.
-        """
-        state, store = self._parts.indexing.state(), self._parts.store
-        if state.model is None or state.embedded < state.total:
-            raise Refused(
-                f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
-                "A running server embeds the rest; `mcp-memory status` shows how far it is."
-            )
-        old = [index.identity for index in store.index_progress().vectors if index.identity != state.model]
-        for identity in old:
-            store.drop_vector_index(identity)
-        return old
-
-    @in_thread
-    def explain(
-        self,
-        query: str,
-        *,
-        kind: Kind | None = None,
-        entity: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int = 10,
-    ) -> Explained:
-        """Explain the ranking of a memory search. Raises InvalidInput without a query.
-
-        Raises NotFound for an unknown entity.
-        """
-        from mcp_memory.longterm.search.explain import explain
-        from mcp_memory.longterm.search.pages import resolved
-        from mcp_memory.store.values import Filters
-
-        query = without_private(query)
-        _not_empty(query)
-        in_range(limit, "limit", 1, MAX_LIMIT)
-        parts, now = self._parts, self._parts.now()
-        asking = parts.asking()
-        begin, end = parts.times(since, until, now=now)
-        filters, taken_as = resolved(parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end))
-        found = explain(
-            parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now
-        )
-        note = (
-            "A model puts the first results of real searches into order; it was not asked."
-            if parts.settings.rerank
-            else None
-        )
-        return replace(found, note=notes(taken_as, asking.note, note))
-
-    @in_thread
-    def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
-        """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
-        from mcp_memory.longterm.recall.blocks import recalled
-
-        query = without_private(query)
-        _not_empty(query)
-        in_range(budget_tokens, "budget_tokens", 100, 100_000)
-        parts = self._parts
-        return recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
+    """Status, activity, savings, changes and problems."""
 
     @in_thread
     def status(self, *, brief: bool = False) -> dict[str, Any]:
@@ -149,7 +84,7 @@ class StatusVerbs(Verbs):
         `brief` leaves growth and savings empty, and of what waits it has the turns: the rest takes longer the more
         there is.
         """
-        parts, store, now = self._parts, self._parts.store, self._parts.now()
+        parts, store, now = self._parts, self._store, self._parts.now()
         damaged: list[str] = []
         counts = asdict(store.counts(self.space))
         quarantined = counts.pop("quarantined")
@@ -191,7 +126,7 @@ class StatusVerbs(Verbs):
     @in_thread
     def ledger(self) -> dict[str, Any]:
         """Return the parts of `status` that tell of tokens and money, and whether models are paused."""
-        counts, paused = self._parts.store.counts(self.space), self._parts.store.paused()
+        counts, paused = self._store.counts(self.space), self._store.paused()
         raw, kept = counts.tokens_raw, counts.tokens_kept
         return {
             "offload": {"tokens_raw": raw, "tokens_kept": kept, "tokens_saved": raw - kept},
@@ -202,7 +137,7 @@ class StatusVerbs(Verbs):
 
     def _savings_status(self) -> dict[str, Any]:
         """What real use saved; `…_later` counts again for every later call that is proven, so it is a lower bound."""
-        kinds = self._parts.store.savings(self.space)
+        kinds = self._store.savings(self.space)
         saved = sum(one.saved - one.spent for one in kinds if one.kind in ("offload", "compress"))
         saved_later = sum(one.saved_later - one.spent_later for one in kinds if one.kind in ("offload", "compress"))
         read = {one.kind: one for one in kinds if one.kind in ("expand", "canvas")}
@@ -221,7 +156,7 @@ class StatusVerbs(Verbs):
         }
 
     def _pyramid_status(self, damaged: list[str], *, brief: bool) -> dict[str, Any]:
-        parts, store = self._parts, self._parts.store
+        parts, store = self._parts, self._store
         (turns, sessions), paused = store.unread(self.space), store.paused()
         return {
             "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
@@ -240,7 +175,7 @@ class StatusVerbs(Verbs):
     def _waiting_rows(self, damaged: list[str]) -> dict[str, int]:
         from mcp_memory.shortterm import canvas_stage, summary_stage
 
-        parts, store = self._parts, self._parts.store
+        parts, store = self._parts, self._store
         told = store.stage_states(self.space).get("scenes")
         after = told.position if told else 0
         untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY, sentences=False), damaged)
@@ -273,10 +208,164 @@ class StatusVerbs(Verbs):
             "ever": [asdict(one) for one in ever],
         }
 
+    @in_thread
+    def savings_by_day(self, *, days: int = 30) -> list[DaySavings]:
+        """Return what each of the last days saved and cost, today last; a day is one of this machine's time zone."""
+        check_range(days, "days", 1, MAX_DAYS)
+        store, today = self._store, self._parts.now().astimezone().date()
+        dates = [today - timedelta(days=back) for back in reversed(range(days))]
+        begin = [datetime.combine(day, time()).astimezone() for day in (*dates, today + timedelta(days=1))]
+        saved = store.savings_between(self.space, begin[:-1])
+        asked = store.spent_between(begin)
+        return [
+            DaySavings(
+                day=day,
+                saved=_saved(kinds),
+                spent=_spent(kinds),
+                model_tokens=sum(one.prompt_tokens + one.completion_tokens for one in calls),
+                cost=sum(prices) if (prices := [one.cost for one in calls if one.cost is not None]) else None,
+            )
+            for day, kinds, calls in zip(dates, saved, asked, strict=True)
+        ]
 
-def _not_empty(query: str) -> None:
-    if not query.strip():
-        raise InvalidInput("The query is empty. Say what was, or would be, searched for.")
+    @in_thread
+    def savings_by_session(self, *, days: int = 7, limit: int = 30) -> list[SessionSavings]:
+        """Return what each session saved and spent in the last days; the session that did so last comes first."""
+        check_range(days, "days", 1, MAX_DAYS)
+        found = self._store.savings_of_sessions(self.space, since=self._parts.now() - timedelta(days=days))
+        return [
+            SessionSavings(session=session, at=at, saved=_saved(kinds), spent=_spent(kinds))
+            for session, at, kinds in found[:limit]
+        ]
+
+    @in_thread
+    def activity(self, *, limit: int = 50) -> list[ActivityEntry]:
+        """Return the last stored, recalled and forgotten items, the newest first."""
+        check_range(limit, "limit", 1, MAX_PAGE)
+        store, space = self._store, self.space
+        clients = {log.session: log.client for log in store.followed_logs(space)}
+        newest = store.totals(space, "turn").newest
+        last = [f"t{number}" for number in range(max(1, newest - limit + 1), newest + 1)]
+        turns = [turn for turn in store.turns(space, last) if turn.role != "note"]
+        atoms = store.atoms_since(space, max(0, store.totals(space, "atom").newest - limit), limit=limit)
+        steps = store.records(space, start=max(0, store.recorded(space) - limit), limit=limit)
+        found = [
+            *(_entry(turn.learned_at, "turn", turn.id, turn.session, turn.content) for turn in turns),
+            *_told(atoms, store.superseded_by(space, [atom.id for atom in atoms])),
+            *(_entry(one.timestamp, "result", one.ref, one.session, one.summary) for one in steps if not one.forgotten),
+            *(_entry(one.at, "recall", None, one.session, " ".join(one.ids)) for one in self._recalls(limit)),
+            *self._forgotten(store.tombstones(space)[-limit:]),
+        ]
+        shown = sorted(found, key=lambda one: one.at, reverse=True)[:limit]
+        return [replace(one, client=clients.get(one.session or "")) for one in shown]
+
+    def _forgotten(self, tombstones: Sequence[Tombstone]) -> Iterator[ActivityEntry]:
+        """Yield that rows were forgotten, and that they were brought back if they were."""
+        back = [id for one in tombstones if one.undone for id in one.took if id[0] == "t"]
+        notes = {turn.id for turn in self._store.turns(self.space, back) if turn.role == "note"}
+        for one in tombstones:
+            ids = " ".join(one.ids or [id for id in one.took if id not in notes])
+            what = "uncorrected" if one.how == "correction" else "forgotten"
+            gone = ActivityEntry(
+                at=one.at, what=what, id=one.id, session=None, text=ids, client=None, reason=one.reason
+            )
+            yield gone
+            if one.undone_at is not None:
+                yield replace(gone, at=one.undone_at, what="back", reason="")
+
+    # --- the store and its processes ----------------------------------------------------------------
+
+    def met(self, client: str) -> None:
+        """Register the name of a client, masked, shown to other processes. Blocks shortly; never raises."""
+        if self._parts.note:
+            self._parts.note.met(mask(client))
+
+    @in_thread
+    def connected(self) -> list[dict[str, Any]]:
+        """Return the processes that have the home open, as `status` does, with the clients that they serve."""
+        return connected(self.settings.home)
+
+    last_change = store_verb(Store.last_change)
+
+    changes = store_verb(Store.changes)
+
+    @in_thread
+    def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
+        """Return the number of the last change of several spaces."""
+        return self._store.last_changes(spaces)
+
+    @in_thread
+    def on_change(self, heard: Callable[[], None]) -> None:
+        """Have `heard` called, on another thread, when other processes may have changed something."""
+        self._store.on_change(heard)
+
+    @in_thread
+    def spaces(self) -> list[str]:
+        """Return the names of all spaces of the store."""
+        return self._store.spaces()
+
+    @in_thread
+    def not_ready(self) -> str | None:
+        """Return why the store cannot serve requests now, or None. Raises the same errors as a request."""
+        return self._store.not_ready()
+
+    @in_thread
+    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
+        """Take up to `wanted` requests from the allowance of an HTTP client; return how many were granted."""
+        return self._store.take_requests(key, wanted=wanted, a_minute=a_minute)
+
+    @in_thread
+    def problems(self) -> list[str]:
+        from mcp_memory.shortterm.canvas.state import canvas_problems
+
+        store = self._store
+        found = store.problems()
+        try:
+            return found + [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
+        except DamagedRow:
+            return found  # which names it
+
+    @in_thread
+    def drop_old_vectors(self) -> list[str]:
+        """Delete the vectors of every embedding model but the one that is set; return their identities.
+
+        Refused until that one has embedded everything, for until then the fullest other is searched too.
+        """
+        state, store = self._parts.indexing.state(), self._store
+        if state.model is None or state.embedded < state.total:
+            raise Refused(
+                f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
+                "A running server embeds the rest; `mcp-memory status` shows how far it is."
+            )
+        old = [index.identity for index in store.index_progress().vectors if index.identity != state.model]
+        for identity in old:
+            store.drop_vector_index(identity)
+        return old
+
+
+
+def _told(atoms: Sequence[Atom], replaced: Sequence[Atom]) -> Iterator[ActivityEntry]:
+    """Yield the statements that were stored; those that replaced others as corrections."""
+    for atom in atoms:
+        older = " ".join(one.id for one in replaced if one.superseded_by == atom.id)
+        entry = _entry(atom.learned_at, "correction" if older else "statement", atom.id, None, atom.text)
+        yield replace(entry, reason=older)
+
+
+def _saved(kinds: Sequence[Saved]) -> int:
+    return sum(_net(one) for one in kinds if one.kind in ("offload", "compress"))
+
+
+def _spent(kinds: Sequence[Saved]) -> int:
+    return -sum(_net(one) for one in kinds if one.kind in ("expand", "canvas"))
+
+
+def _net(one: Saved) -> int:
+    return one.saved + one.saved_later - one.spent - one.spent_later
+
+
+def _entry(at: datetime, what: Any, id: str | None, session: str | None, text: str) -> ActivityEntry:
+    return ActivityEntry(at=at, what=what, id=id, session=session, text=one_line(text, _WORDS), client=None)
 
 
 def _plain(row: Any, *names: str) -> dict[str, Any]:
@@ -304,18 +393,11 @@ def _read(read: Callable[[], list[T]], damaged: list[str]) -> list[T]:
         return []
 
 
-CACHED_PRICE = 0.1
-"""Of a token that the provider has read before, as it is with most: a new one costs 1."""
-
-
 def _worth(one: Saved) -> float:
     """Return the saving of a kind, in new tokens. A result offloaded on arrival was never read whole, not even once."""
     net, later = one.saved - one.spent, one.saved_later - one.spent_later
     first = CACHED_PRICE if one.kind == "compress" else 1.0
     return net * first + later * CACHED_PRICE - one.cache_broken * (1 - CACHED_PRICE)
-
-
-_KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}
 
 
 def disk(home: Path) -> dict[str, int]:

@@ -2,23 +2,70 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
+import os
 import re
-from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+import secrets
+import time as time_module
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
-from mcp_memory.core.secrets.masking import mask_id
+import anyio.to_thread
+
+from mcp_memory import __version__
+from mcp_memory.core.errors import (
+    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+)
+from mcp_memory.core.keyed import keyed_id
+from mcp_memory.core.logs import SafeText
+from mcp_memory.core.private import without_private
+from mcp_memory.core.process_registry import all_processes
+from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.rights import RIGHTS, Right
+from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
-from mcp_memory.service.verbs.base import Verbs, in_thread
-from mcp_memory.store.values import Saving, SavingKind
+from mcp_memory.core.types import (
+    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
+    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
+    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
+    TurnResults, Verified, Why, WorkQuestion,
+)
+from mcp_memory.models.llm import reply_schema
+from mcp_memory.service.verbs.base import (
+    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+)
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import (
+    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
+    Tombstone, Verdict,
+)
 
 if TYPE_CHECKING:
+    from mcp_memory.core.process_registry import HomeProcess
+    from mcp_memory.longterm.recall.blocks import Recalled
+    from mcp_memory.longterm.search.explain import Explained
     from mcp_memory.service.compression.compress import Compressed
     from mcp_memory.service.compression.plan import Level
-    from mcp_memory.store.values import CanvasVersion, Saved
+    from mcp_memory.service.due_stages import WaitingJobs
+    from mcp_memory.service.portable.bringing import Brought
+    from mcp_memory.service.portable.reading import Parcel
+    from mcp_memory.service.portable.writing import Exported
+    from mcp_memory.service.scheduler import LeasedJob
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.rebuild import Agreement
+    from mcp_memory.store import export_model
+    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
+    from mcp_memory.store.purge_search import Proof
+    from mcp_memory.store.values import CanvasVersion
+
 
 logger = logging.getLogger(__name__)
 _NODE = re.compile(r"\d{3,9}(?:-N\d{1,9})?")
@@ -52,13 +99,13 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.chunks import AT_ONCE
         from mcp_memory.shortterm.offload import OffloadRequest, offload
 
-        name = self._session(session)
-        said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
+        name = self._session_name(session)
+        said = self._store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
         if all(turn.role != "user" for turn in said):  # the last request counts, however old
-            said = [*self._parts.store.last_turns(self.space, name, limit=1, roles=("user",)), *said]
+            said = [*self._store.last_turns(self.space, name, limit=1, roles=("user",)), *said]
         asked = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
         done = offload(
-            self._parts.store,
+            self._store,
             self.space,
             request=OffloadRequest(
                 tool_name=tool_name,
@@ -83,7 +130,7 @@ class TaskVerbs(Verbs):
             books=True,
         )
         if len(result) > AT_ONCE // 4:  # it may be one that waits for its index
-            self._parts.stored()
+            self._parts.notify_background()
         return done
 
     @in_thread
@@ -92,7 +139,7 @@ class TaskVerbs(Verbs):
 
         Only results whose stand-ins are in the text count, each once. A stand-in reaches up to the next one.
         """
-        store, call = self._parts.store, mask_id(tool_call_id)
+        store, call = self._store, mask_id(tool_call_id)
         refs = {record.ref for record in store.records(self.space, session=session, tool_call_id=call)}
         found = {ref: text.find(f" {ref};") for ref in refs}
         places = sorted((text.rfind("[", 0, place), ref) for ref, place in found.items() if place >= 0)
@@ -131,10 +178,10 @@ class TaskVerbs(Verbs):
             result=result,
             arguments=arguments,
             tool_call_id=tool_call_id,
-            session=self._session(session),
+            session=self._session_name(session),
             keep_secrets=self.settings.keep_secrets,
         )
-        kept = keep(self._parts.store, self.space, request=request, now=(at or self._parts.now()).astimezone())
+        kept = keep(self._store, self.space, request=request, now=(at or self._parts.now()).astimezone())
         self._index(kept)
         return kept
 
@@ -143,15 +190,15 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm import chunks
 
         if ref.bytes > chunks.AT_ONCE:
-            self._parts.stored()
+            self._parts.notify_background()
             return
         try:
-            chunks.index(self._parts.store, self.space, ref.id, self._parts.store.read_ref(self.space, ref.id))
+            chunks.index(self._store, self.space, ref.id, self._store.read_ref(self.space, ref.id))
         except NotFound:
             return  # it was forgotten, and stays so
         except StoreUnavailable:  # it is kept all the same, and waits for its index
             logger.exception("%s is not indexed yet", ref.id)
-            self._parts.stored()
+            self._parts.notify_background()
 
     @in_thread
     def expand_node(
@@ -170,9 +217,9 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.expand_node import expand
 
         id = target.strip()
-        text = opened_text(self._parts.store, self.space, id) if ROW.fullmatch(id) else None
+        text = opened_text(self._store, self.space, id) if ROW.fullmatch(id) else None
         opened = expand(
-            self._parts.store,
+            self._store,
             self.space,
             target=target,
             text=text,
@@ -188,6 +235,18 @@ class TaskVerbs(Verbs):
             self._note_saving("expand", self._session_of(opened.ref, target), spent=opened.tokens)
         return opened
 
+    async def expand_answer(
+        self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any
+    ) -> Expansion:
+        """Return what `expand_node`, whose other arguments are `view`, opens of a node or a ref, within the budget."""
+        if (node is None) == (ref is None):
+            raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
+
+        async def expanded(budget: int) -> Expansion:
+            return await self.expand_node(node or ref or "", max_tokens=budget, **view)
+
+        return await self._within(expanded, max_tokens, first=max_tokens - FRAME_TOKENS)
+
     @in_thread
     def fold_canvas(
         self,
@@ -202,7 +261,7 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.canvas.view import fold_canvas
 
         shown = fold_canvas(
-            self._parts.store,
+            self._store,
             self.space,
             task=task,
             nodes=nodes,
@@ -212,23 +271,44 @@ class TaskVerbs(Verbs):
             counter=self._parts.counter,
             now=self._parts.now().astimezone(),
         )
-        self._note_saving("canvas", self._session(session or None), spent=shown.tokens)
+        self._note_saving("canvas", self._session_name(session or None), spent=shown.tokens)
         return shown
 
+    async def canvas_answer(
+        self,
+        *,
+        task: str | None = None,
+        nodes: Sequence[str] = (),
+        action: Literal["show", "fold", "unfold", "complete", "switch"] = "show",
+        budget_tokens: int | None = None,
+        session: str | None = None,
+    ) -> CanvasView:
+        """Do as `fold_canvas` does, and return the canvas within the budget."""
+        done = await self.fold_canvas(
+            task=task, nodes=nodes, action=action, budget_tokens=budget_tokens, session=session
+        )
+        if budget_tokens is None:
+            return done
+
+        async def shown(budget: int) -> CanvasView:
+            return done if budget == budget_tokens else await self.fold_canvas(task=done.canvas, budget_tokens=budget)
+
+        return await self._within(shown, budget_tokens, first=budget_tokens)
+
     def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
-        if self._parts.store.read_only is None:
+        if self._store.read_only is None:
             self._enter(Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent))
 
     def _enter(self, saving: Saving) -> None:
         """Add a saving to the ledger; a failure to write it does not fail the call."""
         try:
-            self._parts.store.add_saving(self.space, saving)
+            self._store.add_saving(self.space, saving)
         except StoreUnavailable:
             logger.exception("a saving was not entered in the ledger")
 
     def _session_of(self, ref: str | None, target: str) -> str:
         """Whose result was opened: the session whose context has it."""
-        store = self._parts.store
+        store = self._store
         if ref is not None:
             return store.ref(self.space, ref).session
         node = target.strip() if _NODE.fullmatch(target.strip()) else None
@@ -238,20 +318,20 @@ class TaskVerbs(Verbs):
     @in_thread
     def ref(self, id: str) -> tuple[Ref, bytes]:
         """Return a ref and its raw bytes. NotFound, or Damaged when they do not match their hash."""
-        found = self._parts.store.ref(self.space, id)
-        return found, self._parts.store.read_ref(self.space, found.id)
+        found = self._store.ref(self.space, id)
+        return found, self._store.read_ref(self.space, found.id)
 
     @in_thread
     def canvases(self, *, limit: int = 100) -> list[CanvasRow]:
-        return self._parts.store.canvases(self.space, limit=limit)
+        return self._store.canvases(self.space, limit=limit)
 
     @in_thread
     def active_canvas(self, session: str | None = None) -> CanvasRow | None:
-        return self._parts.store.active_canvas(self.space, session)
+        return self._store.active_canvas(self.space, session)
 
     @in_thread
     def canvas(self, number: int) -> CanvasRow:
-        return self._parts.store.canvas(self.space, number)
+        return self._store.canvas(self.space, number)
 
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
@@ -259,7 +339,7 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.canvas.view import history
 
         return history(
-            self._parts.store,
+            self._store,
             self.space,
             session=session,
             but=but,
@@ -270,27 +350,27 @@ class TaskVerbs(Verbs):
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:
         """Redraw a canvas from its versions, row and file, and return it."""
-        return self._parts.store.redraw_canvas(self.space, number)[0]
+        return self._store.redraw_canvas(self.space, number)[0]
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
         """Undo the last patch of a canvas, keeping later changes. Raises NotFound."""
         from mcp_memory.shortterm.canvas.state import undo_patch
 
-        return undo_patch(self._parts.store, self.space, number)
+        return undo_patch(self._store, self.space, number)
 
     @in_thread
     def canvas_versions(self, number: int) -> list[CanvasVersion]:
         """Return the versions of a canvas, the oldest first, each with the change that made it. Raises NotFound."""
-        self._parts.store.canvas(self.space, number)
-        return self._parts.store.canvas_versions(self.space, number)
+        self._store.canvas(self.space, number)
+        return self._store.canvas_versions(self.space, number)
 
     @in_thread
     def records(
         self, *, node: str | None = None, session: str | None = None, ref: str | None = None, limit: int = 100
     ) -> list[Record]:
         """Return records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
-        return self._parts.store.records(self.space, node=node, session=session, ref=ref, limit=limit)
+        return self._store.records(self.space, node=node, session=session, ref=ref, limit=limit)
 
     @in_thread
     def compress(
@@ -319,7 +399,7 @@ class TaskVerbs(Verbs):
         if level not in (None, *LEVELS):
             raise InvalidInput(f"level {level!r} is unknown. Allowed: {', '.join(LEVELS)}, or none given.")
         done = compress_list(
-            self._parts.store,
+            self._store,
             self.space,
             messages,
             rules=make_rules(window, rules),
@@ -331,10 +411,13 @@ class TaskVerbs(Verbs):
             keep_secrets=self.settings.keep_secrets,
         )
         if done.edits:
-            self._parts.stored()
+            self._parts.notify_background()
         return done
 
     @in_thread
     def savings(self, since: datetime | None = None) -> list[Saved]:
         """Return what offloading, expanding, showing canvases and compressing came to, by kind."""
-        return self._parts.store.savings(self.space, since=since)
+        return self._store.savings(self.space, since=since)
+
+    kept_calls = store_verb(Store.stored_calls)
+

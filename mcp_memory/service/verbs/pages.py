@@ -1,34 +1,90 @@
-"""Verbs of the scenes, the persona and the scheduler: answer questions, read, compare and restore versions."""
+"""Verbs of the pages: scenes (L2), the persona (L3), the jobs that write them, and their evidence."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
+import hmac
+import logging
+import os
+import re
+import secrets
+import time as time_module
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+import anyio.to_thread
+
+from mcp_memory import __version__
+from mcp_memory.core.errors import (
+    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+)
+from mcp_memory.core.keyed import keyed_id
+from mcp_memory.core.logs import SafeText
+from mcp_memory.core.private import without_private
+from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.progress import Tell, untold
-from mcp_memory.core.secrets.masking import mask_typed
-from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
+from mcp_memory.core.rights import RIGHTS, Right
+from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import (
+    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
+    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
+    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
+    TurnResults, Verified, Why, WorkQuestion,
+)
 from mcp_memory.models.llm import reply_schema
-from mcp_memory.service.verbs.base import in_thread, of_store
-from mcp_memory.service.verbs.evidence import EvidenceVerbs
+from mcp_memory.service.verbs.base import (
+    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+)
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Conflict, SceneChanges
+from mcp_memory.store.values import (
+    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
+    Tombstone, Verdict,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from mcp_memory.core.process_registry import HomeProcess
+    from mcp_memory.longterm.recall.blocks import Recalled
+    from mcp_memory.longterm.search.explain import Explained
+    from mcp_memory.service.compression.compress import Compressed
+    from mcp_memory.service.compression.plan import Level
+    from mcp_memory.service.due_stages import WaitingJobs
+    from mcp_memory.service.portable.bringing import Brought
+    from mcp_memory.service.portable.reading import Parcel
+    from mcp_memory.service.portable.writing import Exported
+    from mcp_memory.service.scheduler import LeasedJob
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.rebuild import Agreement
+    from mcp_memory.store import export_model
+    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
+    from mcp_memory.store.purge_search import Proof
+    from mcp_memory.store.values import CanvasVersion
 
-    from mcp_memory.service.scheduler import LeasedJob, WaitingJobs
+
+_BUSY_S = 0.2  # between attempts while another process has the space
 
 
-_ANOTHERS_TURN_S = 0.2
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvenLine:
+    """A line of the persona as it is read, with the statements and the scenes that it names."""
+
+    text: str
+    atoms: tuple[Atom, ...]
+    scenes: tuple[str, ...]
+    """Slugs or titles, as the line has them."""
+    is_claim: bool
+    """False for headings, rules and blank lines, which need no proof."""
 
 
-class PyramidVerbs(EvidenceVerbs):
-    """Scenes, the persona, and what makes them."""
 
-    # --- answering questions ------------------------------------------------------------------------
+class PageVerbs(Verbs):
+    """Scenes, the persona, their evidence, and the jobs that write them."""
 
     @in_thread
     def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:
@@ -51,7 +107,7 @@ class PyramidVerbs(EvidenceVerbs):
             if scheduler.returned(work_id, str(unfit)):
                 return self._asking(refused=[str(unfit)])
             note = "That was the second reply that could not be used. The question is put aside; go on with your work."
-            return Distilled(kept=[], refused=[str(unfit)], next=None, waiting=self._waiting(), note=note)
+            return Distilled(kept=[], refused=[str(unfit)], next=None, waiting=self._count_undistilled(), note=note)
         return self._asking(kept=applied.kept, refused=applied.refused)
 
     def _asking(self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None) -> Distilled:
@@ -62,7 +118,7 @@ class PyramidVerbs(EvidenceVerbs):
             kept=list(kept),
             refused=list(refused),
             next=None if asked is None else _question(asked),
-            waiting=self._waiting(),
+            waiting=self._count_undistilled(),
             note=note,
         )
 
@@ -86,7 +142,7 @@ class PyramidVerbs(EvidenceVerbs):
                 continue
             steps += 1
             if told:
-                told(f"{steps}: {self._waiting()} turns wait")
+                told(f"{steps}: {self._count_undistilled()} turns wait")
         return steps
 
     @in_thread
@@ -94,25 +150,25 @@ class PyramidVerbs(EvidenceVerbs):
         """Return what `consolidate` would ask a model about."""
         from mcp_memory.service.scheduler import waiting_jobs
 
-        return waiting_jobs(self._parts.store, self.space, self.settings, self._parts.now())
+        return waiting_jobs(self._store, self.space, self.settings, self._parts.now())
 
     @in_thread
     def flush(self, session: str | None = None) -> int:
         """Ask for the extraction of all that a session holds, without waiting for more; return the turns waiting."""
-        parts, name = self._parts, self._session(session)
+        parts, name = self._parts, self._session_name(session)
         parts.store.flush(self.space, name)
-        parts.stored()
-        return self._waiting(name)
+        parts.notify_background()
+        return self._count_undistilled(name)
 
     @in_thread
     def pause(self, reason: str = "paused by hand") -> None:
         """Have no process on this home ask a language model, until `resume`."""
-        self._parts.store.pause(one_line(mask_typed(reason), 200), now=self._parts.now())
+        self._store.pause(one_line(mask_typed(reason), 200), now=self._parts.now())
 
     @in_thread
     def resume(self) -> None:
-        self._parts.store.resume()
-        self._parts.stored()
+        self._store.resume()
+        self._parts.notify_background()
 
     # --- scenes -------------------------------------------------------------------------------------
 
@@ -121,14 +177,14 @@ class PyramidVerbs(EvidenceVerbs):
         """Return the scenes as they stand, hottest first."""
         from mcp_memory.longterm import scenes
 
-        return scenes.readable_scenes(self._parts.store, self.space)
+        return scenes.readable_scenes(self._store, self.space)
 
     @in_thread
     def scene(self, slug: str) -> Scene:
         """Return a scene by its slug. NotFound names those there are."""
         from mcp_memory.longterm import scenes
 
-        found = next((one for one in scenes.readable_scenes(self._parts.store, self.space) if one.slug == slug), None)
+        found = next((one for one in scenes.readable_scenes(self._store, self.space) if one.slug == slug), None)
         if found is None:
             raise NotFound(self._no_scene(slug))
         return found
@@ -138,7 +194,7 @@ class PyramidVerbs(EvidenceVerbs):
         """Return a scene as people and agents read it, with its links."""
         from mcp_memory.longterm import scenes
 
-        store = self._parts.store
+        store = self._store
         found = next((scene for scene in scenes.listed_scenes(store, self.space) if scene.slug == slug), None)
         if found is None:
             raise NotFound(self._no_scene(slug))
@@ -149,7 +205,7 @@ class PyramidVerbs(EvidenceVerbs):
         """Return all versions of a scene, the newest first, deleted ones too; of a computed scene the only one."""
         from mcp_memory.longterm import scenes
 
-        store = self._parts.store
+        store = self._store
         versions = scenes.versions(store, self.space, slug)
         if not versions:
             versions = [scene for scene in scenes.listed_scenes(store, self.space) if scene.slug == slug]
@@ -165,13 +221,13 @@ class PyramidVerbs(EvidenceVerbs):
         parts = self._parts
         edit = scenes.restored(parts.store, self.space, slug, version)
         parts.store.commit(self.space, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=parts.now())
-        parts.scheduler.write_persona()
+        self._write_persona()
         return parts.store.scene_versions(self.space, slug)[0]
 
     def _no_scene(self, slug: str) -> str:
         from mcp_memory.longterm import scenes
 
-        known = ", ".join(scene.slug for scene in scenes.listed_scenes(self._parts.store, self.space))
+        known = ", ".join(scene.slug for scene in scenes.listed_scenes(self._store, self.space))
         return f"There is no scene {one_line(slug, 40)!r}. " + (
             f"Scenes: {known}." if known else "None has been written yet: a model or the tool `distill` writes them."
         )
@@ -183,8 +239,8 @@ class PyramidVerbs(EvidenceVerbs):
         """Return the page about the user, or one section of it. NotFound names the sections there are."""
         from mcp_memory.longterm import persona as l3_page
 
-        held = self._parts.store.persona(self.space)
-        text = l3_page.whole(self._parts.store, self.space, at=self._parts.now())
+        held = self._store.persona(self.space)
+        text = l3_page.whole(self._store, self.space, at=self._parts.now())
         return Persona(
             text=l3_page.section_of(text, section) if section else text,
             sections=l3_page.sections(text),
@@ -197,14 +253,14 @@ class PyramidVerbs(EvidenceVerbs):
         """Return all versions of the page, newest first, without forgotten parts."""
         from mcp_memory.longterm import persona as l3_page
 
-        return l3_page.versions(self._parts.store, self.space)
+        return l3_page.versions(self._store, self.space)
 
     @in_thread
     def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
         """Return what changed between two versions of the page, by default the last two, as a unified diff."""
         from mcp_memory.longterm import persona as l3_page
 
-        versions = {one.version: one for one in l3_page.versions(self._parts.store, self.space)}
+        versions = {one.version: one for one in l3_page.versions(self._store, self.space)}
         if not versions:
             raise NotFound("There is no persona yet.")
         last = max(versions)
@@ -223,17 +279,42 @@ class PyramidVerbs(EvidenceVerbs):
         parts = self._parts
         reason = persona.FROM_SCRATCH if scratch else "asked for"
         parts.store.request_stage(self.space, "persona", reason)
-        parts.stored()
+        parts.notify_background()
+
+    @in_thread
+    def persona_lines(self) -> list[ProvenLine]:
+        """Return the persona as it is read, without the list of scenes under it, line by line with its statements."""
+        from mcp_memory.longterm import persona
+        from mcp_memory.store.citations import cited, links
+
+        store = self._store
+        text = persona.body(store, self.space, at=self._parts.now())
+        atoms = {atom.id: atom for atom in store.atoms(self.space, cited(text))}
+        claims = set(persona.lines_of(text)) if text != persona.EMPTY else set[str]()
+        return [
+            ProvenLine(
+                text=line,
+                atoms=tuple(atoms[id] for id in cited(line) if id in atoms),
+                scenes=tuple(links(line)),
+                is_claim=line in claims,
+            )
+            for line in text.splitlines()
+        ]
+
+    @in_thread
+    def mentions(self, id: str) -> list[Mention]:
+        """Return the lines of the persona, then of the scenes, that name a statement as their evidence."""
+        from mcp_memory.longterm.verification.evidence import mentions
+
+        return mentions(self._store, self.space, id)
 
     @in_thread
     def verify(self, *, tell: Tell = untold) -> Verified:
         """Check the chain from the persona over scenes, atoms and quotes to the turns, and list broken links."""
         from mcp_memory.longterm.verification.evidence import verify
 
-        return verify(self._parts.store, self.space, tell)
+        return verify(self._store, self.space, tell)
 
-    imported = of_store(Store.imported_files)
-    note_import = of_store(Store.note_imported_file)
 
 
 def _question(asked: LeasedJob) -> WorkQuestion:

@@ -7,41 +7,84 @@ follows them once a day.
 
 from __future__ import annotations
 
+import hmac
 import logging
-from collections.abc import Callable, Sequence
+import os
+import re
+import secrets
+import time as time_module
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, time, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+import anyio.to_thread
+
+from mcp_memory import __version__
+from mcp_memory.core.errors import (
+    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+)
+from mcp_memory.core.keyed import keyed_id
 from mcp_memory.core.logs import SafeText
-from mcp_memory.core.secrets.masking import mask_typed
-from mcp_memory.core.text import one_line
-from mcp_memory.core.types import FORGOTTEN, Forgotten
-from mcp_memory.service.verbs.base import Verbs, in_thread
-from mcp_memory.store.values import CanvasChange, Conflict, Tombstone
+from mcp_memory.core.private import without_private
+from mcp_memory.core.process_registry import all_processes
+from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.rights import RIGHTS, Right
+from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import (
+    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
+    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
+    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
+    TurnResults, Verified, Why, WorkQuestion,
+)
+from mcp_memory.models.llm import reply_schema
+from mcp_memory.service.verbs.base import (
+    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+)
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import (
+    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
+    Tombstone, Verdict,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcp_memory.core.process_registry import HomeProcess
+    from mcp_memory.longterm.recall.blocks import Recalled
+    from mcp_memory.longterm.search.explain import Explained
+    from mcp_memory.service.compression.compress import Compressed
+    from mcp_memory.service.compression.plan import Level
+    from mcp_memory.service.due_stages import WaitingJobs
+    from mcp_memory.service.portable.bringing import Brought
+    from mcp_memory.service.portable.reading import Parcel
+    from mcp_memory.service.portable.writing import Exported
+    from mcp_memory.service.scheduler import LeasedJob
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.rebuild import Agreement
+    from mcp_memory.store import export_model
     from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
     from mcp_memory.store.purge_search import Proof
+    from mcp_memory.store.values import CanvasVersion
+
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _ATTEMPTS = 20
-_AT_ONCE = 2_000
-_MOST_DAYS = 36_500
+_RETENTION_BATCH = 2_000
+_MAX_DAYS = 36_500
 _LISTED = 200
 _ALSO = 50
 _ALL = 2**31
 _MAX_REASON = 200
-_TRIES = 2
+_PURGE_ATTEMPTS = 2
+MAX_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +142,8 @@ def _report(done: Purged) -> partial[PurgeReport]:
     return partial(PurgeReport, tombstones=done.tombstones, turns=done.turns, atoms=done.atoms, refs=done.refs)
 
 
-class RetentionVerbs(Verbs):
+
+class ForgettingVerbs(Verbs):
     """Forget, undo, purge, and follow retention policies."""
 
     @in_thread
@@ -137,8 +181,8 @@ class RetentionVerbs(Verbs):
             raise InvalidInput(
                 f"reason has {len(reason):,} characters; it can have {_MAX_REASON}. Nothing was forgotten."
             )
-        parts, store = self._parts, self._parts.store
-        begin, end = parts.times(since, until)
+        parts, store = self._parts, self._store
+        begin, end = parts.parse_period(since, until)
         wanted = forgetting.chosen_ids(store, self.space, ids=ids, query=query, session=session, since=begin, until=end)
         alone = bool(ids) and not (query or session or since or until)
         shows = dry_run if dry_run is not None else not alone
@@ -186,21 +230,21 @@ class RetentionVerbs(Verbs):
         """
         from mcp_memory.longterm import forgetting
 
-        previews = forgetting.previews(self._parts.store, self.space, [id])
+        previews = forgetting.previews(self._store, self.space, [id])
         done = self._forget([id], reason="", how="correction")
         return Forgotten(
             ids=done.ids, tombstone=done.id, dry_run=False, previews=previews, undone=False, total=len(done.ids)
         )
 
     def _forget(self, ids: Sequence[str], *, reason: str, how: How) -> Tombstone:
-        store, now = self._parts.store, self._parts.now()
+        store, now = self._store, self._parts.now()
 
         def attempt() -> Tombstone:
             redrawn = self._redrawn(store.reach(self.space, ids))
             return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
         done = self._retried(attempt)
-        self._changed()
+        self._refresh()
         return done
 
     def _redrawn(self, reach: Reach) -> list[CanvasChange]:
@@ -208,7 +252,7 @@ class RetentionVerbs(Verbs):
         from mcp_memory.shortterm.canvas.goals import without_goals
         from mcp_memory.shortterm.canvas.state import without_words
 
-        store, now = self._parts.store, self._parts.now().astimezone()
+        store, now = self._store, self._parts.now().astimezone()
         redrawn = without_words(store, self.space, reach.refs, now=now) if reach.refs else ()
         said = {turn.id: turn.content for turn in store.turns(self.space, reach.turns) if turn.role == "user"}
         return without_goals(store, self.space, said=said, tasks=reach.tasks, redrawn=redrawn, now=now)
@@ -225,7 +269,7 @@ class RetentionVerbs(Verbs):
         from mcp_memory.longterm import forgetting
         from mcp_memory.shortterm.canvas.state import with_words
 
-        store, now = self._parts.store, self._parts.now()
+        store, now = self._store, self._parts.now()
 
         def attempt() -> Tombstone:
             ids = {id for one in store.tombstones(self.space) if one.id == undo for id in (*one.ids, *one.took)}
@@ -233,7 +277,7 @@ class RetentionVerbs(Verbs):
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
         back = self._retried(attempt)
-        self._changed()
+        self._refresh()
         return Forgotten(
             ids=back.ids[:_LISTED],
             tombstone=None,
@@ -253,8 +297,36 @@ class RetentionVerbs(Verbs):
     @in_thread
     def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
         """Return all tombstones, or the last ones, oldest first; undone and purged ones too."""
-        found = self._parts.store.tombstones(self.space)
+        found = self._store.tombstones(self.space)
         return found if limit is None else found[max(0, len(found) - limit) :]
+
+    @in_thread
+    def forgotten_words(self, tombstone: str, *, limit: int = 50) -> list[tuple[str, str]]:
+        """Return ids and words of the rows under a tombstone, so that a person can decide whether to restore them.
+
+        Keys and passwords are masked. Restored and purged rows are left out. No tool may call this.
+        """
+        check_range(limit, "limit", 1, MAX_PAGE)
+        return [(id, mask(text)) for id, text in self._store.words_under(self.space, tombstone, limit=limit)]
+
+    @in_thread
+    def still_said(self, tombstone: str) -> list[Turn]:
+        """Return the turns that stay although forgotten statements are based on their words."""
+        store = self._store
+        return store.turns(self.space, store.still_said(self.space, tombstone))
+
+    @in_thread
+    def count_forgotten(self) -> int:
+        """Return how many statements, turns and tool results can be brought back."""
+        return self._store.count_under_tombstones(self.space)
+
+    @in_thread
+    def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
+        """Forget rows that a later state of this memory had forgotten; return the tombstone."""
+        return self._forget_too(ids, reason, how=how)
+
+    def _forget_too(self, ids: Sequence[str], reason: str, *, how: How = "import") -> str:
+        return self._forget(ids, reason=reason, how=how).id
 
     @in_thread
     def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:
@@ -262,7 +334,7 @@ class RetentionVerbs(Verbs):
         before = None if older_than is None else self._parts.now() - older_than
         return [
             one
-            for one in self._parts.store.tombstones(self.space)
+            for one in self._store.tombstones(self.space)
             if not one.undone and not one.purged and (before is None or one.at <= before)
         ]
 
@@ -329,7 +401,7 @@ class RetentionVerbs(Verbs):
 
         if not tombstones:
             return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []
-        store = self._parts.store
+        store = self._store
         gone = [id for one in store.tombstones(self.space) if one.id in tombstones for id in one.ids]
         personas = pages_without(store, self.space, [id for id in gone if id.startswith("a")])
         now = self._parts.now()
@@ -343,14 +415,14 @@ class RetentionVerbs(Verbs):
             return store.purge(self.space, Purge(tombstones=tombstones, personas=personas, redrawn=redrawn), now=now)
 
         done = self._retried(attempt)
-        self._changed()
+        self._refresh()
         texts = (text for id, text in words if id[0] in "ta")
         return done, repeating(texts, agent_texts(store, self.space))
 
     @in_thread
     def retention(self) -> list[OverdueRows]:
         """Return the policies of the space, with what each will take; none where nothing was set."""
-        store, now = self._parts.store, self._parts.now()
+        store, now = self._store, self._parts.now()
 
         def overdue(policy: Policy) -> OverdueRows:
             going, staying = store.count_overdue(self.space, policy.what, before=now - timedelta(days=policy.days))
@@ -365,7 +437,7 @@ class RetentionVerbs(Verbs):
             if number is not None and not 1 <= number <= _MOST_DAYS:
                 raise InvalidInput(f"{what} is {number} days; it can be 1 to {_MOST_DAYS:,}, or off.")
         for what, number in days.items():
-            self._parts.store.put_policy(self.space, what, number, now=self._parts.now())
+            self._store.put_policy(self.space, what, number, now=self._parts.now())
 
     @in_thread
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
@@ -374,7 +446,7 @@ class RetentionVerbs(Verbs):
         It can be undone like any forgetting. It purges only where a policy says so, and only rows that a policy
         forgot: those that a person forgot wait for that person.
         """
-        store = self._parts.store
+        store = self._store
         if not store.policies(self.space):
             return []
         done = list[RetentionRun]()
@@ -387,7 +459,7 @@ class RetentionVerbs(Verbs):
         return done
 
     def _follow(self, policy: Policy) -> tuple[int, list[str]]:
-        store, before = self._parts.store, self._parts.now() - timedelta(days=policy.days)
+        store, before = self._store, self._parts.now() - timedelta(days=policy.days)
         took, tombstones = 0, list[str]()
         while ids := store.overdue(self.space, policy.what, before=before, limit=_AT_ONCE):
             if policy.what == "purge":
@@ -401,5 +473,6 @@ class RetentionVerbs(Verbs):
     @in_thread
     def spaces_with_policies(self) -> list[str]:
         """Return the spaces of the store that keep something for a while only."""
-        store = self._parts.store
+        store = self._store
         return [space for space in store.spaces() if store.policies(space)]
+
