@@ -17,8 +17,8 @@ from mcp_memory.core.types import NewTurn, Turn
 
 if TYPE_CHECKING:
     from mcp_memory.integrations.importers.report import CostEstimate, HistorySize
-    from mcp_memory.service.memory import Memory
     from mcp_memory.service.due_stages import WaitingJobs
+    from mcp_memory.service.memory import Memory
 
 _PAGE = 1_000  # turns
 

@@ -30,21 +30,17 @@ from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
 
 logger = logging.getLogger(__name__)
 
-_BATCH = 20  # turns
 _PASSING = StoreUnavailable, Refused, EmbeddingFailed
 """Errors that are no fault of a turn. The turns are read again later."""
 
 
-def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True) -> bool:
-    """Read the next turns of the user, and return whether there were any.
+def read(context: SearchContext, turns: Sequence[Turn], *, going_on: Callable[[], bool] = lambda: True) -> bool:
+    """Read turns of the user, those of `Store.unread_turns`, and return whether all were read.
 
     A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
     Nothing more is written once `going_on` says no: the store may be closed. Raises StoreUnavailable and Refused if
     nothing can be stored, and EmbeddingFailed if the bundled model cannot be read.
     """
-    turns = context.store.unread_turns(context.space, limit=_BATCH)
-    if not turns:
-        return False
     try:
         return _read(context, turns, going_on)
     except _PASSING:

@@ -34,7 +34,10 @@ LEAST_RESULTS = 3  # after TASK_REST, or if requested: one or two results are re
 # The longest wait for more input.
 LATEST = timedelta(days=7)  # of turns and drafts; until then, search finds each of them
 LATEST_SCENES = timedelta(days=14)  # of atoms that are on no page
-FIRST_SCENES, FIRST_ATOMS = timedelta(days=1), 20  # the same for the first pages: with fewer atoms they are soon rewritten
+FIRST_SCENES, FIRST_ATOMS = (
+    timedelta(days=1),
+    20,
+)  # the same for the first pages: with fewer atoms they are soon rewritten
 TASK_REST = timedelta(hours=1)
 
 _COUNT_LIMIT = 10_000

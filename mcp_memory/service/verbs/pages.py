@@ -2,69 +2,42 @@
 
 from __future__ import annotations
 
-import hmac
-import logging
-import os
-import re
-import secrets
-import time as time_module
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, time, timedelta
-from functools import partial
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import anyio.to_thread
-
-from mcp_memory import __version__
 from mcp_memory.core.errors import (
-    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+    InvalidInput,
+    NotFound,
+    Refused,
 )
-from mcp_memory.core.keyed import keyed_id
-from mcp_memory.core.logs import SafeText
-from mcp_memory.core.private import without_private
-from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.progress import Tell, untold
-from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
-from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.secrets.masking import mask_typed
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
-    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
-    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
-    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
-    TurnResults, Verified, Why, WorkQuestion,
+    Atom,
+    Distilled,
+    Mention,
+    Persona,
+    PersonaVersion,
+    Scene,
+    Verified,
+    WorkQuestion,
 )
 from mcp_memory.models.llm import reply_schema
 from mcp_memory.service.verbs.base import (
-    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+    Verbs,
+    in_thread,
 )
-from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import (
-    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
-    Tombstone, Verdict,
+    Conflict,
+    SceneChanges,
 )
 
 if TYPE_CHECKING:
-    from mcp_memory.core.process_registry import HomeProcess
-    from mcp_memory.longterm.recall.blocks import Recalled
-    from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.service.compression.compress import Compressed
-    from mcp_memory.service.compression.plan import Level
     from mcp_memory.service.due_stages import WaitingJobs
-    from mcp_memory.service.portable.bringing import Brought
-    from mcp_memory.service.portable.reading import Parcel
-    from mcp_memory.service.portable.writing import Exported
     from mcp_memory.service.scheduler import LeasedJob
-    from mcp_memory.service.upkeep.backup import Backup
-    from mcp_memory.service.upkeep.rebuild import Agreement
-    from mcp_memory.store import export_model
-    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
-    from mcp_memory.store.purge_search import Proof
-    from mcp_memory.store.values import CanvasVersion
 
 
 _BUSY_S = 0.2  # between attempts while another process has the space
@@ -72,15 +45,14 @@ _BUSY_S = 0.2  # between attempts while another process has the space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenLine:
-    """A line of the persona as it is read, with the statements and the scenes that it names."""
+    """A line of the persona with the statements and scenes that it cites."""
 
     text: str
     atoms: tuple[Atom, ...]
     scenes: tuple[str, ...]
-    """Slugs or titles, as the line has them."""
+    """Slugs or titles, as in the line."""
     is_claim: bool
     """False for headings, rules and blank lines, which need no proof."""
-
 
 
 class PageVerbs(Verbs):
@@ -88,36 +60,37 @@ class PageVerbs(Verbs):
 
     @in_thread
     def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:
-        """Take the reply to a question and return the next one; without a reply, the question that is due.
+        """Apply the reply to a question and return the next question; without a reply, the question that is due.
 
-        The caller is the model: no other is asked and the usage ledger is not touched. An unusable reply comes back
-        once with the reason and the same question; after the second the job is parked, and no question follows.
+        The caller answers instead of a model, and the usage ledger is not touched. An unusable reply is returned once
+        with the reason and the same question; after the second the job is parked, and no question follows.
         Raises NotFound for an unknown job.
         """
         if (work_id is None) != (reply is None):
             raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
-        scheduler = self._parts.scheduler
         if work_id is None or reply is None:
-            return self._asking()
+            return self._next_question()
+        scheduler = self._parts.scheduler
         try:
             applied = scheduler.answer(work_id, reply)
         except Conflict as late:
-            return self._asking(note=f"Nothing of this reply was stored: {late}")
-        except InvalidInput as unfit:
-            if scheduler.returned(work_id, str(unfit)):
-                return self._asking(refused=[str(unfit)])
+            return self._next_question(note=f"Nothing of this reply was stored: {late}")
+        except InvalidInput as error:
+            if scheduler.reject_reply(work_id, str(error)):
+                return self._next_question(refused=[str(error)])
             note = "That was the second reply that could not be used. The question is put aside; go on with your work."
-            return Distilled(kept=[], refused=[str(unfit)], next=None, waiting=self._count_undistilled(), note=note)
-        return self._asking(kept=applied.kept, refused=applied.refused)
+            return Distilled(kept=[], refused=[str(error)], next=None, waiting=self._count_undistilled(), note=note)
+        return self._next_question(kept=applied.kept, refused=applied.refused)
 
-    def _asking(self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None) -> Distilled:
+    def _next_question(
+        self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None
+    ) -> Distilled:
         """Return the next question, with the outcome of the last reply."""
-        scheduler = self._parts.scheduler
-        asked = scheduler.for_agent(f"agent {scheduler.holder}")
+        leased = self._parts.scheduler.lease_for_agent()
         return Distilled(
             kept=list(kept),
             refused=list(refused),
-            next=None if asked is None else _question(asked),
+            next=None if leased is None else _question(leased),
             waiting=self._count_undistilled(),
             note=note,
         )
@@ -126,8 +99,8 @@ class PageVerbs(Verbs):
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
         """Run all possible jobs with the configured model now, and return the number of questions.
 
-        The callback gets a line about each. Raises Refused when no model is set or it may not be asked, ModelFailed
-        when it fails; finished jobs are kept, and the rest waits.
+        `told` is called with a line about each job. Raises Refused when no model is set or it may not be asked,
+        ModelFailed when it fails; finished jobs are kept, and the rest waits.
         """
         parts = self._parts
         if parts.model is None:
@@ -136,9 +109,9 @@ class PageVerbs(Verbs):
                 "its tool `distill`."
             )
         steps = 0
-        while (done := parts.scheduler.step(parts.model)) is not False:
-            if done is None:
-                time.sleep(_ANOTHERS_TURN_S)  # another process is at it; and this runs in a thread
+        while (has_run := parts.scheduler.step(parts.model)) is not False:
+            if has_run is None:
+                time.sleep(_BUSY_S)
                 continue
             steps += 1
             if told:
@@ -148,21 +121,21 @@ class PageVerbs(Verbs):
     @in_thread
     def waiting_jobs(self) -> WaitingJobs:
         """Return what `consolidate` would ask a model about."""
-        from mcp_memory.service.scheduler import waiting_jobs
+        from mcp_memory.service.due_stages import waiting_jobs
 
         return waiting_jobs(self._store, self.space, self.settings, self._parts.now())
 
     @in_thread
     def flush(self, session: str | None = None) -> int:
-        """Ask for the extraction of all that a session holds, without waiting for more; return the turns waiting."""
-        parts, name = self._parts, self._session_name(session)
-        parts.store.flush(self.space, name)
-        parts.notify_background()
+        """Request the extraction of all turns of a session now; return how many turns wait for it."""
+        name = self._session_name(session)
+        self._store.flush(self.space, name)
+        self._parts.notify_background()
         return self._count_undistilled(name)
 
     @in_thread
     def pause(self, reason: str = "paused by hand") -> None:
-        """Have no process on this home ask a language model, until `resume`."""
+        """Stop all processes of this home from asking a language model, until `resume`."""
         self._store.pause(one_line(mask_typed(reason), 200), now=self._parts.now())
 
     @in_thread
@@ -174,93 +147,90 @@ class PageVerbs(Verbs):
 
     @in_thread
     def scenes(self) -> list[Scene]:
-        """Return the scenes as they stand, hottest first."""
+        """Return the current scenes, hottest first."""
         from mcp_memory.longterm import scenes
 
         return scenes.readable_scenes(self._store, self.space)
 
     @in_thread
     def scene(self, slug: str) -> Scene:
-        """Return a scene by its slug. NotFound names those there are."""
+        """Return a scene by its slug. Raises NotFound, which lists the scenes."""
         from mcp_memory.longterm import scenes
 
-        found = next((one for one in scenes.readable_scenes(self._store, self.space) if one.slug == slug), None)
-        if found is None:
-            raise NotFound(self._no_scene(slug))
-        return found
+        return self._find_scene(slug, scenes.readable_scenes(self._store, self.space))
 
     @in_thread
     def scene_page(self, slug: str) -> str:
-        """Return a scene as people and agents read it, with its links."""
+        """Return a scene as people and agents read it, with its links. Raises NotFound."""
         from mcp_memory.longterm import scenes
 
-        store = self._store
-        found = next((scene for scene in scenes.listed_scenes(store, self.space) if scene.slug == slug), None)
-        if found is None:
-            raise NotFound(self._no_scene(slug))
-        return scenes.rendered_page(store, self.space, found)
+        scene = self._find_scene(slug, scenes.listed_scenes(self._store, self.space))
+        return scenes.rendered_page(self._store, self.space, scene)
 
     @in_thread
     def scene_history(self, slug: str) -> list[Scene]:
-        """Return all versions of a scene, the newest first, deleted ones too; of a computed scene the only one."""
+        """Return all versions of a scene, also of a deleted one, the newest first. A computed scene has one version."""
         from mcp_memory.longterm import scenes
 
-        store = self._store
-        versions = scenes.versions(store, self.space, slug)
-        if not versions:
-            versions = [scene for scene in scenes.listed_scenes(store, self.space) if scene.slug == slug]
-        if not versions:
-            raise NotFound(self._no_scene(slug))
-        return versions
+        versions = scenes.versions(self._store, self.space, slug)
+        return versions or [self._find_scene(slug, scenes.listed_scenes(self._store, self.space))]
 
     @in_thread
     def restore_scene(self, slug: str, version: int) -> Scene:
-        """Make an old version of a scene the newest one; the ones between stay in its history."""
+        """Make an old version of a scene the newest one; the versions between stay in its history."""
         from mcp_memory.longterm import scenes
 
-        parts = self._parts
-        edit = scenes.restored(parts.store, self.space, slug, version)
-        parts.store.commit(self.space, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=parts.now())
+        edit = scenes.restored(self._store, self.space, slug, version)
+        changes = SceneChanges(edits=[edit], upto=0)
+        self._store.commit(self.space, None, changes, outcome={}, now=self._parts.now())
         self._write_persona()
-        return parts.store.scene_versions(self.space, slug)[0]
+        return self._store.scene_versions(self.space, slug)[0]
 
-    def _no_scene(self, slug: str) -> str:
+    def _find_scene(self, slug: str, candidates: Sequence[Scene]) -> Scene:
         from mcp_memory.longterm import scenes
 
-        known = ", ".join(scene.slug for scene in scenes.listed_scenes(self._store, self.space))
-        return f"There is no scene {one_line(slug, 40)!r}. " + (
-            f"Scenes: {known}." if known else "None has been written yet: a model or the tool `distill` writes them."
+        for scene in candidates:
+            if scene.slug == slug:
+                return scene
+        slugs = ", ".join(scene.slug for scene in scenes.listed_scenes(self._store, self.space))
+        raise NotFound(
+            f"There is no scene {one_line(slug, 40)!r}. "
+            + (
+                f"Scenes: {slugs}."
+                if slugs
+                else "None has been written yet: a model or the tool `distill` writes them."
+            )
         )
 
     # --- the persona --------------------------------------------------------------------------------
 
     @in_thread
     def read_persona(self, section: str | None = None) -> Persona:
-        """Return the page about the user, or one section of it. NotFound names the sections there are."""
-        from mcp_memory.longterm import persona as l3_page
+        """Return the page about the user, or one section of it. Raises NotFound, which lists the sections."""
+        from mcp_memory.longterm import persona
 
-        held = self._store.persona(self.space)
-        text = l3_page.whole(self._store, self.space, at=self._parts.now())
+        version = self._store.persona(self.space)
+        text = persona.whole(self._store, self.space, at=self._parts.now())
         return Persona(
-            text=l3_page.section_of(text, section) if section else text,
-            sections=l3_page.sections(text),
-            version=held.version if held else 0,
-            updated=held.at if held else None,
+            text=persona.section_of(text, section) if section else text,
+            sections=persona.sections(text),
+            version=version.version if version else 0,
+            updated=version.at if version else None,
         )
 
     @in_thread
     def persona_history(self) -> list[PersonaVersion]:
         """Return all versions of the page, newest first, without forgotten parts."""
-        from mcp_memory.longterm import persona as l3_page
+        from mcp_memory.longterm import persona
 
-        return l3_page.versions(self._store, self.space)
+        return persona.versions(self._store, self.space)
 
     @in_thread
     def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
         """Return what changed between two versions of the page, by default the last two, as a unified diff."""
-        from mcp_memory.longterm import persona as l3_page
+        from mcp_memory.longterm import persona
 
-        versions = {one.version: one for one in l3_page.versions(self._store, self.space)}
+        versions = {version.version: version for version in persona.versions(self._store, self.space)}
         if not versions:
             raise NotFound("There is no persona yet.")
         last = max(versions)
@@ -269,21 +239,20 @@ class PageVerbs(Verbs):
         missing = [number for number in (old, new) if number not in versions and number != 0]
         if missing:
             raise NotFound(f"There is no version {missing[0]} of the persona. Versions: 1 to {last}.")
-        return l3_page.diff(versions.get(old), versions.get(new))
+        return persona.diff(versions.get(old), versions.get(new))
 
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:
         """Request a new version of the page, from scratch or from the changes."""
         from mcp_memory.longterm import persona
 
-        parts = self._parts
         reason = persona.FROM_SCRATCH if scratch else "asked for"
-        parts.store.request_stage(self.space, "persona", reason)
-        parts.notify_background()
+        self._store.request_stage(self.space, "persona", reason)
+        self._parts.notify_background()
 
     @in_thread
     def persona_lines(self) -> list[ProvenLine]:
-        """Return the persona as it is read, without the list of scenes under it, line by line with its statements."""
+        """Return the lines of the persona with the statements they cite, without the list of scenes."""
         from mcp_memory.longterm import persona
         from mcp_memory.store.citations import cited, links
 
@@ -303,7 +272,7 @@ class PageVerbs(Verbs):
 
     @in_thread
     def mentions(self, id: str) -> list[Mention]:
-        """Return the lines of the persona, then of the scenes, that name a statement as their evidence."""
+        """Return the lines of the persona, then of the scenes, that cite a statement."""
         from mcp_memory.longterm.verification.evidence import mentions
 
         return mentions(self._store, self.space, id)
@@ -316,13 +285,12 @@ class PageVerbs(Verbs):
         return verify(self._store, self.space, tell)
 
 
-
-def _question(asked: LeasedJob) -> WorkQuestion:
-    instructions, question = asked.question.messages
+def _question(leased: LeasedJob) -> WorkQuestion:
+    instructions, question = leased.question.messages
     return WorkQuestion(
-        work_id=asked.job.id,
-        stage=asked.job.stage,
+        work_id=leased.job.id,
+        stage=leased.job.stage,
         instructions=instructions.text,
         question=question.text,
-        reply_schema=reply_schema(asked.question.reply),
+        reply_schema=reply_schema(leased.question.reply),
     )

@@ -2,72 +2,52 @@
 
 from __future__ import annotations
 
-import hmac
-import logging
-import os
-import re
-import secrets
-import time as time_module
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, time, timedelta
-from functools import partial
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from mcp_memory import __version__
 from mcp_memory.core.errors import (
-    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+    InvalidInput,
+    NotFound,
 )
-from mcp_memory.core.keyed import keyed_id
-from mcp_memory.core.logs import SafeText
-from mcp_memory.core.private import without_private
-from mcp_memory.core.process_registry import all_processes
-from mcp_memory.core.progress import Tell, untold
-from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
-from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
-    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
-    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
-    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
-    TurnResults, Verified, Why, WorkQuestion,
+    Atom,
+    CitedResult,
+    Detail,
+    Fact,
+    Kind,
+    MemoryResults,
+    Remembered,
+    ShownMemories,
+    Source,
+    StatementKind,
+    StatementPage,
+    Why,
 )
-from mcp_memory.models.llm import reply_schema
 from mcp_memory.service.verbs.base import (
-    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+    MAX_LIMIT,
+    MAX_PAGE,
+    QueryVectors,
+    Verbs,
+    check_range,
+    in_thread,
+    join_notes,
+    require_query,
+    store_verb,
 )
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import (
-    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
-    Tombstone, Verdict,
+    Filters,
 )
 
 if TYPE_CHECKING:
-    from mcp_memory.core.process_registry import HomeProcess
-    from mcp_memory.longterm.recall.blocks import Recalled
     from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.service.compression.compress import Compressed
-    from mcp_memory.service.compression.plan import Level
-    from mcp_memory.service.due_stages import WaitingJobs
-    from mcp_memory.service.portable.bringing import Brought
-    from mcp_memory.service.portable.reading import Parcel
-    from mcp_memory.service.portable.writing import Exported
-    from mcp_memory.service.scheduler import LeasedJob
-    from mcp_memory.service.upkeep.backup import Backup
-    from mcp_memory.service.upkeep.rebuild import Agreement
-    from mcp_memory.store import export_model
-    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
-    from mcp_memory.store.purge_search import Proof
-    from mcp_memory.store.values import CanvasVersion
 
 
-MAX_PAGE = 500
 _FACTS = 10_000
 _COUNTED = 1_000  # statements that are read to count those that are current
 
@@ -94,26 +74,26 @@ class StatementVerbs(Verbs):
     ) -> Remembered:
         """Store one explicit statement; report replaced and similar ones.
 
-        `source` says who stated it. What is said of the user, or asked by them, is kept in the words of theirs that it
-        restates, so record these first: without any it is quarantined (`longterm.verification.trust`). Unless they
-        say just that and nothing else, it states no fact and supersedes nothing. `note` tells of each. `typed`: the
-        user typed the statement itself.
+        `source` says who stated it. A statement of the user, or requested by the user, is stored in the user's own
+        words that it restates, so record these first: without such words it is quarantined
+        (`longterm.verification.trust`). Unless they say just that and nothing else, it states no fact and supersedes
+        nothing. `note` mentions each of these. `typed`: the user typed the statement.
 
-        It holds from `valid_from`, else from now, until the end of `valid_until`, else of a day that its text names
-        for certain ("until 10 November"). After that it is past, as one that was replaced: only `as_of` finds it.
-        What the user said ends with `valid_until` only if their words give that day, or it is `typed`. Raises
-        InvalidInput for a `valid_until` that has passed without `valid_from`.
+        It is valid from `valid_from`, by default now, until the end of `valid_until`, by default until a day that its
+        text names for certain ("until 10 November"). After that it is past, like a replaced statement: only `as_of`
+        finds it. A statement of the user ends with `valid_until` only if the user's words give that day, or if it is
+        `typed`. Raises InvalidInput for a `valid_until` that has passed without `valid_from`.
 
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
 
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
-        supersedes end, and are never deleted. Without a fact it keeps a fact of theirs whose entity and value stand in
+        supersedes end, and are never deleted. Without a fact it keeps a fact of theirs whose entity and value are in
         the text; without `kind` it has their kind, or `persona` if it supersedes none.
 
-        A statement that supersedes a promise closes it as done, unless it is a promise itself. Without `kind` it is
-        the agent's note of what it told, and needs no words of the user; unless other words of the user say it, not
-        those of the promise. What they said closes only promises about the same matter.
+        A statement that supersedes a promise closes it as done, unless it is a promise too. Without `kind` it is the
+        agent's note of what it did, and needs no words of the user, unless other words of the user than the promise
+        say it. Words of the user close only promises about the same matter.
         """
         from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
         from mcp_memory.longterm.merging import similar
@@ -122,17 +102,16 @@ class StatementVerbs(Verbs):
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.validity import with_end
 
-        parts = self._parts
-        now = parts.now()
-        supersedes = statements_of(parts.store, self.space, supersedes)
-        older = parts.store.atoms(self.space, supersedes)
-        known = {one.id for one in older}
-        if unknown := [id for id in supersedes if id not in known]:  # a quarantined statement would not name them
+        parts, store, now = self._parts, self._store, self._parts.now()
+        supersedes = statements_of(store, self.space, supersedes)
+        older = store.atoms(self.space, supersedes)
+        existing = {atom.id for atom in older}
+        if unknown := [id for id in supersedes if id not in existing]:  # a quarantined statement would not name them
             raise NotFound(
                 f"There is no atom {unknown[0]} to supersede. Find it with memory_search; nothing was stored."
             )
-        if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
-            entity, relation, value = kept.entity, kept.relation, kept.value
+        if not (entity or relation or value) and (fact := fact_still_stated(store, self.space, text, older)):
+            entity, relation, value = fact.entity, fact.relation, fact.value
         promises = closed_by(kind, older)
         may_be_note = is_note(kind, older)
         end = parts.parse_time(valid_until, "valid_until", end=True)
@@ -145,19 +124,19 @@ class StatementVerbs(Verbs):
             entity=entity,
             relation=relation,
             value=value,
-            supersedes=[one.id for one in older if one not in promises],
+            supersedes=[old.id for old in older if old not in promises],
             valid_from=parts.parse_time(valid_from, "valid_from") or now,
             valid_to=end,
             cites=cites,
             source=source,
         )
         if older:
-            about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
-            atom = replace(atom, entities=about)
+            entities = entities_of_correction(store, self.space, atom.text, older, value=atom.value)
+            atom = replace(atom, entities=entities)
         vectors = QueryVectors(parts.indexing)
-        given = atom.text
+        claim = atom.text
         atom, note = closing(
-            parts.store,
+            store,
             self.space,
             atom,
             promises,
@@ -166,21 +145,21 @@ class StatementVerbs(Verbs):
             dated=valid_from is not None,
             is_note=may_be_note,
         )
-        if may_be_note and atom.source != "user" and all(one.valid_to for one in older):
+        if may_be_note and atom.source != "user" and all(old.valid_to for old in older):
             return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
-        in_their_words = atom.text != given
-        if end is not None and end > now and atom.valid_to == end:  # the store keeps it once it has come
+        in_users_words = atom.text != claim
+        if end is not None and end > now and atom.valid_to == end:  # the store writes the end once it has come
             atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=None)
         embedded = parts.indexing.of_rows([atom.text])
-        written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
-        if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before without the user's own words
-            parts.store.review(self.space, [written.atom.id], "released", now=now)
+        written = store.add_atom(self.space, atom, now=now, vectors=embedded)
+        if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before, without the user's words
+            store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=(), doubts=()))
-        if in_their_words:
-            self._keep_out(given)
+        if in_users_words:
+            self._close_review_of(claim)
         self._refresh()
         near = similar(
-            parts.store,
+            store,
             parts.search,
             self.space,
             written,
@@ -196,20 +175,19 @@ class StatementVerbs(Verbs):
             note=note,
         )
 
-    def _keep_out(self, claim: str) -> None:
+    def _close_review_of(self, claim: str) -> None:
         """Take a claim out of the review queue: the user's words were stored in its place."""
-        store = self._store
-        waiting = [one.id for one in store.quarantined(self.space) if one.id.startswith("a")]
-        same = [atom.id for atom in store.atoms(self.space, waiting) if atom.text == claim]
-        store.review(self.space, same, "kept", now=self._parts.now())
+        quarantined = [row.id for row in self._store.quarantined(self.space) if row.id.startswith("a")]
+        same = [atom.id for atom in self._store.atoms(self.space, quarantined) if atom.text == claim]
+        self._store.review(self.space, same, "kept", now=self._parts.now())
 
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
-        """Return whether a text that supersedes these statements would keep a fact of theirs."""
+        """Return whether a text that supersedes these statements would keep one of their facts."""
         from mcp_memory.longterm.corrections import fact_still_stated
 
-        store = self._store
-        return fact_still_stated(store, self.space, text, store.atoms(self.space, supersedes)) is not None
+        older = self._store.atoms(self.space, supersedes)
+        return fact_still_stated(self._store, self.space, text, older) is not None
 
     @in_thread
     def memory_search(
@@ -225,9 +203,9 @@ class StatementVerbs(Verbs):
         limit: int = 10,
         cursor: str | None = None,
     ) -> MemoryResults:
-        """Find atoms, facts held true (at `as_of`) and scenes, filled up with verbatim turns where atoms are few.
+        """Find current atoms and facts (at `as_of`) and scenes, and verbatim turns if there are few atoms.
 
-        NotFound for an unknown scene or entity.
+        Raises NotFound for an unknown scene or entity.
         """
         from mcp_memory.longterm.search import pages
 
@@ -240,10 +218,11 @@ class StatementVerbs(Verbs):
         self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
     ) -> ShownMemories:
         """Return a page of `memory_search` as `conversation_excerpts` does for turns."""
-        from mcp_memory.service.excerpts import shown_memories
+        from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 
         results = await self.memory_search(query, **filters)
-        return await self._excerpts(shown_memories, results, query, detail, budget_tokens)
+        request = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget_tokens)
+        return await anyio.to_thread.run_sync(shown_memories, results, request)
 
     @in_thread
     def statements(
@@ -259,9 +238,9 @@ class StatementVerbs(Verbs):
         limit: int = 50,
         cursor: str | None = None,
     ) -> StatementPage:
-        """Return a page of the statements that are current (at `as_of`), with `ended` also those that are not.
+        """Return a page of the current statements (at `as_of`), in the order of `memory_search` without a query.
 
-        The order is that of `memory_search` without a query. Raises NotFound for an unknown scene or entity.
+        `ended` includes statements that have ended. Raises NotFound for an unknown scene or entity.
         """
         from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolved
         from mcp_memory.longterm.validity import current_atoms
@@ -280,13 +259,13 @@ class StatementVerbs(Verbs):
         )
         filters, note = resolved(store, space, filters)
         page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
-        passing = page.then(filters, "atom")
-        listed = current_atoms(store, space, passing, at, after=next(iter(page.shown), None), limit=limit + 1)
-        shown = listed[:limit]
+        page_filters = page.then(filters, "atom")
+        atoms = current_atoms(store, space, page_filters, at, after=next(iter(page.shown), None), limit=limit + 1)
+        shown = atoms[:limit]
         return StatementPage(
             atoms=shown,
-            cursor=after(page.cursor(), [atom.id for atom in shown]) if len(listed) > limit else None,
-            total=self._count_current(passing, at),
+            cursor=after(page.cursor(), [atom.id for atom in shown]) if len(atoms) > limit else None,
+            total=self._count_current(page_filters, at),
             note=note,
         )
 
@@ -294,11 +273,10 @@ class StatementVerbs(Verbs):
         """Count statements; if there are more than `_COUNTED`, including those whose text names a past end."""
         from mcp_memory.longterm.validity import current_atoms
 
-        store = self._store
-        total = store.count_atoms(self.space, filters=replace(filters, at=at))
+        total = self._store.count_atoms(self.space, filters=replace(filters, at=at))
         if filters.ended or total > _COUNTED:
             return total
-        return len(current_atoms(store, self.space, filters, at, limit=_COUNTED))
+        return len(current_atoms(self._store, self.space, filters, at, limit=_COUNTED))
 
     statements_by_id = store_verb(Store.atoms)
 
@@ -306,15 +284,15 @@ class StatementVerbs(Verbs):
 
     @in_thread
     def statements_about(self, turn: str) -> list[Atom]:
-        """Return the statements that a turn is evidence of, ended ones too."""
+        """Return the statements with a turn as evidence, current and ended."""
         return self._store.atoms_based_on(self.space, turn)
 
     @in_thread
     def atom(self, id: str) -> Atom:
-        found = self._store.atoms(self.space, [id])
-        if not found:
+        atoms = self._store.atoms(self.space, [id])
+        if not atoms:
             raise NotFound(f"There is no atom {one_line(id, 20)} in this space. Find one with memory_search.")
-        return found[0]
+        return atoms[0]
 
     @in_thread
     def atoms(self, *, limit: int = 100) -> list[Atom]:
@@ -322,14 +300,14 @@ class StatementVerbs(Verbs):
 
     @in_thread
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
-        """Return the names that facts are about, those that begin with `prefix`, in order."""
+        """Return the names of the entities of facts that begin with `prefix`, sorted."""
         facts = self._store.facts(self.space, filters=Filters(), limit=1_000)
         names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
         return sorted(names)[:limit]
 
     @in_thread
     def facts_about(self, entity: str) -> list[Fact]:
-        """Return all facts of an entity, by any of its names, ended ones too, the oldest first.
+        """Return all facts of an entity under any of its names, current and ended, the oldest first.
 
         Raises NotFound for an unknown entity.
         """
@@ -340,12 +318,12 @@ class StatementVerbs(Verbs):
         store = self._store
         entity = find_entity(store, self.space, entity).name
         names = names_of(store, self.space, entity)
-        found = store.facts(self.space, filters=Filters(entity=entity, ended=True), limit=_FACTS)
-        return sorted((fact for fact in found if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
+        facts = store.facts(self.space, filters=Filters(entity=entity, ended=True), limit=_FACTS)
+        return sorted((fact for fact in facts if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
 
     @in_thread
     def related_entities(self, name: str, *, limit: int = 60) -> list[tuple[str, int]]:
-        """Return the entities in the same current statements as this one, and in how many of them; most first.
+        """Return the entities that share current statements with this one, and how many, most first.
 
         Raises NotFound for an unknown entity.
         """
@@ -356,7 +334,7 @@ class StatementVerbs(Verbs):
 
     @in_thread
     def why(self, id: str) -> Why:
-        """Return the evidence of an atom or turn, and the rows based on it; of a ref or node, the rows that cite it."""
+        """Return the evidence of an atom or turn and the rows based on it, or the rows that cite a ref or node."""
         from mcp_memory.longterm.verification.evidence import why
 
         return why(self._store, self.space, id)
@@ -379,28 +357,21 @@ class StatementVerbs(Verbs):
         until: str | None = None,
         limit: int = 10,
     ) -> Explained:
-        """Explain the ranking of a memory search. Raises InvalidInput without a query.
-
-        Raises NotFound for an unknown entity.
-        """
+        """Explain the ranking of a memory search. Raises InvalidInput without a query, NotFound for the entity."""
         from mcp_memory.longterm.search.explain import explain
         from mcp_memory.longterm.search.pages import resolved
         from mcp_memory.store.values import Filters
 
-        query = without_private(query)
-        _not_empty(query)
+        query = require_query(query)
         check_range(limit, "limit", 1, MAX_LIMIT)
         parts, now = self._parts, self._parts.now()
         vectors = QueryVectors(parts.indexing)
         begin, end = parts.parse_period(since, until, now=now)
         filters, taken_as = resolved(parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end))
-        found = explain(
+        explained = explain(
             parts.store, parts.search, self.space, query, embed=vectors.embed, filters=filters, limit=limit, at=now
         )
-        note = (
-            "A model puts the first results of real searches into order; it was not asked."
-            if parts.settings.rerank
-            else None
+        not_reranked = "A model puts the first results of real searches into order; it was not asked."
+        return replace(
+            explained, note=join_notes(taken_as, vectors.note, not_reranked if parts.settings.rerank else None)
         )
-        return replace(found, note=join_notes(taken_as, vectors.note, note))
-

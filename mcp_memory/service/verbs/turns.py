@@ -2,70 +2,37 @@
 
 from __future__ import annotations
 
-import hmac
-import logging
-import os
-import re
-import secrets
-import time as time_module
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, time, timedelta
+from collections.abc import Collection, Sequence
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any
 
 import anyio.to_thread
 
-from mcp_memory import __version__
 from mcp_memory.core.errors import (
-    DamagedRow, EmbeddingFailed, InvalidInput, NotFound, Refused, StoreUnavailable,
+    EmbeddingFailed,
+    NotFound,
 )
-from mcp_memory.core.keyed import keyed_id
-from mcp_memory.core.logs import SafeText
-from mcp_memory.core.private import without_private
-from mcp_memory.core.process_registry import all_processes
-from mcp_memory.core.progress import Tell, untold
-from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.secrets.masking import mask, mask_id, mask_typed, require_no_key
-from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
-    FORGOTTEN, ActivityEntry, Atom, Bundle, CanvasRow, CanvasView, CitedResult, DaySavings, Detail, Distilled, Expansion, Fact,
-    Forgotten, Kind, MemoryResults, Mention, NewTurn, Offloaded, Persona, PersonaVersion, Record, Recorded, Ref, Remembered,
-    Reviewed, Role, Scene, SessionSavings, ShownMemories, ShownTurns, Source, StatementKind, StatementPage, StepStatus, Turn,
-    TurnResults, Verified, Why, WorkQuestion,
+    Detail,
+    NewTurn,
+    Recorded,
+    Role,
+    ShownTurns,
+    Turn,
+    TurnResults,
 )
-from mcp_memory.models.llm import reply_schema
 from mcp_memory.service.verbs.base import (
-    FRAME_TOKENS, MAX_LIMIT, QueryVectors, Verbs, check_range, in_thread, join_notes, store_verb,
+    QueryVectors,
+    Verbs,
+    check_range,
+    in_thread,
+    store_verb,
 )
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import (
-    CanvasChange, Conflict, Filters, Held, NewAtom, RecallEntry, RecallHow, Saved, Saving, SavingKind, SceneChanges, Token,
-    Tombstone, Verdict,
+    Filters,
 )
-
-if TYPE_CHECKING:
-    from mcp_memory.core.process_registry import HomeProcess
-    from mcp_memory.longterm.recall.blocks import Recalled
-    from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.service.compression.compress import Compressed
-    from mcp_memory.service.compression.plan import Level
-    from mcp_memory.service.due_stages import WaitingJobs
-    from mcp_memory.service.portable.bringing import Brought
-    from mcp_memory.service.portable.reading import Parcel
-    from mcp_memory.service.portable.writing import Exported
-    from mcp_memory.service.scheduler import LeasedJob
-    from mcp_memory.service.upkeep.backup import Backup
-    from mcp_memory.service.upkeep.rebuild import Agreement
-    from mcp_memory.store import export_model
-    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
-    from mcp_memory.store.purge_search import Proof
-    from mcp_memory.store.values import CanvasVersion
-
 
 MAX_NEIGHBOURS = 10
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
@@ -204,4 +171,3 @@ class TurnVerbs(Verbs):
         if not turns:
             raise NotFound(f"There is no turn {one_line(turn, 20)} in this space.")
         return is_intact(turns[0])
-

@@ -23,9 +23,9 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel
+from mcp_memory.service.due_stages import LEAST_RESULTS, RECORDS_A_QUESTION, TASK_REST, DueStage, due
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.due_stages import LEAST_RESULTS, RECORDS_A_QUESTION, TASK_REST, DueStage, due
 from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
