@@ -24,7 +24,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.sentence_statements import TurnSentence, in_context, sentences_of, statements_of
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
-from mcp_memory.models.embed.sentence_labels import classified
+from mcp_memory.models.embed.sentence_labels import classify
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
 
@@ -91,7 +91,7 @@ def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
         if not turn.name or fold(one_line(turn.name, MAX_NAME)) in names:
             said += sentences_of(turn, before, before_is_held=before is not None and before.id in held)
     by_turn = [list(group) for _, group in groupby(said, key=lambda sentence: sentence.turn.id)]
-    classes = iter(classified([shown for group in by_turn for shown in in_context(group)]))
+    classes = iter(classify([shown for group in by_turn for shown in in_context(group)]))
     found = [atom for group in by_turn for atom in statements_of(group, [next(classes) for _ in group])]
     return [_with_known(atom, known) for atom in found]
 

@@ -73,10 +73,14 @@ def _read(path: Path) -> str:
 
 def _main(folder: Path, command: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    with (folder / "prompt").open("rb") as said, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+    with (
+        (folder / "prompt").open("rb") as prompt,
+        (folder / "out").open("wb") as out,
+        (folder / "err").open("wb") as err,
+    ):
         try:
             program = subprocess.Popen(
-                command, cwd=folder / "work", stdin=said, stdout=out, stderr=err, start_new_session=True
+                command, cwd=folder / "work", stdin=prompt, stdout=out, stderr=err, start_new_session=True
             )
         except OSError as error:
             err.write(str(error).encode())

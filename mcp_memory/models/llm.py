@@ -92,7 +92,7 @@ class LiteLLM:
 
     def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         try:
-            return _within(timeout, lambda: self._ask(prompt, timeout))
+            return _run_with_timeout(timeout, lambda: self._ask(prompt, timeout))
         except TimeoutError:
             raise ModelFailed(
                 f"The model {self.name} did not answer within {timeout:.3g} s. Check that its server is up.",
@@ -114,9 +114,9 @@ class LiteLLM:
                 except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
                     if isinstance(error, litellm.ContextWindowExceededError | litellm.ContentPolicyViolationError):
                         raise
-                    said = self._said(self._complete(litellm, prompt, timeout))  # raises if that was not why
+                    completion = self._said(self._complete(litellm, prompt, timeout))  # raises if that was not why
                     self._knows_schemas = False
-                    return said
+                    return completion
             return self._said(self._complete(litellm, prompt, timeout))
         except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
             raise self._failure(error, timeout) from None
@@ -124,7 +124,9 @@ class LiteLLM:
     def _complete(self, litellm: Any, prompt: ModelPrompt, timeout: float, **more: Any) -> Any:
         return litellm.completion(
             model=self.name,
-            messages=[{"role": one.role, "content": _sendable(one.text)} for one in prompt.messages],
+            messages=[
+                {"role": message.role, "content": _without_surrogates(message.text)} for message in prompt.messages
+            ],
             api_base=self._base_url,
             api_key=self._api_key,
             timeout=timeout,
@@ -167,10 +169,10 @@ class LiteLLM:
 
     def _failure(self, error: Exception, timeout: float) -> ModelFailed:
         status = getattr(error, "status_code", None)
-        what, next_step = trouble(status, error, settings="LLM", timeout=timeout, secret=self._api_key)
+        what, next_step = explain_failure(status, error, settings="LLM", timeout=timeout, secret=self._api_key)
         return ModelFailed(
             f"The model {self.name} {what}. {next_step}",
-            passes=passes(status),
+            passes=is_temporary(status),
             wait_s=_retry_after(error),
             billed=status == 408,
         )
@@ -237,12 +239,14 @@ def price(model: str, prompt_tokens: int, completion_tokens: int) -> float | Non
     return float(read + written)
 
 
-def passes(status: object) -> bool:
+def is_temporary(status: object) -> bool:
     """Return whether a failure with that HTTP status is temporary."""
     return isinstance(status, int) and (status in (408, 429) or status >= 500)
 
 
-def trouble(status: object, error: Exception, *, settings: str, timeout: float, secret: str | None) -> tuple[str, str]:
+def explain_failure(
+    status: object, error: Exception, *, settings: str, timeout: float, secret: str | None
+) -> tuple[str, str]:
     """Return what went wrong (to follow a model's name) and the next step; `settings` begins our settings' names."""
     match status:
         case 401 | 403:
@@ -263,7 +267,7 @@ def first_line(error: Exception, secret: str | None = None) -> str:
     return mask(line.replace(secret, "…") if secret else line)[:300].rstrip(".")
 
 
-def _within(seconds: float, call: Callable[[], T]) -> T:
+def _run_with_timeout(seconds: float, call: Callable[[], T]) -> T:
     """Run a call on its own thread and wait at most `seconds`. Raises TimeoutError.
 
     litellm's own timeout is per read from the network, so a server that answers slowly never meets it.
@@ -293,7 +297,7 @@ def _retry_after(error: Exception) -> float | None:
         return None
 
 
-def _sendable(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # a lone surrogate is no JSON
 
 
@@ -317,19 +321,19 @@ def parse(text: str, shape: type[R]) -> R:
     if not values:
         raise InvalidInput("The reply holds no complete JSON value. Answer with the JSON alone, all of it.")
     trouble: ValidationError | None = None
-    for reading in _readings(values, shape):
+    for reading in _interpretations(values, shape):
         try:
             return shape.model_validate(reading)
         except ValidationError as error:
             trouble = trouble or error
     assert trouble is not None
-    raise InvalidInput(_explained(trouble))
+    raise InvalidInput(_explain(trouble))
 
 
 def without_fence(text: str) -> str:
     """Return a page without the Markdown fence that stands around all of it."""
-    found = _FENCE.fullmatch(text)
-    return found[1] if found else text
+    fence = _FENCE.fullmatch(text)
+    return fence[1] if fence else text
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -347,7 +351,7 @@ def _spans(text: str) -> Iterator[str]:
     """Yield the texts between matching brackets. Quotes count only within them: prose has apostrophes."""
     start, unclosed = 0, 0
     while unclosed < _STARTS_TRIED and (opening := _OPENING.search(text, start)):
-        end = _closing(text, opening.start())
+        end = _end_of_value(text, opening.start())
         if end is None:
             start, unclosed = opening.end(), unclosed + 1
         else:
@@ -355,7 +359,7 @@ def _spans(text: str) -> Iterator[str]:
             start = end
 
 
-def _closing(text: str, start: int) -> int | None:
+def _end_of_value(text: str, start: int) -> int | None:
     """Return where the value that begins at `start` ends, None where its brackets do not match."""
     open_: list[str] = []
     for token in _INSIDE.finditer(text, start):
@@ -372,16 +376,16 @@ def _closing(text: str, start: int) -> int | None:
     return None
 
 
-def _readings(values: list[Any], shape: type[BaseModel]) -> Iterator[Any]:
+def _interpretations(values: list[Any], shape: type[BaseModel]) -> Iterator[Any]:
     """Yield what the values may have meant: each as it stands, the last first; then all that is less plain."""
     latest = values[::-1]
     yield from latest
     everything = [values, *latest] if len(values) > 1 else latest
     for value in everything:
-        yield from _less_plain(value, shape)
+        yield from _lenient_interpretations(value, shape)
 
 
-def _less_plain(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+def _lenient_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
     field = _list_field(shape)
     if isinstance(value, list):
         items = cast("list[Any]", value)
@@ -405,8 +409,8 @@ def _list_field(shape: type[BaseModel]) -> str | None:
     return lists[0] if len(lists) == 1 and len(needed) <= 1 else None
 
 
-def _explained(error: ValidationError) -> str:
-    troubles = error.errors(include_url=False, include_input=False)
-    said = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the reply'}: {one['msg']}" for one in troubles[:5])
-    more = f"; and {len(troubles) - 5} more" if len(troubles) > 5 else ""
-    return f"The reply does not have the shape that was asked for ({said}{more})."
+def _explain(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_input=False)
+    lines = (f"{'.'.join(map(str, problem['loc'])) or 'the reply'}: {problem['msg']}" for problem in problems[:5])
+    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    return f"The reply does not have the shape that was asked for ({'; '.join(lines)}{more})."

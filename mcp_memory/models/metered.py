@@ -82,7 +82,7 @@ def make_llm(settings: Settings) -> LLM | None:
     return None if settings.llm == "none" else _model(settings.llm, settings)
 
 
-def make_others(settings: Settings) -> dict[str, LLM]:
+def make_llms_by_purpose(settings: Settings) -> dict[str, LLM]:
     """Return the models that are configured for single purposes, by purpose."""
     named = {purpose: getattr(settings, f"llm_{purpose}") for purpose in _PURPOSES}
     return {purpose: _model(name, settings) for purpose, name in named.items() if name and name != "none"}
@@ -94,7 +94,7 @@ def _model(name: str, settings: Settings) -> LLM:
     return LiteLLM(name, base_url=settings.llm_base_url, api_key=settings.llm_api_key)
 
 
-def _itself(reply: Any) -> Any:
+def _unchanged(reply: Any) -> Any:
     return reply
 
 
@@ -126,7 +126,7 @@ class MeteredModel:
             if close:
                 close()
 
-    def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _itself) -> T:
+    def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _unchanged) -> T:
         """Return `use(reply)`, by default the reply itself.
 
         A reply that does not have the schema, or for which `use` raises InvalidInput, goes back with the reason.
@@ -181,23 +181,23 @@ class MeteredModel:
         self._check_caps(estimate)
         prompt = ModelPrompt(messages=tuple(messages), shape=question.reply, max_tokens=question.max_tokens)
         try:
-            said = model.ask(prompt, timeout=seconds)
+            completion = model.ask(prompt, timeout=seconds)
         except ModelFailed as failure:
             billed = estimate if failure.billed else 0
             record(Completion(text="", prompt_tokens=billed, completion_tokens=0, cost=None), str(failure))
             raise
         try:
-            if said.cut:
+            if completion.cut:
                 raise InvalidInput(f"The reply broke off after {question.max_tokens:,} tokens; it has to be shorter.")
-            reply = parse(said.text, question.reply)
+            reply = parse(completion.text, question.reply)
         except InvalidInput as reason:
-            record(said, str(reason))
-            raise _UnusableReply(said.text, str(reason)) from None
-        record(said)
+            record(completion, str(reason))
+            raise _UnusableReply(completion.text, str(reason)) from None
+        record(completion)
         try:
             return use(reply)
         except InvalidInput as reason:
-            raise _UnusableReply(said.text, str(reason)) from None
+            raise _UnusableReply(completion.text, str(reason)) from None
 
     def _check_caps(self, estimate: int) -> None:
         """Raise Refused while a pause is on, or where the estimated prompt would exceed a cap."""

@@ -92,18 +92,18 @@ def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
     cut = _Excerpts(asking)
 
     def draft(many: int, width: int, facts: int) -> ShownTurns:
-        hits, lines = results.hits[:many], _lines_beside(results.results, facts)
+        hits, lines = results.hits[:many], _count_results(results.results, facts)
         return ShownTurns(
             passages=[cut.passage(passage, width) for passage in passages(hits)],
             left_out=len(results.hits) - many,
             cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - many),
-            note=_with_rest(results.note, 0, [], len(results.results) - lines),
+            note=_note_omissions(results.note, 0, [], len(results.results) - lines),
             results=[cut.result(hit, width) for hit in results.results[:lines]],
             known=results.known,
             listed=None if asking.query.strip() else True,
         )
 
-    return _fitted(draft, len(results.hits), asking)
+    return _fit(draft, len(results.hits), asking)
 
 
 def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemories:
@@ -114,7 +114,7 @@ def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemor
     def draft(many: int, width: int, facts: int) -> ShownMemories:
         atoms, turns = results.atoms[:many], results.turns[: max(0, many - len(results.atoms))]
         ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
-        scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _lines_beside(results.results, facts)
+        scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _count_results(results.results, facts)
         return ShownMemories(
             atoms=[cut.atom(hit, width * 2) for hit in atoms],
             facts=results.facts[:facts],
@@ -122,7 +122,7 @@ def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemor
             passages=[cut.passage(passage, width) for passage in passages(turns)],
             left_out=total - many,
             cursor=_cursor(results, ids, total - many),
-            note=_with_rest(
+            note=_note_omissions(
                 results.note,
                 len(results.facts) - facts,
                 [hit.scene for hit in results.scenes[scenes:]],
@@ -132,31 +132,31 @@ def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemor
             known=results.known,
         )
 
-    return _fitted(draft, total, asking)
+    return _fit(draft, total, asking)
 
 
-def _lines_beside(results: Sequence[ResultHit], facts: int) -> int:
+def _count_results(results: Sequence[ResultHit], facts: int) -> int:
     """Return how many results are shown with this number of facts: both shrink together."""
     return math.ceil(len(results) * facts / _FACTS[0])
 
 
-def _with_rest(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
+def _note_omissions(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
     """Return the note with what else was found and did not fit."""
-    said = [note] if note else []
+    sentences = [note] if note else []
     if facts > 0:
-        said.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
+        sentences.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
     if scenes:
-        said.append(f"Scenes that did not fit: {', '.join(scene.slug for scene in scenes)}.")
+        sentences.append(f"Scenes that did not fit: {', '.join(scene.slug for scene in scenes)}.")
     if lines:
-        said.append(f"Lines of tool results that did not fit: {lines}. Raise budget_tokens.")
-    return " ".join(said) or None
+        sentences.append(f"Lines of tool results that did not fit: {lines}. Raise budget_tokens.")
+    return " ".join(sentences) or None
 
 
 def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out: int) -> str | None:
     return after(results.start, shown) if left_out else results.cursor
 
 
-def _fitted(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRequest) -> _Shown:
+def _fit(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRequest) -> _Shown:
     """Return the fullest draft that fits: first of narrower excerpts and fewer facts, then of fewer hits."""
     steps = _WIDTHS[asking.detail]
     for step, width in enumerate(steps):
@@ -186,7 +186,7 @@ def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
     runs: list[list[Turn]] = []
     for hit in hits:
         run = [*hit.neighbours, hit.turn]
-        meeting = [other for other in runs if hit.neighbours and _meet(other, run)]
+        meeting = [other for other in runs if hit.neighbours and _are_adjacent(other, run)]
         merged = {turn.id: turn for turns in (*meeting, run) for turn in turns}
         place = next((i for i, other in enumerate(runs) if other in meeting), len(runs))
         runs = [other for other in runs if other not in meeting]
@@ -194,10 +194,10 @@ def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
     return [[by_id.get(turn.id, turn) for turn in run] for run in runs]
 
 
-def _meet(one: Sequence[Turn], other: Sequence[Turn]) -> bool:
+def _are_adjacent(run: Sequence[Turn], other: Sequence[Turn]) -> bool:
     places = {turn.position for turn in other}
-    return one[0].session == other[0].session and any(
-        turn.position + step in places for turn in one for step in (-1, 0, 1)
+    return run[0].session == other[0].session and any(
+        turn.position + step in places for turn in run for step in (-1, 0, 1)
     )
 
 
@@ -226,7 +226,7 @@ class _Excerpts:
         return ShownAtom(
             atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
             found=self._why(hit.atom.id, hit, hit.atom.text),
-            cites=list(dict.fromkeys(address(one.ref, one.lines) for one in hit.cites))[:_CITES],
+            cites=list(dict.fromkeys(address(cite.ref, cite.lines) for cite in hit.cites))[:_CITES],
             when=hit.when,
         )
 
@@ -255,8 +255,8 @@ class _Excerpts:
         )
 
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
-        found = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
-        return replace(self._turn(hit.turn, width), found=replace(found, close=hit.close))
+        why = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
+        return replace(self._turn(hit.turn, width), found=replace(why, close=hit.close))
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
         content, hidden = self._cut(turn.id, turn.content, width)

@@ -73,7 +73,7 @@ async def run_http(
     http = Http(
         uvicorn.Config(
             app,
-            http=patient(),
+            http=make_protocol(),
             log_config=None,
             access_log=False,
             ws="none",
@@ -112,7 +112,7 @@ HEAD_SECONDS = 20.0
 _TAKING_SECONDS = 60.0
 
 
-def patient(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
+def make_protocol(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
     """Return uvicorn's HTTP protocol, with so much patience for the head of each request.
 
     `taking`: and for a client that is being answered and takes nothing; one that takes little at a time is served.

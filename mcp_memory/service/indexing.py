@@ -182,14 +182,14 @@ class Indexing:
         asked = [self._embedder]
         if not self._complete:
             asked += self._fullest_other(self._embedder.identity)
-        found: list[Vectors] = []
+        vectors: list[Vectors] = []
         note = None
         for embedder in asked:
             try:
-                found.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
+                vectors.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
             except EmbeddingFailed as error:
                 note = f"Searched by words only where this failed: {error}"
-        return found, note
+        return vectors, note
 
     def state(self) -> IndexState:
         model = self._embedder.identity if self._embedder else None
@@ -206,8 +206,10 @@ class Indexing:
     def _fullest_other(self, identity: str) -> list[Embedder]:
         """Asked once: other models' vectors grow no more, and counting them takes as long as the store is large."""
         if self._others is None:
-            held = [index.identity for index in self._store.index_progress().vectors if index.identity != identity]
-            others = (embedder_for(other, self._settings) for other in held)
+            identities = [
+                index.identity for index in self._store.index_progress().vectors if index.identity != identity
+            ]
+            others = (embedder_for(other, self._settings) for other in identities)
             self._others = [other for other in others if other is not None][:1]
         return self._others
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TOO_DEEP = "The message is nested too deep. Send deeply nested data as a text."
 
 
-def repaired_message(error: Exception) -> SessionMessage:
+def repair_message(error: Exception) -> SessionMessage:
     """Return the message that the SDK's parser refused, or the error to answer with.
 
     It refuses half a surrogate pair, which is what JavaScript writes when it cuts a text inside an emoji.
@@ -36,7 +36,7 @@ def repaired_message(error: Exception) -> SessionMessage:
     id_ = _id_of(value)
     try:
         if id_ is not None or not (isinstance(value, dict) and "id" in value):
-            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_answerable(value), by_name=False))
+            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_repair_values(value), by_name=False))
     except ValidationError:
         pass
     except RecursionError:
@@ -44,7 +44,7 @@ def repaired_message(error: Exception) -> SessionMessage:
     return error_reply(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
 
 
-def _answerable(message: Any) -> Any:
+def _repair_values(message: Any) -> Any:
     """Return a message without lone surrogates, except in the arguments of a tool."""
     match message:
         case {"method": "tools/call", "params": {"arguments": arguments, **params}, **rest}:

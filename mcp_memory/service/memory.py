@@ -126,7 +126,7 @@ def _build(
     from mcp_memory.longterm.search.rerank import make_rerank
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.embed.factory import make_embedder
-    from mcp_memory.models.metered import MeteredModel, make_llm, make_others
+    from mcp_memory.models.metered import MeteredModel, make_llm, make_llms_by_purpose
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.recall_log import RecallLog
     from mcp_memory.service.scheduler import Scheduler
@@ -136,7 +136,9 @@ def _build(
     safe_name(settings.space, what="space")
     require_home(settings)
     embedder = traced(embedder or make_embedder(settings), "embed")
-    others = {} if llm else {purpose: traced(model, "model") for purpose, model in make_others(settings).items()}
+    others = (
+        {} if llm else {purpose: traced(model, "model") for purpose, model in make_llms_by_purpose(settings).items()}
+    )
     llm = traced(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")

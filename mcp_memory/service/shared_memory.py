@@ -75,7 +75,7 @@ class SharedMemory:
         if self._keeper is None or self._keeper.done() or self._closing.is_set():
             self._closing, self._wanted = asyncio.Event(), asyncio.Event()
             self._opened = asyncio.get_running_loop().create_future()
-            self._opened.add_done_callback(_seen)
+            self._opened.add_done_callback(_mark_retrieved)
             self._keeper = asyncio.create_task(
                 self._keep(self._opened, self._closing, self._wanted), name="mcp-memory store"
             )
@@ -91,9 +91,9 @@ class SharedMemory:
         if opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None:
             asyncio.get_running_loop().run_in_executor(None, opened.result().met, client)
 
-    async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event, wanted: asyncio.Event) -> None:
+    async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event, is_needed: asyncio.Event) -> None:
         with anyio.move_on_after(_MOMENT_SECONDS):
-            await wanted.wait()
+            await is_needed.wait()
         if closing.is_set():
             opened.cancel()
             return
@@ -104,7 +104,7 @@ class SharedMemory:
                 anyio.create_task_group() as beside,
             ):
                 await beside.start(self._alongside, memory)
-                beside.start_soon(_keep_house, memory)
+                beside.start_soon(_apply_retention, memory)
                 opened.set_result(memory)
                 for client in [*self._clients]:
                     await anyio.to_thread.run_sync(memory.met, client)
@@ -130,24 +130,24 @@ class SharedMemory:
             keeper.cancel()
 
 
-async def _keep_house(memory: Memory) -> None:
+async def _apply_retention(memory: Memory) -> None:
     """Follow what its spaces keep for a while only: each once a day, whichever process comes to it first."""
     while True:
-        with _warned():
+        with _log_errors():
             for space in await memory.spaces_with_policies():
-                with _warned():  # what keeps it from one space keeps it from no other
+                with _log_errors():  # what keeps it from one space keeps it from no other
                     await memory.in_space(space).follow_retention()
         await anyio.sleep(_HOUSE_SECONDS)
 
 
 @contextmanager
-def _warned() -> Generator[None]:
+def _log_errors() -> Generator[None]:
     try:
         yield
     except McpMemoryError as error:
         logger.warning("what is kept for a while only could not be followed: %s", error)
 
 
-def _seen(opened: asyncio.Future[Memory]) -> None:
+def _mark_retrieved(opened: asyncio.Future[Memory]) -> None:
     if not opened.cancelled():
         opened.exception()  # callers get the exception; without one (a warm-up), asyncio must not warn

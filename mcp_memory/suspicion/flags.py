@@ -32,8 +32,13 @@ from urllib.parse import unquote
 from mcp_memory.core.text import hides, plain, revealed
 from mcp_memory.core.types import Source
 from mcp_memory.language import patterns_of
-from mcp_memory.suspicion.injected_instructions import mean_orders, orders_in, uncited, without_self_reference
-from mcp_memory.suspicion.lexicon import parted
+from mcp_memory.suspicion.injected_instructions import (
+    instructions_in,
+    mean_instructions,
+    without_examples,
+    without_self_reference,
+)
+from mcp_memory.suspicion.lexicon import split_run
 from mcp_memory.suspicion.messages import messages_of
 
 Flag = Literal["hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak", "order"]
@@ -75,40 +80,42 @@ def flags_of(
     """Return what `flags` returns of each text; the bundled model judges all of them together, which is faster."""
     others = [at for at, (_, source) in enumerate(texts) if source != "user"]
     turns = [place for place, at in enumerate(others) if are_turns and texts[at][1] == "assistant"]
-    wordings = dict(zip(others, _wordings([texts[at][0] for at in others], meaning, turns), strict=True))
-    found: list[tuple[Flag, ...]] = []
+    wordings = dict(zip(others, _wording_flags([texts[at][0] for at in others], meaning, turns), strict=True))
+    results: list[tuple[Flag, ...]] = []
     for at, (text, _) in enumerate(texts):
         signs = wordings.get(at, set())
         if hides(text):
             signs.add("hidden")
         if breaks_out(text):
             signs.add("fence")
-        found.append(tuple(flag for flag in _ORDER if flag in signs))
-    return found
+        results.append(tuple(flag for flag in _ORDER if flag in signs))
+    return results
 
 
-def worded(text: str) -> set[Flag]:
+def wording_flags(text: str) -> set[Flag]:
     """Return the flags of a text's wording, whoever says it, except for orders that it quotes as examples."""
-    return _wordings([text], meaning=True)[0]
+    return _wording_flags([text], meaning=True)[0]
 
 
-def _wordings(texts: Sequence[str], meaning: bool, turns: Collection[int] = ()) -> list[set[Flag]]:
+def _wording_flags(texts: Sequence[str], meaning: bool, turns: Collection[int] = ()) -> list[set[Flag]]:
     """Return the flags of each text; `turns` has the places of the turns in which an assistant speaks to its user."""
     texts = [without_self_reference(text) if at in turns else text for at, text in enumerate(texts)]
-    found = _read(texts, meaning)
-    bare = {at: rest for at, signs in enumerate(found) if signs and (rest := uncited(texts[at])) != texts[at]}
-    for at, signs in zip(bare, _read(list(bare.values()), meaning), strict=True):
-        found[at] = signs
-    return found
+    flag_sets = _judge(texts, meaning)
+    bare = {
+        at: rest for at, signs in enumerate(flag_sets) if signs and (rest := without_examples(texts[at])) != texts[at]
+    }
+    for at, signs in zip(bare, _judge(list(bare.values()), meaning), strict=True):
+        flag_sets[at] = signs
+    return flag_sets
 
 
-def _read(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
-    found = [_by_words(text) for text in texts]
-    asked = [at for at, signs in enumerate(found) if meaning and not signs]
-    for at, is_order in zip(asked, mean_orders([messages_of(plain(texts[at])) for at in asked]), strict=True):
+def _judge(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
+    flag_sets = [_by_words(text) for text in texts]
+    asked = [at for at, signs in enumerate(flag_sets) if meaning and not signs]
+    for at, is_order in zip(asked, mean_instructions([messages_of(plain(texts[at])) for at in asked]), strict=True):
         if is_order:
-            found[at].add("order")
-    return found
+            flag_sets[at].add("order")
+    return flag_sets
 
 
 def _by_words(text: str) -> set[Flag]:
@@ -131,7 +138,7 @@ def _by_words_of_piece(text: str) -> set[Flag]:
 
 
 def _signs(text: str) -> set[str]:
-    return poses_in(text) | orders_in(text)
+    return impersonation_in(text) | instructions_in(text)
 
 
 def without_orders(text: str) -> tuple[str, int]:
@@ -142,7 +149,7 @@ def without_orders(text: str) -> tuple[str, int]:
     return "\n".join(kept), len(lines) - len(kept)
 
 
-def sifted(text: str) -> str:
+def without_flagged_lines(text: str) -> str:
     """Return the text of a canvas with a comment in the place of each line that reads like an attack."""
     shown = (
         "%% a line that reads like an order is left out" if flags(line, "tool") else line for line in text.split("\n")
@@ -156,7 +163,7 @@ _ORDER: tuple[Flag, ...] = ("hidden", "fence", "disguised", "drop", "heed", "kee
 _WORD = re.compile(r"\w+")
 
 
-def poses_in(text: str) -> set[str]:
+def impersonation_in(text: str) -> set[str]:
     """Return the flags of the patterns of `marks.txt` that a text has; most are ruled out by the words it lacks."""
     folded = text.casefold()
     words = set(_WORD.findall(folded))
@@ -177,7 +184,7 @@ def _rows() -> list[tuple[str, list[tuple[set[str], list[str]]], str]]:
     for head, source in patterns_of("mcp_memory.suspicion", "marks.txt"):
         flag, _, needs = head.partition(": ")
         groups = [group.split() for group in needs.split("&")]
-        split = [(set(filter(_is_word, group)), [one for one in group if not _is_word(one)]) for group in groups]
+        split = [(set(filter(_is_word, group)), [word for word in group if not _is_word(word)]) for group in groups]
         rows.append((flag, split, source))
     return rows
 
@@ -213,12 +220,12 @@ def breaks_out(text: str) -> bool:
     return _CLOSING.search(plain(text)) is not None
 
 
-def defused(text: str) -> str:
+def defuse(text: str) -> str:
     """Return a text that cannot end the block it stands in, nor pose as another speaker in it; else as it reads."""
-    return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _nameless(revealed(text)))
+    return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _without_tag(revealed(text)))
 
 
-def _nameless(text: str) -> str:
+def _without_tag(text: str) -> str:
     text = _NAME.sub(_WORDS, text)
     if text.isascii() or _NAME.search(plain(text)) is None:
         return text
@@ -300,10 +307,10 @@ _MOVED = tuple(codecs.encode(key, "rot13") for key in _KEYS)
 
 def readings(text: str) -> Iterator[str]:
     """Yield the readings of a text, one after the other."""
-    yield from _decoded(text)
+    yield from _decode(text)
     if _SPACED.search(text):
-        yield _SPACED.sub(_together, text)
-    if _many(_PARTED, text, at_least=4):
+        yield _SPACED.sub(_join_spaced, text)
+    if _has_many(_PARTED, text, at_least=4):
         yield _PARTED.sub(lambda word: word[0].replace(word["by"], ""), text)
     if _WITHIN.search(text):
         yield _ANY_MARKUP.sub("", text)
@@ -312,7 +319,7 @@ def readings(text: str) -> Iterator[str]:
     for lines, joined in ((_CHARACTERS, _characters), (_COLUMN, _line), (_WORDS_APART, _line)):
         if lines.search(text):
             yield lines.sub(joined, text)
-    if _many(_LEET, text, at_least=3):
+    if _has_many(_LEET, text, at_least=3):
         for letters in _DIGITS.values():
             yield _LEET.sub(lambda word, letters=letters: word[0].translate(letters), text)
     lower = text.lower() if len(text) > _LONG else ""
@@ -322,10 +329,10 @@ def readings(text: str) -> Iterator[str]:
         yield codecs.encode(text, "rot13")
 
 
-def _together(run: re.Match[str]) -> str:
+def _join_spaced(run: re.Match[str]) -> str:
     between = _SPACE if _SPACE.search(run[0]) else _SEPARATOR
     words = [between.sub("", word) for word in _GAP.split(run[0])]
-    return " ".join(words) if len(words) > 2 else parted("".join(words))
+    return " ".join(words) if len(words) > 2 else split_run("".join(words))
 
 
 def _as_sentence(name: re.Match[str]) -> str:
@@ -351,10 +358,10 @@ def _line(lines: re.Match[str]) -> str:
 
 def _characters(lines: re.Match[str]) -> str:
     words = ["".join(word.split()) for word in re.split(r"\n[ \t]*\n", _AT_LINE.sub("", lines[0]))]
-    return " ".join(words) if len(words) > 2 else parted("".join(words))
+    return " ".join(words) if len(words) > 2 else split_run("".join(words))
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _decode(text: str) -> Iterator[str]:
     kinds: list[tuple[re.Pattern[str], Callable[[str], str]]] = [
         (_BASE64, lambda run: _of_bytes(base64.b64decode, run + "=" * (-len(run) % 4))),
         (_BASE64_URL, lambda run: _of_bytes(base64.urlsafe_b64decode, run + "=" * (-len(run) % 4))),
@@ -371,7 +378,7 @@ def _decoded(text: str) -> Iterator[str]:
         yield _PERCENT.sub(lambda run: unquote(run[0]), text)
 
 
-def _many(pattern: re.Pattern[str], text: str, *, at_least: int) -> bool:
+def _has_many(pattern: re.Pattern[str], text: str, *, at_least: int) -> bool:
     return sum(1 for _ in islice(pattern.finditer(text), at_least)) == at_least
 
 

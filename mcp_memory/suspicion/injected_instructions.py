@@ -24,7 +24,7 @@ from functools import cache, cached_property
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language import blocks_of
-from mcp_memory.models.embed.classifiers import injected
+from mcp_memory.models.embed.classifiers import detect_injected
 from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concepts_of, folded, matches, spoken_together
 
 
@@ -48,13 +48,13 @@ class Sign:
 @cache
 def signs() -> list[Sign]:
     """Return the rows of `signs.txt`."""
-    found: list[Sign] = []
+    rows: list[Sign] = []
     for row, _ in blocks_of("mcp_memory.suspicion", "signs.txt"):
         flag, first, *parts = row.split(" | ")
         spans = [(concepts, int(span)) for *concepts, span in map(str.split, parts)]
         never = [(concepts[1:], span) for concepts, span in spans if concepts[0] == "not"]
-        found.append(Sign(flag, first, [one for one in spans if one[0][0] != "not"], never))
-    return found
+        rows.append(Sign(flag, first, [part for part in spans if part[0][0] != "not"], never))
+    return rows
 
 
 _SENTENCE = 80
@@ -82,7 +82,7 @@ _CITED = 100  # characters around a quotation in which it is named as an example
 _PIECE, _OVERLAP = 600, 200
 
 
-def orders_in(text: str) -> set[str]:
+def instructions_in(text: str) -> set[str]:
     """Return the flags of the signs that a text has."""
     shown = folded(text)
     flags: set[str] = set()
@@ -99,12 +99,12 @@ def orders_in(text: str) -> set[str]:
             languages["place"] = ANY
         likely = [sign for sign in signs() if sign.flag not in flags and spoken_together(languages, sign.groups)]
         if likely:
-            found = _by_concept(piece)
-            flags |= {sign.flag for sign in likely if _has(sign, found, piece)}
+            by_concept = _by_concept(piece)
+            flags |= {sign.flag for sign in likely if _has(sign, by_concept, piece)}
     return flags
 
 
-def uncited(text: str) -> str:
+def without_examples(text: str) -> str:
     """Return a text without the short quotations that it names as examples: `attackers write "..."`.
 
     A quotation with an address in it stays, for it is a whole order.
@@ -120,7 +120,7 @@ def _is_cited(text: str, quotation: re.Match[str]) -> bool:
 
 def drops(text: str) -> bool:
     """Return whether a text has an order to give up other instructions."""
-    return "drop" in orders_in(text)
+    return "drop" in instructions_in(text)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -135,35 +135,37 @@ def _pieces(text: str) -> Iterator[str]:
 def _by_concept(text: str) -> dict[str, list[Match]]:
     """Return the matches of a text, without those in phrases that mean nothing here: "do not forget"."""
     all_of_them = matches(text)
-    nothing = [match for match in all_of_them if match.concept == "none"]
-    found: dict[str, list[Match]] = {}
+    harmless = [match for match in all_of_them if match.concept == "none"]
+    by_concept: dict[str, list[Match]] = {}
     for match in all_of_them:
-        if not (nothing and any(match.start < one.end and one.start < match.end for one in nothing)):
-            found.setdefault(match.concept, []).append(match)
-    found["place"] = [Match(place.start(), place.end(), "place", ANY) for place in _PLACE.finditer(text)]
+        if not (harmless and any(match.start < phrase.end and phrase.start < match.end for phrase in harmless)):
+            by_concept.setdefault(match.concept, []).append(match)
+    by_concept["place"] = [Match(place.start(), place.end(), "place", ANY) for place in _PLACE.finditer(text)]
     named = [place.span(1) for place in _SPEAKER.finditer(text)]
-    found["speaker"] = [
-        boss for boss in found.get("boss", ()) if any(start == boss.start and boss.end <= end for start, end in named)
+    by_concept["speaker"] = [
+        boss
+        for boss in by_concept.get("boss", ())
+        if any(start == boss.start and boss.end <= end for start, end in named)
     ]
-    found |= _named_in_front(text, found)
-    return found
+    by_concept |= _named_in_front(text, by_concept)
+    return by_concept
 
 
-def _named_in_front(text: str, found: dict[str, list[Match]]) -> dict[str, list[Match]]:
+def _named_in_front(text: str, by_concept: dict[str, list[Match]]) -> dict[str, list[Match]]:
     """Return what stands in front of an order as the one whom it is for, each match up to the end of its label.
 
     `addressed` is a model in a label ("Note for AI:"), `requested` an assistant that a label is for or that reads the
     text ("To the bot that reads this:"), and not one who speaks ("Assistant:"); `called` is either of them in a
     salutation ("Hey Claude,").
     """
-    machines, helpers = found.get("machine", []), found.get("helper", [])
+    machines, helpers = by_concept.get("machine", []), by_concept.get("helper", [])
     if not machines and not helpers:
         return {}
     labels = [place.span(1) for place in _LABEL.finditer(text)]
     calls = {place.end(1): place.start(1) for place in _CALL.finditer(text)}
-    openers = [match.start for concept in ("heed", "only") for match in found.get(concept, ())]
+    openers = [match.start for concept in ("heed", "only") for match in by_concept.get(concept, ())]
     openers_of_models = [*openers, *(match.start for match in machines)]
-    reading = [match.start for match in found.get("reads", ())]
+    reading = [match.start for match in by_concept.get("reads", ())]
     addressed: list[Match] = []
     requested: list[Match] = []
     for start, end in labels:
@@ -192,27 +194,27 @@ def _speaking(text: str) -> int:
     return languages
 
 
-def _has(sign: Sign, found: dict[str, list[Match]], text: str) -> bool:
-    for first in found.get(sign.first, ()):
+def _has(sign: Sign, by_concept: dict[str, list[Match]], text: str) -> bool:
+    for first in by_concept.get(sign.first, ()):
         scale = 0.5 if _DENSE.match(text, first.start) else 1.0
         languages = first.languages
         for concepts, span in sign.near:
-            languages &= _around(first, concepts, int(span * scale), found, text if span <= _SENTENCE else None)
+            languages &= _around(first, concepts, int(span * scale), by_concept, text if span <= _SENTENCE else None)
             if not languages:
                 break
         else:
-            if not any(_around(first, concepts, int(span * scale), found, text) for concepts, span in sign.never):
+            if not any(_around(first, concepts, int(span * scale), by_concept, text) for concepts, span in sign.never):
                 return True
     return False
 
 
 def _around(
-    first: Match, concepts: Sequence[str], span: int, found: dict[str, list[Match]], sentence_of: str | None
+    first: Match, concepts: Sequence[str], span: int, by_concept: dict[str, list[Match]], sentence_of: str | None
 ) -> int:
     """Return the languages in which one of the concepts stands so close to a match, if need be in its sentence."""
     languages = 0
     for concept in concepts:
-        rows = found.get(concept, ())
+        rows = by_concept.get(concept, ())
         for match in rows[bisect_left(rows, (first.start - span - _OVERLAP,)) :]:
             if match.start > first.end + span:
                 break
@@ -230,14 +232,14 @@ _SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
 logger = logging.getLogger(__name__)
 
 
-def mean_orders(texts: Sequence[str]) -> list[bool]:
+def mean_instructions(texts: Sequence[str]) -> list[bool]:
     """Tell of each text whether a sentence of it reads like an order injected for a model.
 
     Where the model's files cannot be read, the log says so and the answer is no.
     """
     ends = (text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}" for text in texts)
     try:
-        return injected([sentences(text) for text in ends], traits)
+        return detect_injected([sentences(text) for text in ends], traits)
     except EmbeddingFailed as error:
         logger.warning("Texts are judged by their words alone. %s", error)
         return [False] * len(texts)
@@ -261,7 +263,7 @@ def without_self_reference(text: str) -> str:
     """
     kept: list[str] = []
     start = 0
-    for end in [*(found.end() for found in SENTENCE_END.finditer(text)), len(text)]:
+    for end in [*(boundary.end() for boundary in SENTENCE_END.finditer(text)), len(text)]:
         sentence, start = text[start:end], end
         kept.append("\n" if _only_describes_itself(sentence) else sentence)
     return "".join(kept)
@@ -287,7 +289,7 @@ def sentences(text: str) -> list[str]:
 
 def traits(sentence: str) -> list[bool]:
     """Return for each concept whether a sentence has it, in the language that most of its concepts are of."""
-    found = concepts_of(folded(sentence))
+    languages_of = concepts_of(folded(sentence))
     bits = [1 << place for place in range(len(LANGUAGES))]
-    spoken = max(bits, key=lambda bit: sum(1 for languages in found.values() if languages & bit))
-    return [bool(found.get(concept, 0) & spoken) for concept in CONCEPTS]
+    spoken = max(bits, key=lambda bit: sum(1 for languages in languages_of.values() if languages & bit))
+    return [bool(languages_of.get(concept, 0) & spoken) for concept in CONCEPTS]

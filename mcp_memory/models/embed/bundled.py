@@ -148,7 +148,7 @@ def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
     return tuple(ids) if unknown not in ids else tuple(id for id in ids if id != unknown)
 
 
-def _pieces(known: PieceNumbers, word: str) -> tuple[int, ...]:
+def _pieces(vocabulary: PieceNumbers, word: str) -> tuple[int, ...]:
     """Return the WordPiece tokens of a plain word or a sign, longest first, without the tokenizer.
 
     A word with a piece that is not in the vocabulary is unknown as a whole.
@@ -156,7 +156,7 @@ def _pieces(known: PieceNumbers, word: str) -> tuple[int, ...]:
     ids: list[int] = []
     start, before = 0, ""
     while start < len(word):
-        begun = known.beginning(before + word[start:])
+        begun = vocabulary.beginning(before + word[start:])
         if not begun or begun[-1][0] <= len(before):
             return ()
         length, piece = begun[-1]
@@ -200,7 +200,7 @@ class Encoder:
             if tensor.dtype != np.float16 and not name.endswith(("_scale", "scores"))
         }
         self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
-        self._segment = partial(_segmented, pieces, memoryview(tensors["scores"]))
+        self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"]))
         # Remembers the words that it has seen: those of a language come again and again.
         self._segment_again = lru_cache(maxsize=4_096)(self._segment)
         # Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
@@ -232,7 +232,7 @@ class Encoder:
         pieces = [self._pieces(text) for text in texts]
         rows = np.zeros((len(texts), len(self._layers["sum_bias"]) + len(self._mean)), np.float32)
         with self._one_thread():
-            for group in _together(pieces):
+            for group in _batches(pieces):
                 rows[group] = np.concatenate(self._outputs([pieces[at] for at in group]), axis=1)
         return rows
 
@@ -265,16 +265,16 @@ class Encoder:
         features = np.empty((lengths.sum(), 512 + _WIDTH * len(_WINDOWS)), np.float32)
         features[:, :512] = self._rows(np.concatenate(texts))
         inputs = features[:, :512] @ layers["project"] + layers["project_bias"]
-        inputs = _normalised(inputs, layers["project_gain"], layers["project_shift"])
+        inputs = _normalise(inputs, layers["project_gain"], layers["project_shift"])
         for place, (size, before) in enumerate(_WINDOWS):
             columns = slice(place * _WIDTH, (place + 1) * _WIDTH)
-            given, around = inputs[:, columns], _windows(lengths, size, before)
+            hidden, around = inputs[:, columns], _windows(lengths, size, before)
             for layer in (1, 2):
                 name = f"window{size}_{layer}"
-                seen = _side_by_side(given, around) @ layers[name] + layers[f"{name}_bias"]
-                given = np.maximum(seen, 0) + given
-            features[:, 512 + columns.start : 512 + columns.stop] = given
-        features = _normalised(features, layers["gain"], layers["shift"])
+                seen = _side_by_side(hidden, around) @ layers[name] + layers[f"{name}_bias"]
+                hidden = np.maximum(seen, 0) + hidden
+            features[:, 512 + columns.start : 512 + columns.stop] = hidden
+        features = _normalise(features, layers["gain"], layers["shift"])
         summed = np.add.reduceat(features, np.cumsum(lengths) - lengths) @ layers["sum"]
         summed = (summed + lengths[:, None] * layers["sum_bias"]) / np.sqrt(lengths)[:, None]
         summed = summed.astype(np.float32)
@@ -292,7 +292,7 @@ class Encoder:
         return (rows - 7.5) * self._scales[ids, None]
 
 
-def _together(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+def _batches(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Yield the places of texts that have pieces, in groups of at most `_PIECES_TOGETHER` pieces or of one text."""
     group, size = list[int](), 0
     for at, ids in enumerate(pieces):
@@ -326,7 +326,7 @@ def _side_by_side(rows: Floats, around: NDArray[np.int64]) -> Floats:
     return padded[around].reshape(len(around), -1)
 
 
-def _normalised(rows: Floats, gain: Floats, shift: Floats) -> Floats:
+def _normalise(rows: Floats, gain: Floats, shift: Floats) -> Floats:
     """Layer normalisation."""
     import numpy as np
 
@@ -344,7 +344,7 @@ def shared_encoder(folder: Path = MODEL) -> Encoder:
         return _encoder_of(folder)
 
 
-def _segmented(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int, ...]:
+def _segment_word(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int, ...]:
     """Return the most probable pieces of a word, by SentencePiece's unigram model: scores are log probabilities."""
     text = f"▁{word}"
     unknown = scores[-1] - 10.0

@@ -55,26 +55,30 @@ _STEM = 6  # characters of a word that count: endings vary
 _TOKEN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffef]+")
 
 
-def injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
+def detect_injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
     """Tell of each text, given as its sentences, whether one of them reads like an injected order.
 
     EmbeddingFailed where the files of the package cannot be read.
     """
-    return [found for start in range(0, len(texts), _AT_ONCE) for found in _injected(texts[start:][:_AT_ONCE], traits)]
+    return [
+        verdict
+        for start in range(0, len(texts), _AT_ONCE)
+        for verdict in _detect_batch(texts[start:][:_AT_ONCE], traits)
+    ]
 
 
-def _injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
+def _detect_batch(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
     import numpy as np
 
     model = _injection_model()
     asked = [(at, sentence, score) for at, text in enumerate(texts) for sentence, score in _suspects(text, model)]
-    found = np.zeros(len(texts), bool)
+    is_injected = np.zeros(len(texts), bool)
     if asked:
         places, sentences, by_words = zip(*asked, strict=True)
         features = features_of(sentences, traits)
         scores = features @ model.features[:-1] + model.features[-1] + model.share * np.array(by_words)
-        found[np.array(places)[features.any(axis=1) & (scores > model.bar)]] = True
-    return found.tolist()
+        is_injected[np.array(places)[features.any(axis=1) & (scores > model.bar)]] = True
+    return is_injected.tolist()
 
 
 def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[str, float]]:
@@ -84,8 +88,8 @@ def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[st
     if not sentences:
         return []
     slots = [word_slots(sentence) for sentence in sentences]
-    lengths = np.array([len(one) for one in slots])
-    flat = np.concatenate([np.array(one, np.int64) for one in slots])
+    lengths = np.array([len(row) for row in slots])
+    flat = np.concatenate([np.array(row, np.int64) for row in slots])
     by_words = np.add.reduceat(model.words[flat], np.cumsum(lengths) - lengths) / np.sqrt(lengths) + model.words_bias
     highest = np.argsort(-by_words)[:_MOST_SENTENCES]
     return [(sentences[at], float(by_words[at])) for at in map(int, highest) if by_words[at] > model.floor]
@@ -276,8 +280,8 @@ def related_words(word: str) -> list[tuple[str, float]]:
     place = places.get(word)
     if place is None:
         return []
-    found = zip(neighbours[place].tolist(), nearness[place].tolist(), strict=True)
-    return [(words[other], near / 255) for other, near in found if near]
+    pairs = zip(neighbours[place].tolist(), nearness[place].tolist(), strict=True)
+    return [(words[other], near / 255) for other, near in pairs if near]
 
 
 @cache

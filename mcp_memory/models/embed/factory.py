@@ -35,13 +35,18 @@ def embedder_for(identity: str, settings: Settings) -> Embedder | None:
     The bundled model always can, if it is still the same, and so can a local one while its folder is, with its known
     prefixes. A remote one can only while it is configured: the address and key of an earlier one are not stored.
     """
-    for embedder in (make_embedder(settings), BundledEmbedder(), StaticEmbedder(), _earlier(identity, settings)):
+    for embedder in (
+        make_embedder(settings),
+        BundledEmbedder(),
+        StaticEmbedder(),
+        _earlier_embedder(identity, settings),
+    ):
         if embedder is not None and embedder.identity == identity:
             return embedder
     return None
 
 
-def _earlier(identity: str, settings: Settings) -> Embedder | None:
+def _earlier_embedder(identity: str, settings: Settings) -> Embedder | None:
     library, _, rest = identity.partition("/1:")
     if library not in ("fastembed", "model2vec"):
         return None

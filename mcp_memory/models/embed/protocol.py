@@ -103,11 +103,11 @@ NO_PREFIXES = Prefixes()
 
 def prefixes_of(model: str, settings: Settings) -> Prefixes:
     """Return the prefixes for a model's name or folder; each of the two settings overrides the known ones."""
-    known = (_told_by(Path(model)) if is_folder(model) else None) or _known(model)
+    defaults = (_prefixes_in_config(Path(model)) if is_folder(model) else None) or _prefixes_in_table(model)
     query, passage = settings.embedder_query_prefix, settings.embedder_passage_prefix
     return Prefixes(
-        query=known.query if query is None else query,
-        passage=known.passage if passage is None else passage,
+        query=defaults.query if query is None else query,
+        passage=defaults.passage if passage is None else passage,
     )
 
 
@@ -116,7 +116,7 @@ def is_folder(model: str) -> bool:
     return model.startswith(("/", "./", "../", "~")) or model[1:3] in (":\\", ":/")
 
 
-def _told_by(folder: Path) -> Prefixes | None:
+def _prefixes_in_config(folder: Path) -> Prefixes | None:
     try:
         config: Any = json.loads(
             (folder.expanduser() / "config_sentence_transformers.json").read_text(encoding="utf-8")
@@ -129,7 +129,7 @@ def _told_by(folder: Path) -> Prefixes | None:
     return Prefixes(query=query, passage=passage) if query or passage else None
 
 
-def _known(model: str) -> Prefixes:
+def _prefixes_in_table(model: str) -> Prefixes:
     name = model.rpartition("/")[2].casefold()
     for pattern, query, passage in _KNOWN:
         if re.search(pattern, name):

@@ -61,7 +61,7 @@ def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
     return _model().governing(_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
 
 
-def ending(older: str, newer: str, *, tells_change: bool) -> float:
+def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
     """Return the probability, 0 to 1, that the newer message replaces or takes back a rule that the older one states.
 
     EmbeddingFailed where the files of the package cannot be read.
@@ -124,8 +124,8 @@ class RelevanceModel:
         general = rules @ self.general[:-1] + self.general[-1]
         scoped = self.features(prompt, rules) @ self.scoped[:-1] + self.scoped[-1]
         return [
-            Governing(probability(one), probability(other))
-            for one, other in zip(general.tolist(), scoped.tolist(), strict=True)
+            Governing(probability(general_odds), probability(scoped_odds))
+            for general_odds, scoped_odds in zip(general.tolist(), scoped.tolist(), strict=True)
         ]
 
     def features(self, prompt: Floats, rules: Floats) -> Floats:
@@ -133,9 +133,9 @@ class RelevanceModel:
         import numpy as np
 
         asked = unit_rows((prompt @ self.projection - self.prompt_mean)[None, :])[0]
-        said = unit_rows(rules @ self.projection - self.rule_mean)
+        projected = unit_rows(rules @ self.projection - self.rule_mean)
         task = prompt @ self.task[:-1] + self.task[-1]
-        return np.column_stack([said @ asked, np.full(len(rules), task)]).astype(np.float32)
+        return np.column_stack([projected @ asked, np.full(len(rules), task)]).astype(np.float32)
 
     def ending(self, cosine: float, *, tells_change: bool) -> float:
         return probability(float(self.ends[0] * cosine + self.ends[1] * tells_change + self.ends[2]))

@@ -74,7 +74,7 @@ class Classified:
     something."""
 
 
-def classified(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
+def classify(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
     """Return what each sentence states. EmbeddingFailed if the files of the package cannot be read."""
     import numpy as np
 
@@ -87,10 +87,10 @@ def classified(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
     labels = scores[:, : len(LABELS) + 1]
     chances = np.exp(labels - labels.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
-    found = [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
+    by_label = [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
     chances_of = [
         _with_rule(chances, rule_probability(alone, between)) if _may_be_rule(sentence.text, chances) else chances
-        for sentence, chances, (alone, between) in zip(sentences, found, rules.tolist(), strict=True)
+        for sentence, chances, (alone, between) in zip(sentences, by_label, rules.tolist(), strict=True)
     ]
     return [
         Classified(chances, worth=max(worth, (worth + _RULE_WORTH * chances["rule"]) / 2), fragment=fragment)
@@ -112,7 +112,7 @@ def _may_be_rule(text: str, chances: dict[Label, float]) -> bool:
 
     It takes lists ("cups, bowls, plates") for terse rules: without a cue such as "always", the labels must agree.
     """
-    has_cue = any(found for name, found in zip(CUES, cues_of(text), strict=False) if name not in _PRONOUNS)
+    has_cue = any(has for name, has in zip(CUES, cues_of(text), strict=False) if name not in _PRONOUNS)
     return may_state_rule(text) and (has_cue or chances["rule"] >= _POSSIBLE_RULE)
 
 

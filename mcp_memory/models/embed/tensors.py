@@ -21,11 +21,11 @@ def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """Return the tensors of a file by their names; they cannot be written. Raises OSError, KeyError or ValueError."""
     import numpy as np
 
-    held = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
-    start = 8 + int.from_bytes(held[:8], "little")
-    header: dict[str, Any] = json.loads(held[8:start].tobytes())
+    data = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
+    start = 8 + int.from_bytes(data[:8], "little")
+    header: dict[str, Any] = json.loads(data[8:start].tobytes())
     header.pop("__metadata__", None)
     return {
-        name: held[start:][slice(*one["data_offsets"])].view(_TYPES[one["dtype"]]).reshape(one["shape"])
-        for name, one in header.items()
+        name: data[start:][slice(*entry["data_offsets"])].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
+        for name, entry in header.items()
     }

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.lru import LRU
 from mcp_memory.service.compression import message_lists
-from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, behind, digest
+from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, digest, place_after
 from mcp_memory.service.compression.plan import (
     MESSAGE_TOKENS,
     CompressionRules,
@@ -83,16 +83,16 @@ def compress_list(
     keep_secrets: bool = False,
 ) -> Compressed:
     """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
-    given = message_lists.read(messages)
+    parsed = message_lists.read(messages)
     secret = store.secret("message")
-    digests = [digest(message, secret) for message in given]
+    digests = [digest(message, secret) for message in parsed]
     made = broken = conflicts = 0
     reached: Level | None = None
     for _ in range(ROUNDS):
-        positions = walk(given, digests, store.message_edits(space, shown=digests))
-        known = store.message_edits(space, reaching=list({position.after for position in positions}))
-        items = replayed(given, positions, known, counter)
-        name = session or (known[0].session if known else _new_name(positions))
+        positions = locate_messages(parsed, digests, store.message_edits(space, shown=digests))
+        earlier = store.message_edits(space, reaching=list({position.after for position in positions}))
+        items = replay_edits(parsed, positions, earlier, counter)
+        name = session or (earlier[0].session if earlier else _session_name(positions))
         plan = make_plan(items, rules, overhead=overhead, level=level)
         reached = reached or plan.level
         storage = MessageStorage(
@@ -108,9 +108,9 @@ def compress_list(
         if not edits:
             tokens = overhead + sum(item.total for item in items)
             return Compressed(
-                messages=[_written(messages, item) for item in items],
+                messages=[_write_item(messages, item) for item in items],
                 level=reached,
-                tokens_before=overhead + sum(sum(_tokens(message, counter)) + MESSAGE_TOKENS for message in given),
+                tokens_before=overhead + sum(sum(_tokens(message, counter)) + MESSAGE_TOKENS for message in parsed),
                 tokens=tokens,
                 edits=made,
                 cache_broken=broken,
@@ -120,9 +120,9 @@ def compress_list(
                 places=[item.places for item in items],
             )
         trial = [replace(edit, id=_LAST + place) for place, edit in enumerate(edits)]
-        saving = _saving(items, replayed(given, positions, [*known, *trial], counter), plan, edits, at=now())
+        saving = _saving(items, replay_edits(parsed, positions, [*earlier, *trial], counter), plan, edits, at=now())
         try:
-            store.put_message_edits(space, edits, seen=max((edit.id for edit in known), default=0), saving=saving)
+            store.put_message_edits(space, edits, seen=max((edit.id for edit in earlier), default=0), saving=saving)
             broken = max(broken, saving.cache_broken)
             made += len(edits)
         except Conflict:
@@ -167,31 +167,31 @@ class MessagePosition:
     edit: MessageEdit | None = None
 
 
-def walk(
+def locate_messages(
     messages: Sequence[ListMessage], digests: Sequence[str], shown: Iterable[MessageEdit]
 ) -> list[MessagePosition]:
     """Return the position of each message; a replacement counts as the messages it represents."""
-    known = {(edit.before, edit.shown): edit for edit in shown}
+    edits = {(edit.before, edit.shown): edit for edit in shown}
     positions: list[MessagePosition] = []
     at = START
     for message, shown_digest in zip(messages, digests, strict=True):
         if message.role == "system":
             positions.append(MessagePosition(at, at))
             continue
-        edit = known.get((at, shown_digest))
-        after = edit.after if edit else behind(at, shown_digest)
+        edit = edits.get((at, shown_digest))
+        after = edit.after if edit else place_after(at, shown_digest)
         positions.append(MessagePosition(at, after, edit))
         at = after
     return positions
 
 
-def _new_name(positions: Sequence[MessagePosition]) -> str:
+def _session_name(positions: Sequence[MessagePosition]) -> str:
     """Name a conversation by how it begins."""
     first = next((position.after for position in positions if position.after), START)
     return f"chat-{first[:10] or 'empty'}"
 
 
-def replayed(
+def replay_edits(
     messages: Sequence[ListMessage],
     positions: Sequence[MessagePosition],
     reaching: Iterable[MessageEdit],
@@ -205,13 +205,13 @@ def replayed(
             newest[edit.after] = edit
         else:
             notes.append(edit)
-    runs = _noted_runs(messages, positions, notes)
+    runs = _find_noted_runs(messages, positions, notes)
     items: list[PlanItem] = []
     for at, (message, position) in enumerate(zip(messages, positions, strict=True)):
         run = next((run for run in runs if at in run[0]), None)
         if message.role == "system" or run is None:
             edit = None if message.role == "system" else newest.get(position.after)
-            items.append(_edited(message, position, at, edit, counter))
+            items.append(_apply_edit(message, position, at, edit, counter))
         elif at == run[0].start:
             span, note = run
             message = ListMessage(role="user", parts=(MessagePart("text", note.note or ""),))
@@ -230,7 +230,7 @@ def replayed(
     return items
 
 
-def _edited(
+def _apply_edit(
     message: ListMessage, position: MessagePosition, at: int, edit: MessageEdit | None, counter: TokenCounter
 ) -> PlanItem:
     texts = edit.texts.items() if edit else ()
@@ -249,20 +249,20 @@ def _edited(
     )
 
 
-def _noted_runs(
+def _find_noted_runs(
     messages: Sequence[ListMessage], positions: Sequence[MessagePosition], notes: Iterable[MessageEdit]
 ) -> list[tuple[range, MessageEdit]]:
     """Where notes stand for messages; of two that overlap the longer one."""
     named = [at for at, message in enumerate(messages) if message.role != "system"]
     ends = {positions[at].after: at for at in named}
     starts = {positions[at].before: at for at in reversed(named)}
-    found = [
+    runs = [
         (range(starts[edit.before], ends[edit.after] + 1), edit)
         for edit in notes
         if edit.before in starts and edit.after in ends and starts[edit.before] <= ends[edit.after]
     ]
     chosen: list[tuple[range, MessageEdit]] = []
-    for span, edit in sorted(found, key=lambda each: (-len(each[0]), -each[1].id)):
+    for span, edit in sorted(runs, key=lambda each: (-len(each[0]), -each[1].id)):
         if not any(span.start < other.stop and other.start < span.stop for other, _ in chosen):
             chosen.append((span, edit))
     return chosen
@@ -284,14 +284,14 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
     if len(part.text) < 200:
         return called + counter.count(part.text)
     key = (counter.name, blake2b(part.text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
-    known = _COUNTS.get(key)
-    return called + (_COUNTS.put(key, counter.count(part.text)) if known is None else known)
+    cached = _COUNTS.get(key)
+    return called + (_COUNTS.put(key, counter.count(part.text)) if cached is None else cached)
 
 
 # --- the new edits ----------------------------------------------------------------------------------
 
 
-def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
+def _edits(storage: MessageStorage, plan: EditPlan, originals: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
     """Store the parts to remove, and yield their replacements."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item = storage.items[at]
@@ -299,7 +299,7 @@ def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret
         if not kept:
             continue
         texts = {**(item.edit.texts if item.edit else {}), **{part: text for part, (text, _) in kept.items()}}
-        shown = message_lists.write(given[item.places[0]], texts)
+        shown = message_lists.write(originals[item.places[0]], texts)
         refs = [*(item.edit.refs if item.edit else ()), *(ref for _, ref in kept.values())]
         yield MessageEdit(
             session=storage.session,
@@ -337,17 +337,17 @@ def _put_away(storage: MessageStorage, put: Replacement) -> tuple[str, str] | No
 # --- the answer -------------------------------------------------------------------------------------
 
 
-def _written(given: Sequence[Any], item: PlanItem) -> Any:
+def _write_item(originals: Sequence[Any], item: PlanItem) -> Any:
     if item.new_note is not None:
         return message_lists.note(item.new_note)
-    return message_lists.write(given[item.places[0]], item.texts)
+    return message_lists.write(originals[item.places[0]], item.texts)
 
 
 def _too_large(items: Sequence[PlanItem], tokens: int, window: int, overhead: int) -> str:
-    told = f"The list is {tokens:,} tokens and the window is {window:,}: what is left cannot be made shorter. "
+    text = f"The list is {tokens:,} tokens and the window is {window:,}: what is left cannot be made shorter. "
     if items:
         largest = max(items, key=lambda item: item.total)
-        told += f"The largest is message {largest.places[0] + 1} ({largest.message.role}, {largest.total:,} tokens). "
+        text += f"The largest is message {largest.places[0] + 1} ({largest.message.role}, {largest.total:,} tokens). "
     if overhead:
-        told += f"{overhead:,} are taken by `overhead`. "
-    return told + "Shorten the system prompt or the newest message, or use a model with a larger window."
+        text += f"{overhead:,} are taken by `overhead`. "
+    return text + "Shorten the system prompt or the newest message, or use a model with a larger window."

@@ -65,11 +65,11 @@ def without_private_text(message: ListMessage) -> ListMessage:
 
 def digest(message: ListMessage, secret: bytes) -> str:
     """Return a keyed hash of a message's role and parts, without recalled blocks. Its secrets are not masked yet."""
-    told = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
-    return keyed_hash(secret, json.dumps(told))
+    content = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
+    return keyed_hash(secret, json.dumps(content))
 
 
-def behind(before: str, of: str) -> str:
+def place_after(before: str, of: str) -> str:
     """Return the place behind a message that stands at the place `before` and has the digest `of`."""
     return sha256(f"{before} {of}".encode()).hexdigest()[:32]
 
@@ -79,11 +79,11 @@ def units(messages: Sequence[ListMessage]) -> list[range]:
 
     A message that holds results belongs to the calls before it, whether or not its ids are known there.
     """
-    starts = [at for at, message in enumerate(messages) if at == 0 or not _answers(message)]
+    starts = [at for at, message in enumerate(messages) if at == 0 or not _is_answer(message)]
     return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
 
 
-def _answers(message: ListMessage) -> bool:
+def _is_answer(message: ListMessage) -> bool:
     return message.role == "tool" or any(part.kind == "result" for part in message.parts)
 
 
@@ -101,17 +101,17 @@ def read(messages: Sequence[object]) -> list[ListMessage]:
     """Return the list in the neutral form. InvalidInput names the first message that is none."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("messages is not a list. Pass the messages as they go to the model: [{role, content}, …].")
-    found: list[ListMessage] = []
-    for place, given in enumerate(messages, start=1):
-        message = _plain(given)
+    parsed: list[ListMessage] = []
+    for place, original in enumerate(messages, start=1):
+        message = _as_dict(original)
         role = _ROLES.get(str(message.get("role")))
         if role is None:
             raise InvalidInput(
-                f"Message {place} is no chat message: {one_line(repr(given), 60)}. Each needs a role (one of "
+                f"Message {place} is no chat message: {one_line(repr(original), 60)}. Each needs a role (one of "
                 f"{', '.join(_ROLES)}) and a content, as the APIs of OpenAI and Anthropic take them."
             )
-        found.append(ListMessage(role=role, parts=tuple(part for _, part in _parts(message, role, place))))
-    return found
+        parsed.append(ListMessage(role=role, parts=tuple(part for _, part in _parts(message, role, place))))
+    return parsed
 
 
 def write(message: object, texts: Mapping[int, str]) -> Any:
@@ -121,10 +121,10 @@ def write(message: object, texts: Mapping[int, str]) -> Any:
     """
     if not texts:
         return message
-    plain: Block = json.loads(json.dumps(_plain(message)))  # a copy that shares nothing
+    plain: Block = json.loads(json.dumps(_as_dict(message)))  # a copy that shares nothing
     addresses = [address for address, _ in _parts(plain, _ROLES[plain["role"]], 0)]
     for place, text in texts.items():
-        _put(plain, addresses[place], text)
+        _set_text(plain, addresses[place], text)
     return plain
 
 
@@ -133,17 +133,17 @@ def note(text: str) -> Block:
     return {"role": "user", "content": text}
 
 
-def _plain(given: object) -> Block:
+def _as_dict(value: object) -> Block:
     """Return a message as a dict, its blocks and calls too; empty for anything else."""
-    dump = getattr(given, "model_dump", None)
+    dump = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json", exclude_none=True)
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         return {}
-    message: Block = dict(cast("Mapping[str, Any]", given))
+    message: Block = dict(cast("Mapping[str, Any]", value))
     for key in ("content", "tool_calls"):
         if isinstance(message.get(key), list):
-            message[key] = [_plain(each) if hasattr(each, "model_dump") else each for each in message[key]]
+            message[key] = [_as_dict(each) if hasattr(each, "model_dump") else each for each in message[key]]
     return message
 
 
@@ -175,12 +175,12 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Me
             f"The tool_calls of message {place} are {type(calls).__name__}. They are a list, or left out."
         )
     for at, call in enumerate(cast("list[Any]", calls)):
-        yield _called(("tool_calls", at), cast("Block", call) if isinstance(call, dict) else {})
+        yield _call_part(("tool_calls", at), cast("Block", call) if isinstance(call, dict) else {})
     if isinstance(message.get("function_call"), dict):
-        yield _called(("function_call",), message["function_call"])
+        yield _call_part(("function_call",), message["function_call"])
 
 
-def _called(address: Address, call: Block) -> tuple[Address, MessagePart]:
+def _call_part(address: Address, call: Block) -> tuple[Address, MessagePart]:
     """A call of OpenAI's: of a function, of a custom tool whose input is any text, or bare."""
     kind = next((key for key in ("function", "custom") if isinstance(call.get(key), dict)), None)
     called: Block = call[kind] if kind else call
@@ -201,7 +201,7 @@ def _block(address: Address, block: Any) -> Iterator[tuple[Address, MessagePart]
         case str():
             yield address, MessagePart("text", block)
         case _:
-            yield address, MessagePart("fixed", _unmarked(block))
+            yield address, MessagePart("fixed", _without_cache_mark(block))
 
 
 def _result(address: Address, content: object, call_id: str, tool: str) -> Iterator[tuple[Address, MessagePart]]:
@@ -215,10 +215,10 @@ def _result(address: Address, content: object, call_id: str, tool: str) -> Itera
             case {"type": "text", "text": str(text)}:
                 yield (*address, at, "text"), MessagePart("result", text, call_id, tool)
             case _:
-                yield (*address, at), MessagePart("fixed", _unmarked(block), call_id, tool)
+                yield (*address, at), MessagePart("fixed", _without_cache_mark(block), call_id, tool)
 
 
-def _unmarked(block: object) -> str:
+def _without_cache_mark(block: object) -> str:
     """Return a block as JSON, without the mark where a cache ends: callers move it along from call to call."""
     if isinstance(block, dict):
         block = {key: value for key, value in cast("Block", block).items() if key != "cache_control"}
@@ -240,10 +240,10 @@ def _json(value: object) -> str:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _put(message: Block, address: Address, text: str) -> None:
+def _set_text(message: Block, address: Address, text: str) -> None:
     """Write a text where another stood; an object takes it as the JSON that it is."""
-    held: Any = message
+    parent: Any = message
     for key in address[:-1]:
-        held = held[key]
+        parent = parent[key]
     last = address[-1]
-    held[last] = json.loads(text) if isinstance(held[last], dict) else text
+    parent[last] = json.loads(text) if isinstance(parent[last], dict) else text

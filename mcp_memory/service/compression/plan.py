@@ -188,7 +188,7 @@ class EditPlan:
 
     def put_what_pays(self) -> None:
         """The batch, from some place on, that gains most; none where none gains."""
-        spared = in_use(self.items, self.rules.keep_calls)
+        spared = results_in_use(self.items, self.rules.keep_calls)
         free = [put for put in self.old_parts() if (put.item, put.part) not in spared]
         saved = [0] * len(self.items)
         for put in free:
@@ -349,15 +349,15 @@ _LIMITS: tuple[tuple[str, float, float], ...] = (
 assert {name for name, _, _ in _LIMITS} == {field.name for field in fields(CompressionRules)}
 
 
-def make_rules(window: int, given: Mapping[str, Any]) -> CompressionRules:
+def make_rules(window: int, values: Mapping[str, Any]) -> CompressionRules:
     """Return rules with the given ones in place of the defaults. InvalidInput for a name that is none."""
-    known = [field.name for field in fields(CompressionRules) if field.name != "window"]
-    for name, value in given.items():
-        if name not in known:
-            raise InvalidInput(f"There is no rule {name!r}. Known rules: {', '.join(known)}.")
+    rule_names = [field.name for field in fields(CompressionRules) if field.name != "window"]
+    for name, value in values.items():
+        if name not in rule_names:
+            raise InvalidInput(f"There is no rule {name!r}. Known rules: {', '.join(rule_names)}.")
         if not isinstance(value, int | float) and value is not None:
             raise InvalidInput(f"{name} is {value!r}; it has to be a number.")
-    return CompressionRules(window=window, **given)
+    return CompressionRules(window=window, **values)
 
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{5,}")
@@ -365,7 +365,7 @@ RARE = 2
 """The most messages, without those of the newest calls, that may have a name which identifies a result."""
 
 
-def in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
+def results_in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
     """Return the results (item, part) that the newest `calls` messages of the model still speak of."""
     newest: list[int] = [at for at, item in enumerate(items) if item.calls and not item.is_note][-calls:]
     if not newest:
@@ -382,9 +382,9 @@ def in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
         for at, item in enumerate(items[: newest[0]])
         for place, part in enumerate(item.message.parts)
     }
-    held = Counter(name for found in names.values() for name in found)
+    counts = Counter(name for shared in names.values() for name in shared)
     return {
         (at, place)
-        for (at, place), found in names.items()
-        if items[at].message.parts[place].kind == "result" and any(held[name] <= RARE for name in found)
+        for (at, place), shared in names.items()
+        if items[at].message.parts[place].kind == "result" and any(counts[name] <= RARE for name in shared)
     }

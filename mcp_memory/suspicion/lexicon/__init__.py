@@ -115,16 +115,16 @@ def folded(text: str) -> str:
 def concepts_of(text: str) -> dict[str, int]:
     """Return the concepts that a folded text may have, and in which languages: no fewer than `matches` finds."""
     lower = text.lower()
-    found: dict[str, int] = {}
+    concepts: dict[str, int] = {}
     words = set(_TOKEN.findall(lower))
     for word in words:
         for concept, languages, _, needs in _begun_by(word):
             if needs <= words:
-                found[concept] = found.get(concept, 0) | languages
+                concepts[concept] = concepts.get(concept, 0) | languages
     if not lower.isascii():
         for match in _of_runs(lower):
-            found[match.concept] = found.get(match.concept, 0) | match.languages
-    return found
+            concepts[match.concept] = concepts.get(match.concept, 0) | match.languages
+    return concepts
 
 
 def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) -> bool:
@@ -143,14 +143,14 @@ def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) 
 def matches(text: str) -> list[Match]:
     """Return the concepts of a folded text in the order of their place."""
     lower = text.lower()
-    found = list(_of_words(text, lower))
+    concepts = list(_of_words(text, lower))
     if not lower.isascii():
-        found += _of_runs(lower)
-        found.sort()
-    return found
+        concepts += _of_runs(lower)
+        concepts.sort()
+    return concepts
 
 
-def parted(run: str) -> str:
+def split_run(run: str) -> str:
     """Return letters that were written without spaces as words, as far as they are words of the lexicon."""
     if _INSIDE.search(run):
         return run
@@ -171,11 +171,11 @@ def parted(run: str) -> str:
 def _begun_by(word: str) -> tuple[_Entry, ...]:
     """Return the entries that a word of a text may begin."""
     lexicon = _lexicon()
-    found = lexicon.words.get(word, ())
+    whole_words = lexicon.words.get(word, ())
     if word[:_OPENING] not in lexicon.openings and word[:_SHORTEST_STEM] not in lexicon.stems:
-        return tuple(found)
+        return tuple(whole_words)
     lengths = range(_SHORTEST_STEM, min(len(word), _LONGEST_STEM) + 1)
-    return (*found, *(entry for length in lengths for entry in lexicon.stems.get(word[:length], ())))
+    return (*whole_words, *(entry for length in lengths for entry in lexicon.stems.get(word[:length], ())))
 
 
 def _of_words(text: str, lower: str) -> Iterator[Match]:
@@ -237,9 +237,9 @@ def _add(lexicon: _Lexicon, entry: str, concept: str, language: str) -> None:
             rest = [_CAPITALS]
         table = lexicon.stems if first[-1] == "*" else lexicon.words
         entries = table.setdefault(first.rstrip("*"), [])
-        for place, known in enumerate(entries):
-            if known.concept == concept and known.rest == tuple(rest):
-                entries[place] = known._replace(languages=known.languages | bit)
+        for place, other in enumerate(entries):
+            if other.concept == concept and other.rest == tuple(rest):
+                entries[place] = other._replace(languages=other.languages | bit)
                 break
         else:
             whole = frozenset(part for part in rest if part[-1] not in f"*{_CAPITALS}")

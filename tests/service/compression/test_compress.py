@@ -12,7 +12,7 @@ import pytest
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.compression.plan import CompressionRules, make_rules
-from mcp_memory.service.compression.storing import middle, shorter_arguments
+from mcp_memory.service.compression.storing import cut_middle, shorten_arguments
 from tests.service.compression.conftest import Program
 from tests.service.compression.lists import Step, anthropic, long_talk, openai
 
@@ -228,9 +228,9 @@ def test_what_was_forgotten_is_put_in_place_of_nothing(program: Program) -> None
 @pytest.mark.parametrize("limit", [60, 200, 1_000])
 def test_no_text_in_place_of_another_is_over_its_limit(limit: int) -> None:
     text = "".join(f"Zeile {n} 你好\n" for n in range(3_000))
-    assert COUNTER.fits(middle(text, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER), limit)
+    assert COUNTER.fits(cut_middle(text, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER), limit)
     given = json.dumps({"a": text, "b": [text, {"c": text}], "n": 4})
-    shorter = shorter_arguments(given, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER)
+    shorter = shorten_arguments(given, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER)
     assert COUNTER.fits(shorter, limit)
     assert isinstance(json.loads(shorter), dict)
 
