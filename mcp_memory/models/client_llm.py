@@ -1,17 +1,17 @@
 """The user's own signed-in client as the model: `client:claude-code`, `client:codex`, `client:gemini`.
 
-A question starts the client headless, with the prompt on standard input, and reads the JSON that it prints. It sees
-nothing but the question: no tools, MCP servers, hooks, plugins or skills, and no memory files of the user or a project.
-So it never records or recalls itself. It runs in a new folder that is deleted afterwards, and so are the sessions that
-it saves. What an organisation imposes on a machine stays in force.
+A question starts the client headless, with the prompt on standard input, and reads the JSON that it prints. The client
+sees nothing but the question: no tools, MCP servers, hooks, plugins or skills, and no memory files of the user or a
+project. So it never records or recalls itself. It runs in a new folder that is deleted afterwards, with the sessions
+that it saves. Policies of an organisation stay in force.
 
-Claude Code keeps its sign-in in places of its own, so it gets the user's home and flags that leave the rest out. Codex
-and Gemini have no such flags for everything. They get a home of their own with links to the files of the sign-in:
-a token that they renew is the user's again. A sign-in of Codex in the system's keyring cannot be used, for its entry
-there is named after the home.
+Claude Code keeps its sign-in in separate places, so it gets the user's home and flags that exclude the rest. Codex and
+Gemini have no such flags for everything. They get a new home with links to the files of the sign-in, so a token that
+they renew is renewed for the user. A sign-in of Codex in the system's keyring cannot be used, since its entry there is
+named after the home.
 
-One question at a time is asked over all processes of a memory's home; others raise Refused, and their jobs are given
-back. `client:codex/gpt-6` names the client's model too.
+All processes of a memory's home ask one question at a time; others raise Refused, and their jobs are released.
+`client:codex/gpt-6` names the client's model too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NOT_PASSED = re.compile(
 
 
 class _Answer(BaseModel):
-    """What a client has printed. `tokens`: of the prompt, and of the answer; `cached`: of the prompt, from a cache."""
+    """Parsed output of a client. `tokens`: of the prompt and of the answer; `cached`: of the prompt, from a cache."""
 
     text: str | None = None
     error: str | None = None
@@ -67,10 +67,10 @@ class _Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Client:
-    """A client: its title, program and arguments, what a user runs to sign in, and how it is prepared and read.
+    """A client: its program and arguments, its command for signing in, and how to prepare a run and parse its output.
 
-    `prepare` gets the run's folder, the user's environment and the system message. It returns the variables to add.
-    `takes_system` says that the system message is given to the client there; else the prompt begins with it.
+    `prepare` gets the run's folder, the user's environment and the system message, and returns the variables to add.
+    `takes_system`: the client gets the system message there; else the prompt begins with it.
     """
 
     title: str
@@ -275,7 +275,7 @@ _PASSES = re.compile(r"overloaded|\b5\d\d\b", re.I)
 
 
 def client_of(name: str) -> _Client:
-    """Return the client that a setting names. Raises InvalidInput for any other."""
+    """Return the client that a setting names. Raises InvalidInput for an unknown client."""
     client = CLIENTS.get(name.removeprefix(PREFIX).partition("/")[0])
     if client is None:
         names = ", ".join(f"{PREFIX}{client_name}" for client_name in CLIENTS)
@@ -284,9 +284,9 @@ def client_of(name: str) -> _Client:
 
 
 class ClientLLM:
-    """Asks a client. `name` is the setting; `home` the memory's, over whose processes one question is asked at a time.
+    """Asks a client. `name` is the setting; `home` the memory's, whose processes ask one question at a time.
 
-    Raises InvalidInput for a client that is not known. After `close()`, and during it, questions raise Refused.
+    Raises InvalidInput for an unknown client. During and after `close()`, questions raise Refused.
     """
 
     def __init__(self, name: str, *, home: Path) -> None:
@@ -299,7 +299,7 @@ class ClientLLM:
         self._runs = set[ClientRun]()
 
     def program(self) -> str:
-        """Return the path of the client's program. Raises ModelFailed where it is not installed."""
+        """Return the path of the client's program. Raises ModelFailed if it is not installed."""
         title, program = self._client.title, self._client.program
         path = shutil.which(program, path=_path(os.environ))
         if path is None:
@@ -309,7 +309,7 @@ class ClientLLM:
         return path
 
     def close(self) -> None:
-        """End the client with all its children, if it is at work, and start it no more."""
+        """Stop running clients with all their children, and start no more."""
         with self._gate:
             self._closed = True
             runs = list(self._runs)
@@ -358,7 +358,7 @@ class ClientLLM:
     def _run(
         self, command: Sequence[str], folder: Path, environ: Mapping[str, str], timeout: float
     ) -> tuple[int, str, str]:
-        """Return the exit code and what was printed. Raises ModelFailed after the time limit, Refused if closed."""
+        """Return the exit code and the output. Raises ModelFailed after the time limit, Refused if closed."""
         with self._gate:
             run = None if self._closed else ClientRun(command, folder, environ)
             self._runs |= {run} if run else set()
@@ -380,7 +380,7 @@ class ClientLLM:
         return code, *run.output()
 
     def _read(self, code: int, out: str, err: str) -> _Answer:
-        """Return an answer that has a text. Raises ModelFailed with the next step."""
+        """Return an answer with a text. Raises ModelFailed with the next step."""
         client = self._client
         try:
             answer = client.read(out, err)
@@ -426,7 +426,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _link(user: Path, home: Path, names: Sequence[str]) -> None:
-    """Put links to files of the user's into a folder, so that what is renewed there is renewed for the user."""
+    """Link the user's files into a folder, so that a token renewed there is renewed for the user."""
     for name in names:
         if (user / name).is_file():
             try:
@@ -446,6 +446,6 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _error_line(text: str) -> str:
-    """Return the line of a text that names an error, or else its first line."""
+    """Return the first line of a text with an error, else its first line."""
     lines = [line for line in text.splitlines() if line.strip()]
     return next((line for line in lines if re.search(r"error", line, re.I)), lines[0] if lines else "")

@@ -1,13 +1,12 @@
 """Language models: the interface, litellm behind it, and the parser of their replies.
 
-An `LLM` answers one prompt once: no retries, no checks, no accounting; those are in `metered`, in one place for every
+An `LLM` answers a prompt once: no retries, no checks, no accounting; those are in `metered`, in one place for every
 model. `testing.ScriptedLLM` is the other implementation. Importing litellm takes 2 to 3 seconds and 150 MB, so it
-happens late, on the thread that needs it, and not at all without a configured model. This module is the only one that
-imports it.
+happens late, on the thread that needs it, and not at all without a configured model. This module is the only importer.
 
 `parse` reads one JSON value of a schema from a reply. The JSON may be in a fence or in prose, follow the model's
 thoughts, have trailing commas or raw control characters in strings, be one item instead of a list or a list instead
-of its object, be one object per line, or have one more object around it. Of several values the last that fits counts,
+of its object, be one object per line, or be wrapped in another object. Of several values the last that fits counts,
 since models think first and answer then. Missing parts are never invented, and a truncated value is not repaired.
 """
 
@@ -65,7 +64,7 @@ class Completion:
 
 
 class LLM(Protocol):
-    """Answers a prompt. Calls block, may come from any thread, and raise ModelFailed. Making one asks nothing."""
+    """Answers a prompt. Calls block, may come from any thread, and raise ModelFailed. Creating an LLM asks nothing."""
 
     @property
     def name(self) -> str:
@@ -73,7 +72,7 @@ class LLM(Protocol):
         ...
 
     def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
-        """Return the model's answer, waiting `timeout` seconds for the whole of it."""
+        """Return the model's answer, waiting at most `timeout` seconds for all of it."""
         ...
 
 
@@ -139,9 +138,9 @@ class LiteLLM:
         )
 
     def _cache_marks(self, litellm: Any) -> dict[str, Any]:
-        """Return the parameter by which Claude caches the schema and the instructions, the same for each question.
+        """Return the parameter that makes Claude cache the schema and the instructions, the same for each question.
 
-        Most providers cache by themselves; for Gemini a mark would make a cache that costs by the hour.
+        Most providers cache by default; for Gemini a mark would create a cache that costs by the hour.
         """
         needed = "claude" in self.name.lower() and litellm.utils.supports_prompt_caching(self.name)
         return {"cache_control_injection_points": [{"location": "message", "role": "system"}]} if needed else {}
@@ -179,7 +178,7 @@ class LiteLLM:
 
 
 def reply_schema(shape: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a reply, without what the prompt says anyway: titles, defaults, what a class is for."""
+    """Return the JSON schema of a reply, without the titles, defaults and descriptions that the prompt repeats."""
     return _bare(shape.model_json_schema())
 
 
@@ -200,7 +199,7 @@ def _bare(schema: Any) -> Any:
 
 
 def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
-    """Return the request for a reply of this shape. A strict schema would ask for every field, needed or not."""
+    """Return the request for a reply of this shape. A strict schema would make optional fields required."""
     return {
         "type": "json_schema",
         "json_schema": {"name": shape.__name__, "schema": reply_schema(shape), "strict": False},
@@ -208,9 +207,9 @@ def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
 
 
 def import_litellm() -> Any:
-    """Return litellm, imported so that it reads no `.env`, fetches no price list and prints nothing.
+    """Import litellm so that it reads no `.env`, fetches no price list and prints nothing; return it.
 
-    Its own retries are off: whoever calls counts attempts in one place, or a failure is tried nine times.
+    Its own retries are off: callers count attempts in one place, or a failure is tried nine times.
     """
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # anything else reads `.env` of the folder the client started us in
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
@@ -331,13 +330,13 @@ def parse(text: str, shape: type[R]) -> R:
 
 
 def without_fence(text: str) -> str:
-    """Return a page without the Markdown fence that stands around all of it."""
+    """Return a page without the Markdown fence around all of it."""
     fence = _FENCE.fullmatch(text)
     return fence[1] if fence else text
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists that stand in a text, side by side, not within each other."""
+    """Yield the outermost JSON objects and lists in a text."""
     for span in _spans(text):
         for tried in (span, _TRAILING_COMMA.sub(r"\1", span)):
             try:
@@ -360,7 +359,7 @@ def _spans(text: str) -> Iterator[str]:
 
 
 def _end_of_value(text: str, start: int) -> int | None:
-    """Return where the value that begins at `start` ends, None where its brackets do not match."""
+    """Return the end of the value that begins at `start`, None if its brackets do not match."""
     open_: list[str] = []
     for token in _INSIDE.finditer(text, start):
         match token.group():
@@ -377,7 +376,7 @@ def _end_of_value(text: str, start: int) -> int | None:
 
 
 def _interpretations(values: list[Any], shape: type[BaseModel]) -> Iterator[Any]:
-    """Yield what the values may have meant: each as it stands, the last first; then all that is less plain."""
+    """Yield possible replies: first each value unchanged, the last first; then lenient interpretations."""
     latest = values[::-1]
     yield from latest
     everything = [values, *latest] if len(values) > 1 else latest
@@ -401,7 +400,7 @@ def _lenient_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[Any
 
 
 def _list_field(shape: type[BaseModel]) -> str | None:
-    """Return the field that is a list, where it is all that the shape asks for."""
+    """Return the only required field if it is a list."""
     if issubclass(shape, RootModel):
         return None
     needed = [(name, field) for name, field in shape.model_fields.items() if field.is_required()]

@@ -1,9 +1,9 @@
 """Excerpts of search results that fit a token budget.
 
-A given budget holds exactly for both forms of the answer, text and JSON; without one the answer is about as long as
+An explicit budget is exact for both forms of the answer, text and JSON; without it the answer is about as long as
 `BUDGETS` says. Long turns are shortened first, each to the part around the matching words; then hits are dropped from
-the end, and the cursor returns them first. Lines of tool results are dropped before any hit. Hits whose neighbours
-meet form one passage, each turn once.
+the end, and the cursor returns them first. Lines of tool results are dropped before any hit. Hits with adjacent
+neighbours form one passage, each turn once.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
 @dataclass(frozen=True, kw_only=True)
 class ExcerptRequest:
-    """How an answer is to be shown: around the words of which query, in what detail, within how many tokens."""
+    """How to show an answer: around the words of which query, in what detail, within how many tokens."""
 
     query: str
     detail: Detail
@@ -76,10 +76,10 @@ class ExcerptRequest:
         return frozenset(query_terms(self.query))
 
     def fits(self, answer: ShownTurns | ShownMemories) -> bool:
-        """Return whether an answer is within the budget: one that was given is counted, the usual one goes by bytes.
+        """Return whether an answer is within the budget: exactly if it is explicit, by bytes if it is the default.
 
-        JSON, the longer of the two forms, has three bytes a token, so that is about right; and most searches then need
-        neither the 10 ms that counting takes nor the 50 MB of a vocabulary.
+        JSON, the longer of the two forms, has three bytes a token, so that is about right. Most searches then need
+        neither the 10 ms of counting nor the 50 MB of a vocabulary.
         """
         data = as_json(answer)
         if self.budget is None:
@@ -88,7 +88,7 @@ class ExcerptRequest:
 
 
 def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
-    """Return what fits the budget. InvalidInput where that is not even one hit."""
+    """Return the part of the results that fits the budget. Raises InvalidInput if not even one hit fits."""
     cut = _Excerpts(asking)
 
     def draft(many: int, width: int, facts: int) -> ShownTurns:
@@ -107,7 +107,7 @@ def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
 
 
 def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemories:
-    """Return what fits the budget, atoms before turns. InvalidInput where that is not even one hit."""
+    """Return the part of the results that fits the budget, atoms first. Raises InvalidInput if not even one hit fits."""
     cut = _Excerpts(asking)
     total = len(results.atoms) + len(results.turns)
 
@@ -141,7 +141,7 @@ def _count_results(results: Sequence[ResultHit], facts: int) -> int:
 
 
 def _note_omissions(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
-    """Return the note with what else was found and did not fit."""
+    """Return the note, with the numbers and names of the facts, scenes and lines that did not fit."""
     sentences = [note] if note else []
     if facts > 0:
         sentences.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
@@ -157,7 +157,7 @@ def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out
 
 
 def _fit(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRequest) -> _Shown:
-    """Return the fullest draft that fits: first of narrower excerpts and fewer facts, then of fewer hits."""
+    """Return the fullest draft that fits: first narrower excerpts and fewer facts, then fewer hits."""
     steps = _WIDTHS[asking.detail]
     for step, width in enumerate(steps):
         answer = draft(total, width, _FACTS[step * len(_FACTS) // len(steps)])
@@ -181,7 +181,7 @@ def _fit(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRe
 
 
 def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
-    """Return the hits among their neighbours: runs that meet are one, in order; the run of the best hit first."""
+    """Return the hits among their neighbours: adjacent runs are joined, in order; the run of the best hit first."""
     by_id = {hit.turn.id: hit for hit in hits}
     runs: list[list[Turn]] = []
     for hit in hits:
@@ -202,7 +202,7 @@ def _are_adjacent(run: Sequence[Turn], other: Sequence[Turn]) -> bool:
 
 
 class _Excerpts:
-    """Shortens turns and atoms around the words that were asked for; finds those once, whatever the width."""
+    """Shortens turns and atoms around the words of the query, which are located once for all widths."""
 
     def __init__(self, asking: ExcerptRequest) -> None:
         self._asking = asking

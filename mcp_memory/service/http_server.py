@@ -1,7 +1,6 @@
-"""One HTTP server in this process: its listener, its patience with slow clients, its end by a signal.
+"""Runs an HTTP server in this process: listens, closes idle and slow connections, stops on a signal.
 
-Idle and slow connections are closed: uvicorn has no read timeout, and a client that takes nothing of a stream would
-keep it in memory.
+uvicorn has no read timeout, and a client that reads nothing of a stream would keep it in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ closes first while the other sends loses a request."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Port 0 takes any free one. Raises Refused for one that is taken."""
+    """Return a listening socket. Port 0 takes any free port. Raises Refused if the port is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
@@ -56,8 +55,11 @@ async def run_http(
     started: Callable[[], None],
     stopping: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. `started` is called when requests are answered and signals are taken, `stopping`
-    when one has come; streams have two seconds then to end."""
+    """Serve until SIGTERM or SIGINT.
+
+    `started` is called when requests are answered and signals handled, `stopping` after a signal; streams then have two
+    seconds to end.
+    """
     import uvicorn
 
     class Http(uvicorn.Server):
@@ -97,7 +99,7 @@ async def run_http(
 async def on_signal(
     react: Callable[[int], Awaitable[object]], *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
 ) -> None:
-    """React to each SIGTERM and SIGINT until cancelled."""
+    """Call `react` for each SIGTERM and SIGINT until cancelled."""
     # On Windows Ctrl-C raises KeyboardInterrupt, and there is no SIGTERM.
     try:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
@@ -113,9 +115,10 @@ _TAKING_SECONDS = 60.0
 
 
 def make_protocol(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
-    """Return uvicorn's HTTP protocol, with so much patience for the head of each request.
+    """Return uvicorn's HTTP protocol with timeouts.
 
-    `taking`: and for a client that is being answered and takes nothing; one that takes little at a time is served.
+    `seconds`: for the head of each request. `taking`: for a client that reads nothing of its response; slow reading is
+    allowed.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 

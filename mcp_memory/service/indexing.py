@@ -1,17 +1,16 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
 Turns are embedded in the background, so storing them waits for no model, and in a pause between calls that store, so
-that these do not wait for its commits. A search waits a moment until what this process has just stored is embedded by
-the bundled model and its sentences are read, and so does its end. Statements are embedded in the call that stores them,
-unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
-change of model needs no other bookkeeping.
-Until the configured model has embedded everything, the fullest other index that can still be queried is searched too,
-so a change of model never empties an answer.
+that these do not wait for its commits. A search, and closing, wait a moment until what this process has just stored is
+embedded by the bundled model and its sentences are read. Statements are embedded in the call that stores them, unless
+the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a change of
+model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index that can
+still be queried is searched too, so a change of model never empties an answer.
 
-The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
-space that has been due longest, judges one row of it that came in unjudged (`trust.judge_waiting`), indexes one large
-tool result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it.
-Rows with terms of an earlier version are indexed again, and found by the old terms until then.
+The background threads of all processes with one model share a queue of spaces (`Store.claim_space`). Each claims the
+space that has been due longest, and judges one unjudged row of it (`trust.judge_waiting`), indexes one large tool
+result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it.
+Rows with terms of an earlier version are indexed again, and searched by the old terms until then.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _AGAIN = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexState:
-    """How far the configured model has come. `error` is why it last failed, None after a success."""
+    """Progress of the configured model. `error` is why it last failed, None after a success."""
 
     model: str | None
     embedded: int
@@ -108,9 +107,9 @@ class Indexing:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after what this process has just stored, or in the middle of a remote model's answer.
+        """Stop once the rows that this process has just stored are embedded, or during a remote model's answer.
 
-        Nothing is lost: the remaining rows are found by their missing vectors.
+        Nothing is lost: the remaining rows are identified by their missing vectors.
         """
         self._catch_up(_CLOSING_S)
         self._stop.set()
@@ -123,7 +122,7 @@ class Indexing:
     # what the verbs ask
 
     def of_rows(self, texts: Sequence[str]) -> Vectors | None:
-        """Return vectors to store with new rows, or None where the background will make them."""
+        """Return vectors to store with new rows, or None if the background will make them."""
         embedder = self._embedder
         if embedder is None or not texts:
             return None
@@ -136,7 +135,7 @@ class Indexing:
         return None
 
     def stored(self, turns: int = 0) -> None:
-        """Tell the background that there may be rows to embed; so many turns are new and have no vectors."""
+        """Wake the background: there may be rows to embed, `turns` new turns among them."""
         with self._progress:
             self._last_stored = monotonic()
             if turns and self._embedder is not None:
@@ -145,9 +144,9 @@ class Indexing:
         self._bell.set()
 
     def _catch_up(self, seconds: float) -> None:
-        """Wait until what this process has just stored is embedded and read.
+        """Wait until the turns that this process has just stored are embedded and read.
 
-        Not for a remote model, nor where a long history is before it, of this process or of another: that takes longer.
+        Does not wait for a remote model, nor if a long history of this or another process is queued first.
         """
         if self._embedder is None or not self._embedder.local or not self._thread.is_alive():
             return
@@ -175,7 +174,7 @@ class Indexing:
             self._progress.notify_all()
 
     def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
-        """Return the query's vector by each model to search with, and a note when one could not be had."""
+        """Return the query's vectors by all models to search with, and a note if one of them failed."""
         if self._embedder is None:
             return [], None
         self._catch_up(_CATCHING_UP_S)
@@ -204,7 +203,7 @@ class Indexing:
         )
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
-        """Asked once: other models' vectors grow no more, and counting them takes as long as the store is large."""
+        """Return the embedder of the fullest other index, looked up once: counting takes long in a large store."""
         if self._others is None:
             identities = [
                 index.identity for index in self._store.index_progress().vectors if index.identity != identity
@@ -246,7 +245,7 @@ class Indexing:
             self._stop.wait(_BETWEEN_S)
 
     def _index_next(self) -> bool:
-        """Do a share of the work on the space that has been due longest. Return False if none is due."""
+        """Do some work on the space that has been due longest. Return False if none is due."""
         claim = self._store.claim_space(self._queue, lease=_LEASE)
         if claim is None:
             self._complete = self._embedder is None or not self._store.waiting_spaces(self._queue)
@@ -289,7 +288,7 @@ class Indexing:
         return not self._stop.wait(_BETWEEN_S)
 
     def _embed(self, space: str) -> bool:
-        """Embed a batch of rows that have no vectors, and return whether there were any."""
+        """Embed a batch of rows without vectors; return whether there were any."""
         embedder = self._embedder
         rows = self._store.unembedded(space, embedder.identity, limit=_BATCH) if embedder else []
         with self._progress:

@@ -4,7 +4,7 @@
 and never block the event loop: each runs in a worker thread, which finishes even when its caller is cancelled, so a
 write is complete. They return answers of `core.types` and raise errors of `core.errors`.
 
-All spaces of one store share the file, the models, the index and one scheduler thread, so a thousand spaces cost
+All spaces of a store share the file, the models, the index and a single scheduler thread, so a thousand spaces cost
 little more than one. The first space is open from the start, others from their first use; the least recently used
 spaces are closed, and opened again on demand.
 
@@ -53,14 +53,14 @@ _OPEN_SPACES = 256
 
 
 class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, StatusVerbs):
-    """The verbs over one space of one store. `open_memory` opens it; safe to call from many tasks at once."""
+    """The verbs over a space of a store. `open_memory` opens it; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
         super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
         self._spaces = spaces or _Spaces(first=self)
 
     def in_space(self, space: str) -> Memory:
-        """Return the verbs over another space of the same store; it is open as long as this one.
+        """Return the verbs over another space of the same store, which stays open as long as this Memory.
 
         This creates nothing: a space exists once something is stored in it.
         """

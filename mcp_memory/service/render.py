@@ -1,8 +1,8 @@
 """Answers as people and agents read them: short plain lines with ids and dates. Pure functions, no I/O.
 
-`render(answer)` takes any answer of `types`. Stored words are data and may hold anything, an order to the
-reader included. So they stand where they cannot pose as our own words: every line behind `> `, or in a fence
-longer than any run of back-ticks inside.
+`render(answer)` takes any answer of `types`. Stored words are data and may contain anything, including instructions to
+the reader. They cannot pass for our own words: every line of them begins with `> `, or they are in a fence longer than
+any run of back-ticks inside.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def render(answer: Answer) -> str:
 
 
 def as_data(answer: Answer) -> dict[str, Any]:
-    """Return the answer as programs get it beside the text. What is None, or empty where that is usual, is left out."""
+    """Return the structured form of the answer, without None values and without lists that are empty by default."""
     data: dict[str, Any] = to_jsonable_python(_without_empty(answer))
     return data
 
 
 def as_json(answer: Answer) -> str:
-    """Return the same as JSON, as short as it can be."""
+    """Return `as_data` as compact JSON."""
     return json.dumps(as_data(answer), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -98,7 +98,7 @@ def _without_empty(value: object) -> object:
 
 @cache
 def _fields_of(kind: type) -> list[tuple[str, bool]]:
-    """Return the fields of a dataclass, each with whether it is empty where nothing is given; none of another type."""
+    """Return the fields of a dataclass, each with whether it has a default; no fields for other types."""
     members = fields(kind) if is_dataclass(kind) else ()
     return [(member.name, member.default is not MISSING or member.default_factory is not MISSING) for member in members]
 
@@ -107,17 +107,17 @@ def _fields_of(kind: type) -> list[tuple[str, bool]]:
 
 
 def quote(text: str) -> str:
-    """Return the text with `> ` before each line, whatever ends its lines; invisible characters are removed."""
+    """Return the text with `> ` before each line, whatever ends its lines, and without invisible characters."""
     return "\n".join(f"> {line}" for line in revealed(text).splitlines() or [""])
 
 
 def quote_name(name: str) -> str:
-    """Return a name that others chose as it is where it is one word, else in quotation marks: it may read like ours."""
+    """Return a name that others chose, in quotation marks unless it is a single word: it may read like our words."""
     return name if re.fullmatch(r"[\w.@+:/-]+", name) else repr(one_line(name, 120))
 
 
 def in_backticks(call: str) -> str:
-    """Return a tool's call between back-ticks: its arguments may read like anything."""
+    """Return a tool's call in back-ticks, since its arguments may read like anything."""
     return f"`{one_line(call, 150).replace('`', chr(39))}`"
 
 
@@ -253,8 +253,8 @@ def _render_persona(answer: Persona) -> str:
 def render_offloaded(answer: Offloaded, *, expand: str = "expand_node") -> str:
     """Return the replacement of a result. `expand` is the reader's name of the tool that opens it.
 
-    No fence: this takes the place of the tool's output, and every later prompt pays for it. A result that is no
-    longer than this is not repeated to its sender.
+    No fence: this takes the place of the tool's output, and every later prompt pays for it. A result that is not longer
+    than its replacement is not repeated to its sender.
     """
     preview = answer.preview if answer.tokens_kept < answer.tokens_raw else ""
     shown = stand_in(
@@ -304,9 +304,9 @@ def _repeats(answer: Forgotten) -> Iterator[str]:
 
 
 def _passages(passages: Sequence[Passage]) -> Iterator[str]:
-    """Yield a turn under its own heading, or a run of turns under a heading with their times.
+    """Yield a turn with a heading, or a run of turns with a heading and their times.
 
-    Who speaks, and what marks a hit, is told where it is first needed.
+    The first heading that needs it explains the speakers and the mark of a hit.
     """
     introduced: set[str] = set()
     for passage in passages:
@@ -334,7 +334,7 @@ def _passages(passages: Sequence[Passage]) -> Iterator[str]:
 
 
 def _quote_turn(turn: Excerpt) -> str:
-    """Return the words of a turn; behind the relative dates of a user stand the days that they mean."""
+    """Return the words of a turn; relative dates of a user are followed by the days that they mean."""
     from mcp_memory.language.when.annotate import with_dates
 
     return quote(with_dates(turn.content, turn.said_at) if turn.role == "user" else turn.content)
@@ -363,7 +363,7 @@ def _has_details(why: Found | None) -> bool:
 
 
 def _score_line(why: Found | None) -> list[str]:
-    """Return a line that says in full what found a row, where details were asked for."""
+    """Return a line with the signals that found a row, if details were requested."""
     if why is None or why.words is None:
         return []
     signals = [name if value is None else f"{name} {value:g}" for name, value in (why.by or {}).items()]
@@ -372,7 +372,7 @@ def _score_line(why: Found | None) -> list[str]:
 
 
 def _where_whole(passages: Sequence[Passage]) -> list[str]:
-    """Return how to read turns that were cut in whole."""
+    """Return a line on how to read shortened turns in full."""
     cut = [passage for passage in passages if any(turn.hidden for turn in passage.turns)]
     if not cut:
         return []
@@ -425,7 +425,7 @@ def quarantine_mark(reasons: Sequence[str]) -> str:
 
 
 def _doubt_mark(atom: Atom) -> str:
-    """Return the label of a statement that a check doubts."""
+    """Return the mark of a statement that a check doubts."""
     return f"; check: {', '.join(REASONS.get(doubt, doubt) for doubt in atom.doubts)}" if atom.doubts else ""
 
 

@@ -1,8 +1,8 @@
-"""One open Memory per process: opened on first use, closed when the last connection has gone.
+"""A single open Memory per process: opened on first use, closed when the last connection has gone.
 
-An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in one. It
-lives in a separate task, which opens it, runs `alongside`, and closes it, all in that one task, as task groups
-demand. A home that cannot be opened fails the call that needed it, and the next call tries again.
+An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in it. It
+lives in a separate task, which opens it, runs `alongside`, and closes it, all in the same task, as task groups
+require. A home that cannot be opened fails the call that needed it, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _MOST_CLIENTS = 100  # whose names are kept: anybody may name himself anything
 
 
 class Alongside(Protocol):
-    """Work that goes on while the Memory is open; `task_status.started()` lets the first caller have it."""
+    """Work to do while the Memory is open. The first caller gets the Memory after `task_status.started()`."""
 
     async def __call__(self, memory: Memory, *, task_status: TaskStatus[None]) -> None: ...
 
 
 class SharedMemory:
-    """The Memory of `settings`, shared by everybody who is inside `held()`. `what` names its use to other processes."""
+    """The Memory of `settings`, shared by all callers of `held()`. `what` is the purpose shown to other processes."""
 
     def __init__(self, settings: Settings, *, alongside: Alongside, what: str = "serve") -> None:
         self.what = what
@@ -55,7 +55,7 @@ class SharedMemory:
 
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[None]:
-        """Keep the Memory, once it is open, until the block ends; the last one out closes it."""
+        """Keep the Memory open, once it is, until the block ends; the last block to end closes it."""
         self._holders += 1
         try:
             yield
@@ -65,13 +65,13 @@ class SharedMemory:
                 await self.close()
 
     async def get(self) -> Memory:
-        """Return the open Memory, opening it first where need be. Raises what opening it raised."""
+        """Return the open Memory, opening it if necessary. Raises the error of opening it."""
         opened = self.open_soon()
         self._wanted.set()
         return await asyncio.shield(opened)
 
     def open_soon(self) -> asyncio.Future[Memory]:
-        """Open the Memory in a moment, unless it is open or about to be, and return what will be it."""
+        """Start opening the Memory, unless it is open or being opened; return its future."""
         if self._keeper is None or self._keeper.done() or self._closing.is_set():
             self._closing, self._wanted = asyncio.Event(), asyncio.Event()
             self._opened = asyncio.get_running_loop().create_future()
@@ -83,7 +83,7 @@ class SharedMemory:
         return self._opened
 
     def meet(self, client: str) -> None:
-        """Learn the name of a client, for others to see who uses the store, as soon as it is open."""
+        """Register the name of a client, which other processes are shown once the store is open."""
         if client in self._clients or len(self._clients) >= _MOST_CLIENTS:
             return
         self._clients[client] = None
@@ -131,7 +131,7 @@ class SharedMemory:
 
 
 async def _apply_retention(memory: Memory) -> None:
-    """Follow what its spaces keep for a while only: each once a day, whichever process comes to it first."""
+    """Apply the retention policies of all spaces, each once a day by the first process to try."""
     while True:
         with _log_errors():
             for space in await memory.spaces_with_policies():

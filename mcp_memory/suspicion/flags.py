@@ -66,10 +66,10 @@ the interpreter's lock, short."""
 
 
 def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = False) -> tuple[Flag, ...]:
-    """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have none.
+    """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have no flags.
 
     Without `meaning` the bundled model does not judge its sentences, which takes most of the time. `is_turn`: the text
-    is a turn of a conversation. There an assistant says what it is ("As an AI, …"), which is no order to a model.
+    is a turn of a conversation, in which an assistant may describe itself ("As an AI, …").
     """
     return flags_of([(text, source)], meaning=meaning, are_turns=is_turn)[0]
 
@@ -77,7 +77,7 @@ def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = Fa
 def flags_of(
     texts: Sequence[tuple[str, Source]], *, meaning: bool = True, are_turns: bool = False
 ) -> list[tuple[Flag, ...]]:
-    """Return what `flags` returns of each text; the bundled model judges all of them together, which is faster."""
+    """Return the `flags` of each text; the bundled model judges all of them together, which is faster."""
     others = [at for at, (_, source) in enumerate(texts) if source != "user"]
     turns = [place for place, at in enumerate(others) if are_turns and texts[at][1] == "assistant"]
     wordings = dict(zip(others, _wording_flags([texts[at][0] for at in others], meaning, turns), strict=True))
@@ -93,12 +93,12 @@ def flags_of(
 
 
 def wording_flags(text: str) -> set[Flag]:
-    """Return the flags of a text's wording, whoever says it, except for orders that it quotes as examples."""
+    """Return the flags of a text's wording, independent of its source, except for instructions quoted as examples."""
     return _wording_flags([text], meaning=True)[0]
 
 
 def _wording_flags(texts: Sequence[str], meaning: bool, turns: Collection[int] = ()) -> list[set[Flag]]:
-    """Return the flags of each text; `turns` has the places of the turns in which an assistant speaks to its user."""
+    """Return the flags of each text; `turns` are the places of an assistant's turns to its user."""
     texts = [without_self_reference(text) if at in turns else text for at, text in enumerate(texts)]
     flag_sets = _judge(texts, meaning)
     bare = {
@@ -150,7 +150,7 @@ def without_orders(text: str) -> tuple[str, int]:
 
 
 def without_flagged_lines(text: str) -> str:
-    """Return the text of a canvas with a comment in the place of each line that reads like an attack."""
+    """Return the text of a canvas with a comment in place of each line that reads like an attack."""
     shown = (
         "%% a line that reads like an order is left out" if flags(line, "tool") else line for line in text.split("\n")
     )
@@ -164,7 +164,7 @@ _WORD = re.compile(r"\w+")
 
 
 def impersonation_in(text: str) -> set[str]:
-    """Return the flags of the patterns of `marks.txt` that a text has; most are ruled out by the words it lacks."""
+    """Return the flags of the patterns of `marks.txt` in a text. Required words rule out most patterns first."""
     folded = text.casefold()
     words = set(_WORD.findall(folded))
     flags: set[str] = set()
@@ -179,7 +179,7 @@ def impersonation_in(text: str) -> set[str]:
 
 @cache
 def _rows() -> list[tuple[str, list[tuple[set[str], list[str]]], str]]:
-    """Return for each pattern its flag, its groups of words and of parts of words or signs, and the pattern."""
+    """Return for each pattern its flag, its groups of required words and parts of words, and the pattern."""
     rows: list[tuple[str, list[tuple[set[str], list[str]]], str]] = []
     for head, source in patterns_of("mcp_memory.suspicion", "marks.txt"):
         flag, _, needs = head.partition(": ")
@@ -221,7 +221,7 @@ def breaks_out(text: str) -> bool:
 
 
 def defuse(text: str) -> str:
-    """Return a text that cannot end the block it stands in, nor pose as another speaker in it; else as it reads."""
+    """Return a text that can neither end its block nor impersonate another speaker, and otherwise reads the same."""
     return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _without_tag(revealed(text)))
 
 
@@ -239,7 +239,7 @@ def _without_tag(text: str) -> str:
 
 
 def _by_place(text: str) -> tuple[str, list[int]]:
-    """Return a text character for character as it looks, and where in it each comes from."""
+    """Return a text with look-alike characters replaced, and for each character its place in the original."""
     folded, places = list[str](), list[int]()
     for at, character in enumerate(text):
         shown = character if character.isascii() else _latin_like(unicodedata.normalize("NFKC", character))
@@ -306,7 +306,7 @@ _MOVED = tuple(codecs.encode(key, "rot13") for key in _KEYS)
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield the readings of a text, one after the other."""
+    """Yield the possible readings of a disguised text."""
     yield from _decode(text)
     if _SPACED.search(text):
         yield _SPACED.sub(_join_spaced, text)
@@ -336,7 +336,7 @@ def _join_spaced(run: re.Match[str]) -> str:
 
 
 def _as_sentence(name: re.Match[str]) -> str:
-    """Return the words of a name with spaces between them; a name of few words, or of code, as it is."""
+    """Return the words of a name with spaces between them; a name of few words, or of code, unchanged."""
     if name.re is _UNDERSCORED and (name["ends"] is None or "_" not in name[0]):
         return name[0]
     words = _words_of(name[0])
@@ -344,7 +344,7 @@ def _as_sentence(name: re.Match[str]) -> str:
 
 
 def _words_of(name: str) -> list[str]:
-    """Return the words that underscores or capitals join to one name."""
+    """Return the words that underscores or capitals join to a name."""
     if "_" in name:
         return [word for word in name.split("_") if word]
     starts = [at for at, letter in enumerate(name) if letter.isupper()]
@@ -352,7 +352,7 @@ def _words_of(name: str) -> list[str]:
 
 
 def _line(lines: re.Match[str]) -> str:
-    """Return short lines as one, without what each begins with."""
+    """Return short lines as one, without list marks."""
     return " ".join(_AT_LINE.sub("", lines[0]).split())
 
 

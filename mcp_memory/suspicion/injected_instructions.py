@@ -1,16 +1,16 @@
 """Detects instructions to a model in a text, in twenty-eight languages.
 
-A sign (`signs.txt`) is a set of concepts of the lexicon that are close together in one language. One concept alone
-means nothing: manuals explain how to send, mails ask to be ignored, articles mention assistants. The signs are the same
-for all languages.
+A sign (`signs.txt`) is a set of concepts of the lexicon that are close together in one language. A single concept means
+nothing: manuals explain how to send, mails ask to be ignored, articles mention assistants. The signs are the same for
+all languages.
 
-Flags: `drop` cancels earlier instructions, whoever says it. `heed` addresses a model, changes its role, or has it
+Flags: `drop` cancels earlier instructions, whoever writes it. `heed` addresses a model, changes its role, or has it
 hide something from its user. `keep` has it store something. `leak` has it send private data. `role` gives an
-order in the name of a system or its makers.
+instruction in the name of a system or its makers.
 
-Long texts are read in pieces; a cheap test of their concepts excludes most. `uncited` removes short quotations that are
-named as examples. `mean_orders` asks the bundled encoder about texts in which no sign is found; it gets each sentence
-with the concepts in it, and only the two ends of a long text.
+Long texts are read in pieces; a cheap test of their concepts excludes most. `without_examples` removes short quotations
+that are named as examples. `mean_instructions` asks the bundled encoder about texts without a sign; it gets each
+sentence with the concepts in it, and only the two ends of a long text.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concep
 
 @dataclass(frozen=True)
 class Sign:
-    """A pattern of concepts: `first`, and within each distance in characters (`near`) one of some other concepts.
+    """A pattern of concepts: `first`, and within each distance in characters (`near`) another concept of a list.
 
-    Distances below `_SENTENCE` must be within one sentence. A concept of `never` within its distance excludes a match.
+    Distances below `_SENTENCE` must be within a sentence. A concept of `never` within its distance excludes a match.
     """
 
     flag: str
@@ -107,7 +107,7 @@ def instructions_in(text: str) -> set[str]:
 def without_examples(text: str) -> str:
     """Return a text without the short quotations that it names as examples: `attackers write "..."`.
 
-    A quotation with an address in it stays, for it is a whole order.
+    A quotation with an address in it stays, since it is a complete instruction.
     """
     return _QUOTATION.sub(lambda quotation: "" if _is_cited(text, quotation) else quotation[0], text)
 
@@ -119,12 +119,12 @@ def _is_cited(text: str, quotation: re.Match[str]) -> bool:
 
 
 def drops(text: str) -> bool:
-    """Return whether a text has an order to give up other instructions."""
+    """Return whether a text tells a model to ignore other instructions."""
     return "drop" in instructions_in(text)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces that overlap by as much as concepts may stand apart."""
+    """Yield a text in pieces that overlap by the largest distance between concepts."""
     start = 0
     while len(text) - start > _PIECE + _OVERLAP:
         yield text[start : start + _PIECE + _OVERLAP]
@@ -133,7 +133,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _by_concept(text: str) -> dict[str, list[Match]]:
-    """Return the matches of a text, without those in phrases that mean nothing here: "do not forget"."""
+    """Return the matches of a text, without those in harmless phrases: "do not forget"."""
     all_of_them = matches(text)
     harmless = [match for match in all_of_them if match.concept == "none"]
     by_concept: dict[str, list[Match]] = {}
@@ -152,10 +152,10 @@ def _by_concept(text: str) -> dict[str, list[Match]]:
 
 
 def _named_in_front(text: str, by_concept: dict[str, list[Match]]) -> dict[str, list[Match]]:
-    """Return what stands in front of an order as the one whom it is for, each match up to the end of its label.
+    """Return the addressees before an instruction, each match extended to the end of its label.
 
     `addressed` is a model in a label ("Note for AI:"), `requested` an assistant that a label is for or that reads the
-    text ("To the bot that reads this:"), and not one who speaks ("Assistant:"); `called` is either of them in a
+    text ("To the bot that reads this:"), but not a speaker ("Assistant:"); `called` is either of them in a
     salutation ("Hey Claude,").
     """
     machines, helpers = by_concept.get("machine", []), by_concept.get("helper", [])
@@ -211,7 +211,7 @@ def _has(sign: Sign, by_concept: dict[str, list[Match]], text: str) -> bool:
 def _around(
     first: Match, concepts: Sequence[str], span: int, by_concept: dict[str, list[Match]], sentence_of: str | None
 ) -> int:
-    """Return the languages in which one of the concepts stands so close to a match, if need be in its sentence."""
+    """Return the languages in which any of the concepts is within the span of a match, and in its sentence."""
     languages = 0
     for concept in concepts:
         rows = by_concept.get(concept, ())
@@ -233,9 +233,9 @@ logger = logging.getLogger(__name__)
 
 
 def mean_instructions(texts: Sequence[str]) -> list[bool]:
-    """Tell of each text whether a sentence of it reads like an order injected for a model.
+    """Return for each text whether any of its sentences reads like an instruction injected for a model.
 
-    Where the model's files cannot be read, the log says so and the answer is no.
+    If the model's files cannot be read, the answer is no, and the problem is logged.
     """
     ends = (text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}" for text in texts)
     try:
@@ -256,10 +256,10 @@ _HARM = {"drop", "secret", "quiet", "keep"}
 
 
 def without_self_reference(text: str) -> str:
-    """Return a model's text without the sentences that begin with what it is: "As an AI, I cannot call them, so …".
+    """Return a model's text without the sentences that begin with a description of itself: "As an AI, I cannot …".
 
-    A sentence stays if it cancels, stores, hides or names secrets, tells its reader what they must do, or has an
-    address: a model may repeat an attack that begins like this.
+    A sentence stays if it cancels, stores, hides or names secrets, instructs its reader, or has an address: a model may
+    repeat an attack that begins like this.
     """
     kept: list[str] = []
     start = 0
@@ -281,14 +281,14 @@ def _only_describes_itself(sentence: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, each in one line, a long one in parts."""
+    """Return the sentences of a text, each in a line; long sentences in parts."""
     lines = (" ".join(sentence.split()) for sentence in SENTENCE_END.split(text))
     parts = (line[at : at + _LONGEST] for line in lines for at in range(0, len(line), _LONGEST))
     return [part for part in parts if len(part) >= _SHORTEST]
 
 
 def traits(sentence: str) -> list[bool]:
-    """Return for each concept whether a sentence has it, in the language that most of its concepts are of."""
+    """Return which concepts a sentence has in the language of most of its concepts."""
     languages_of = concepts_of(folded(sentence))
     bits = [1 << place for place in range(len(LANGUAGES))]
     spoken = max(bits, key=lambda bit: sum(1 for languages in languages_of.values() if languages & bit))

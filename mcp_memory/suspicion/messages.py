@@ -1,8 +1,8 @@
-"""Reduces each line of a text to its message, so that a line is judged by what it says and not by what introduces it.
+"""Reduces each line of a text to its message, so that a line is judged without its introduction.
 
 `messages_of` removes timestamps, log levels, loggers, `file:line:`, list and comment marks, keys and quotation marks
-from the front of a line, and puts each cell of prose (CSV, tables, JSON and `key=value`) on a line of its own. The
-result is for judging only: it may lose words, so callers judge the original as well.
+from the front of a line, and puts each cell of prose (CSV, tables, JSON and `key=value`) on a separate line. The
+result is only for judging: it may lose words, so callers judge the original as well.
 """
 
 from __future__ import annotations

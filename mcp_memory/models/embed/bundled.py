@@ -62,7 +62,7 @@ _loading = threading.Lock()
 
 @contextmanager
 def reading(what: str, *, meanwhile: str = "") -> Generator[None]:
-    """Raise EmbeddingFailed where a file of the package cannot be read; `meanwhile` says what goes on without it."""
+    """Raise EmbeddingFailed if a file of the package cannot be read; `meanwhile` is appended to the message."""
     try:
         yield
     except (OSError, KeyError, ValueError, RuntimeError) as error:  # the last is a trie's
@@ -104,7 +104,7 @@ class _StaticModel:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """For what is no plain English word: it takes 20 ms to load, and 15 MB."""
+        """The tokenizer for anything except plain English words: it takes 20 ms to load, and 15 MB."""
         from tokenizers import Tokenizer
 
         with reading("The bundled embedding model", meanwhile=_BY_WORDS):
@@ -125,8 +125,8 @@ def _load_static() -> _StaticModel:
 def _known_tokens(model: _StaticModel, text: str) -> list[int]:
     """Return the first tokens that the model knows.
 
-    Word by word, because no token spans a space (nor, in ASCII, a sign), and the words of a language come
-    again and again: kept, they make this ten times as fast as the tokenizer alone.
+    Word by word, because no token spans a space (nor, in ASCII, a punctuation mark), and the words of a language recur:
+    cached, they make this ten times as fast as the tokenizer alone.
     """
     head = text[:STATIC_CHARACTERS]
     if head.isascii() and not _CONTROL.search(head):
@@ -183,7 +183,7 @@ _PIECES_TOGETHER = 512  # of short texts that are computed together: 10 MB meanw
 
 
 class Encoder:
-    """The encoder of a folder, loaded. All of a process share the one (some 20 MB) that `shared_encoder` returns."""
+    """The encoder of a folder, loaded. A process shares the encoder (some 20 MB) that `shared_encoder` returns."""
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
@@ -221,8 +221,7 @@ class Encoder:
         return unit_rows(rows)
 
     def features(self, texts: Sequence[str]) -> Floats:
-        """Return one row of features a text for classifiers, more than the vector keeps; zeros for one without a
-        known piece.
+        """Return a row of features a text for classifiers, more than the vector keeps; zeros without a known piece.
 
         They are the sum over the text's pieces and the full output of the last layer. Short texts are computed
         together, in a third of the time.
@@ -247,7 +246,7 @@ class Encoder:
         return unit_rows(rows)
 
     def _pieces(self, text: str) -> list[int]:
-        """Return the first pieces of a text between the two that frame it; none where it is blank or unknown."""
+        """Return the first pieces of a text between the begin and end pieces; none for a blank or unknown text."""
         ids: list[int] = []
         for word in normalize("NFKC", text[:CHARACTERS_READ]).split():
             ids += self._segment_again(word) if len(word) <= KEPT_WORD else self._segment(word)
@@ -293,7 +292,7 @@ class Encoder:
 
 
 def _batches(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the places of texts that have pieces, in groups of at most `_PIECES_TOGETHER` pieces or of one text."""
+    """Yield the places of texts with pieces, in groups of at most `_PIECES_TOGETHER` pieces or a single text."""
     group, size = list[int](), 0
     for at, ids in enumerate(pieces):
         if group and size + len(ids) > _PIECES_TOGETHER:
@@ -339,7 +338,7 @@ _encoder_of = cache(Encoder)
 
 
 def shared_encoder(folder: Path = MODEL) -> Encoder:
-    """Return the encoder of a folder, loaded once. EmbeddingFailed where its files cannot be read."""
+    """Return the encoder of a folder, loaded once. Raises EmbeddingFailed if its files cannot be read."""
     with _loading:
         return _encoder_of(folder)
 
@@ -398,14 +397,14 @@ class BundledEmbedder:
 
 
 def encoder_alone(question: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return a question's vector (one row) without the word table's half; zeros where the encoder has none."""
+    """Return a question's vector (one row) without the word table's half; zeros if the encoder knows no word."""
     alone = question.copy()
     alone[:, :STATIC_DIMENSIONS] = 0
     return unit_rows(alone)
 
 
 def encoder_share(question: str) -> float:
-    """Return how much of a question's vector is the encoder's."""
+    """Return the encoder's share of a question's vector."""
     languages = languages_of(_WORD.findall(question))
     if not languages:
         return UNCERTAIN if question.isascii() else OTHER

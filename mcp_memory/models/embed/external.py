@@ -112,7 +112,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Loading:
-    """A model on its way, or there; `began` is by the monotonic clock."""
+    """A model that is loading or loaded; `began` is by the monotonic clock."""
 
     done: Future[_Loaded]
     began: float
@@ -125,7 +125,7 @@ _loadings: dict[tuple[str, str], _Loading] = {}
 
 
 def _loading(library: Library, model: str, models: Path) -> _Loading:
-    """Return the model, loaded or being loaded. A failure is not kept: whoever asks next tries again."""
+    """Return the model, loaded or being loaded. A failure is not kept: the next call tries again."""
     with _lock:
         current = _loadings.get((library, model))
         if current is not None and not (current.done.done() and current.done.exception()):
@@ -169,7 +169,7 @@ def _fastembed(model: str, models: Path) -> _Loaded:
 
 
 def _register(library: Any, folder: str) -> None:
-    """Tell fastembed of a model that it does not list: what its files say of pooling and size."""
+    """Register a model that fastembed does not list, with pooling and size from its files."""
     if any(supported["model"] == folder for supported in library.TextEmbedding.list_supported_models()):
         return
     described: Any = import_module("fastembed.common.model_description")
@@ -233,7 +233,7 @@ TEXTS_A_REQUEST = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPatience:
-    """How long one request may take, and how long to wait before each further attempt, in seconds."""
+    """The timeout of a request, and the pauses before further attempts, in seconds."""
 
     timeout: float
     pauses: tuple[float, ...]

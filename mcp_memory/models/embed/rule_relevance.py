@@ -1,4 +1,4 @@
-"""Which standing rules a prompt is governed by, and whether a later message ends one: small models on the encoder.
+"""Judges which standing rules govern a prompt, and whether a later message ends a rule: small models on the encoder.
 
 A rule governs a prompt in one of two ways, each with a logistic regression:
 
@@ -8,10 +8,10 @@ A rule governs a prompt in one of two ways, each with a logistic regression:
               past
 
 Plain cosines compare what two texts say; an order of chairs and a limit on spending say different things. The
-projection (linear discriminant analysis) keeps what tells 32 kinds of work apart and drops the rest.
+projection (linear discriminant analysis) keeps the differences between 32 kinds of work and drops the rest.
 
-`ending` is a regression on the cosine of two messages and whether the later one has words of change or withdrawal,
-which the caller finds.
+`ending_probability` is a regression on the cosine of two messages and whether the later message has words of change or
+withdrawal, which the caller finds.
 
 `scripts/fit_rule_relevance.py` fits all of them to `fixtures/rules/relevance` and writes `rule_relevance.safetensors`.
 """
@@ -49,7 +49,7 @@ class Governing:
 def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
     """Return for each rule how likely it governs the prompt.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
     import numpy as np
 
@@ -62,9 +62,9 @@ def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
 
 
 def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
-    """Return the probability, 0 to 1, that the newer message replaces or takes back a rule that the older one states.
+    """Return the probability, 0 to 1, that the newer message replaces or withdraws a rule of the older message.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
     return _model().ending(float(_vector(older) @ _vector(newer)), tells_change=tells_change)
 
@@ -72,7 +72,7 @@ def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
 def general_query() -> Floats:
     """Return the bundled model's vector of a query, shape (1, dimensions), for rules about every answer.
 
-    A search for it needs no prompt: its cosine with a message tells such rules from anything else that people write.
+    A search for it needs no prompt: its cosine with a message separates such rules from other messages.
     """
     return _query(_model().general_query)
 

@@ -1,9 +1,9 @@
-"""Classifies sentences of a user: what each states, if anything that a memory would keep, and what it is worth later.
+"""Classifies sentences of a user: which kind of statement each makes, if any, and how much it is worth later.
 
-Three logistic regressions, for the label, the worth, and whether it is a fragment, on the vectors of a sentence alone
-and between its neighbours, the cues of `language.rule_cues`, the scores of the model of standing rules, and the form of
-the sentence. They are fitted to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`,
-`scripts/fit_sentence_labels.py`). Nearly all of their time is the time of the encoder.
+Three logistic regressions (label, worth, fragment) on the vectors of a sentence alone and between its neighbours, the
+cues of `language.rule_cues`, the scores of the model of standing rules, and the form of the sentence. They are fitted
+to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`, `scripts/fit_sentence_labels.py`).
+Nearly all of their time is the time of the encoder.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SentenceInTurn:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What a sentence states, and what that is worth."""
+    """The labels of a sentence and its worth."""
 
     chances: Mapping[Label, float]
     """The probability of each label, 0 to 1; what is left to 1 is that of none."""
@@ -75,7 +75,7 @@ class Classified:
 
 
 def classify(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
-    """Return what each sentence states. EmbeddingFailed if the files of the package cannot be read."""
+    """Return the class of each sentence. Raises EmbeddingFailed if the files of the package cannot be read."""
     import numpy as np
 
     if not sentences:
@@ -108,16 +108,17 @@ def scaled(
 
 
 def _may_be_rule(text: str, chances: dict[Label, float]) -> bool:
-    """Return whether the model of standing rules is asked about a sentence.
+    """Return whether to ask the model of standing rules about a sentence.
 
-    It takes lists ("cups, bowls, plates") for terse rules: without a cue such as "always", the labels must agree.
+    That model takes lists ("cups, bowls, plates") for terse rules: without a cue such as "always", the labels must
+    agree.
     """
     has_cue = any(has for name, has in zip(CUES, cues_of(text), strict=False) if name not in _PRONOUNS)
     return may_state_rule(text) and (has_cue or chances["rule"] >= _POSSIBLE_RULE)
 
 
 def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
-    """Return the chances with that of a rule as the model of standing rules has it, where that is sure of one.
+    """Return the chances with the probability of a rule by the model of standing rules, if that model is sure.
 
     That model knows no promises, and takes an order for later ("next time …, tell me …") for a rule.
     """

@@ -1,6 +1,6 @@
-"""Tensors of a safetensors file, mapped: processes share them, and only what is read of them is loaded.
+"""Memory-mapped tensors of a safetensors file: processes share them, and only the parts that are read are loaded.
 
-The library of that name copies what it loads, and to read a file takes eleven lines: a length of eight bytes, a header
+The safetensors library copies the file, and reading it takes eleven lines: a length of eight bytes, a header
 in JSON (`{name: {"dtype", "shape", "data_offsets"}}`), and the data (https://github.com/huggingface/safetensors).
 """
 
@@ -18,7 +18,7 @@ _TYPES = {"I8": "<i1", "U8": "<u1", "U16": "<u2", "F16": "<f2", "F32": "<f4"}
 
 
 def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the tensors of a file by their names; they cannot be written. Raises OSError, KeyError or ValueError."""
+    """Return the tensors of a file by name, read-only. Raises OSError, KeyError or ValueError."""
     import numpy as np
 
     data = np.memmap(path, np.uint8, mode="r").view(np.ndarray)

@@ -1,13 +1,12 @@
-"""One compression of a list of messages.
+"""Compresses a list of messages once: reads it, replays earlier edits, adds new edits that pay, and writes it back.
 
-A compression reads the list, replays earlier edits, makes new ones where they pay, and writes the list back.
-Guarantees: the same list gives the same list, as does one that was compressed before and has grown; everything that
-leaves the list is stored; messages that are not edited come back as the very objects that were given.
+Guarantees: the same list gives the same result, also a list that was compressed before and has grown; everything that
+is removed is stored; messages without edits are returned as the same objects.
 
-Earlier edits are found again in the list and repeated byte for byte, so the caller need not remember them. The list
-may be the caller's own, a compressed one that has grown, or an older one of these. Each message is recognised by its
-place in the conversation, in its original or its replaced form. The store is read only for the edits that `walk` and
-`replayed` need.
+Earlier edits are recognised in the list and repeated byte for byte, so the caller need not remember them. The list may
+be the caller's original, a compressed list that has grown, or an older version of either. Each message is recognised
+by its place in the conversation, in its original or its replaced form. The store is read only for the edits that
+`locate_messages` and `replay_edits` need.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ ROUNDS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """A list as it may go to the model, in the form it came in."""
+    """A compressed list, in the form of the input."""
 
     messages: list[Any]
     level: Level
@@ -160,7 +159,7 @@ def _saving(
 
 @dataclass(frozen=True, slots=True)
 class MessagePosition:
-    """Where a message stands in its conversation. `edit`: the one whose result it is, if it is one."""
+    """The place of a message in its conversation. `edit`: the edit that produced the message, if any."""
 
     before: str
     after: str
@@ -186,7 +185,7 @@ def locate_messages(
 
 
 def _session_name(positions: Sequence[MessagePosition]) -> str:
-    """Name a conversation by how it begins."""
+    """Return a name for a conversation, from its first message."""
     first = next((position.after for position in positions if position.after), START)
     return f"chat-{first[:10] or 'empty'}"
 
@@ -252,7 +251,7 @@ def _apply_edit(
 def _find_noted_runs(
     messages: Sequence[ListMessage], positions: Sequence[MessagePosition], notes: Iterable[MessageEdit]
 ) -> list[tuple[range, MessageEdit]]:
-    """Where notes stand for messages; of two that overlap the longer one."""
+    """Return the runs of messages that notes replace; of overlapping runs the longest."""
     named = [at for at, message in enumerate(messages) if message.role != "system"]
     ends = {positions[at].after: at for at in named}
     starts = {positions[at].before: at for at in reversed(named)}
@@ -292,7 +291,7 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
 
 
 def _edits(storage: MessageStorage, plan: EditPlan, originals: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
-    """Store the parts to remove, and yield their replacements."""
+    """Store the parts to remove, and yield the edits that replace them."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item = storage.items[at]
         kept = {put.part: stored for put in puts if (stored := _put_away(storage, put))}

@@ -1,19 +1,19 @@
 """Decides which edits to make in a list of messages. Pure: the same list gives the same plan.
 
 Guarantees: a call and its results go together or stay together; system messages and the first and last words of the
-user are never removed, and in an emergency at worst shortened; a plan is a batch that pays by the rules, or one that
-the window requires.
+user are never removed, and in an emergency at worst shortened; a plan is a batch that pays by the rules, or a batch
+that the window requires.
 
 A provider caches the beginning of a prompt and reads it again at a fraction of the price. An edit of an old message
 invalidates the cache from there on: everything behind it is read at full price once. In return every later call is
-shorter. So edits come in batches, and a batch has to be worth it:
+shorter. So edits are made in batches, and a batch has to be worth it:
 
     saves   removed x cached_price x (this call and those expected)
     costs   tokens behind the first edit that were sent before x (1 - cached_price)
 
 The number of further calls is unknown. Without `further_calls` as many are expected as there were: the best single
-guess, and one that keeps the first batch from coming too early. A batch that only just pays is better postponed,
-since the next calls bring more to remove behind the same break: hence `worth`.
+guess, which keeps the first batch from being made too early. A batch that only just pays is better postponed, since the
+next calls bring more to remove behind the same break: hence `worth`.
 
 Results whose names occur in the model's newest messages are still in use, and are not removed first.
 """
@@ -46,7 +46,7 @@ LEAST_CUT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanItem:
-    """A message as it now stands, edits of earlier calls included."""
+    """A message with the edits of earlier calls."""
 
     message: ListMessage
     tokens: tuple[int, ...]
@@ -64,22 +64,22 @@ class PlanItem:
 
     @property
     def is_note(self) -> bool:
-        """Whether it is a note of ours, in place of removed messages."""
+        """Whether it is our note in place of removed messages."""
         return self.edit is not None and self.edit.note is not None
 
     @property
     def is_asked(self) -> bool:
-        """Whether the user says it."""
+        """Whether it has words of the user."""
         return self.message.is_said_by_user and not self.is_note
 
     @property
     def calls(self) -> int:
-        """Calls of the model that it stands for."""
+        """The number of model calls that it represents."""
         return self.edit.calls if self.edit and self.is_note else int(self.message.role == "assistant")
 
     @property
     def edited(self) -> Collection[int]:
-        """The parts that were put away before."""
+        """The parts that were replaced before."""
         return self.edit.texts if self.edit else ()
 
     @property
@@ -89,7 +89,7 @@ class PlanItem:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Have something shorter, of at most `limit` tokens, in place of a part. `middle`: its beginning and its end."""
+    """Replaces a part by a text of at most `limit` tokens. `middle` keeps its beginning and its end."""
 
     item: int
     part: int
@@ -104,7 +104,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Have one note of at most `limit` tokens in place of the items from `start` to before `end`."""
+    """Replaces the items from `start` to before `end` by a note of at most `limit` tokens."""
 
     start: int
     end: int
@@ -114,7 +114,7 @@ class Removal:
 def make_plan(
     items: Sequence[PlanItem], rules: CompressionRules, *, overhead: int = 0, level: Level | None = None
 ) -> EditPlan:
-    """Decide what to edit. `level` asks for one, whatever the size.
+    """Decide what to edit. `level` forces a level at any size.
 
     `overhead`: tokens of the prompt that are not in the list, such as the definitions of tools.
     """
@@ -131,13 +131,13 @@ def make_plan(
 
 
 def sent_before(items: Sequence[PlanItem]) -> int:
-    """Return the first item that no earlier call has sent: the last message of the model, or what follows it."""
+    """Return the first item that no earlier call has sent: the last message of the model, or the item after it."""
     last = next((at for at in reversed(range(len(items))) if items[at].calls), None)
     return 0 if last is None or items[last].is_note else last
 
 
 class EditPlan:
-    """The edits to make, and the tokens that the list has with them. `level` is what its size asks for."""
+    """The edits to make, and the tokens of the list with them. `level` follows from its size."""
 
     def __init__(self, items: Sequence[PlanItem], rules: CompressionRules, overhead: int) -> None:
         self.items = items
@@ -174,7 +174,7 @@ class EditPlan:
     # --- mild ---------------------------------------------------------------------------------------
 
     def old_parts(self) -> Iterator[Replacement]:
-        """Yield the parts before the newest calls that something shorter can stand for, oldest first."""
+        """Yield the replaceable parts before the newest calls, oldest first."""
         limits = {"result": self.rules.result_tokens, "call": self.rules.call_tokens}
         for at, item in enumerate(self.items[: self.kept_from]):
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
@@ -187,7 +187,7 @@ class EditPlan:
             self._puts[put.item, put.part] = put
 
     def put_what_pays(self) -> None:
-        """The batch, from some place on, that gains most; none where none gains."""
+        """Add the batch, from some item on, with the largest gain, if any batch gains."""
         spared = results_in_use(self.items, self.rules.keep_calls)
         free = [put for put in self.old_parts() if (put.item, put.part) not in spared]
         saved = [0] * len(self.items)
@@ -238,14 +238,14 @@ class EditPlan:
         return sum(self._size(at) for at in range(start, end))
 
     def _size(self, at: int) -> int:
-        """Of an item with what the draft puts away."""
+        """Return the tokens of an item with its replacements."""
         puts = (self._puts.get((at, place)) for place in range(len(self.items[at].tokens)))
         return self.items[at].total - sum(put.saved for put in puts if put)
 
     # --- emergency ----------------------------------------------------------------------------------
 
     def force(self) -> None:
-        """Whatever it takes to come down to the target: all but the newest unit goes, then the largest texts."""
+        """Reach the target at any cost: remove all but the newest unit, then shorten the largest texts."""
         goal = self.rules.target * self.rules.window
         newest = self._units[-1].start if self._units else 0
         if self.total > goal:
@@ -259,7 +259,7 @@ class EditPlan:
             self.put([largest])
 
     def _shortenable(self, goal: float) -> Iterable[Replacement]:
-        """Yield the remaining parts that can be shortened, each by as much as would suffice."""
+        """Yield replacements of the remaining parts, each by the amount that would suffice."""
         gone = self._gone()
         for at, item in enumerate(self.items):
             if at in gone or item.is_note or item.message.role == "system":
@@ -273,7 +273,7 @@ class EditPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionRules:
-    """Settings of a compression; shares are of `window`. Raises InvalidInput for what cannot be."""
+    """Settings of a compression; shares are of `window`. Raises InvalidInput for impossible values."""
 
     window: int
     """Tokens that the model can read, definitions and system prompt included."""
@@ -350,7 +350,7 @@ assert {name for name, _, _ in _LIMITS} == {field.name for field in fields(Compr
 
 
 def make_rules(window: int, values: Mapping[str, Any]) -> CompressionRules:
-    """Return rules with the given ones in place of the defaults. InvalidInput for a name that is none."""
+    """Return the rules with these values in place of defaults. Raises InvalidInput for an unknown name."""
     rule_names = [field.name for field in fields(CompressionRules) if field.name != "window"]
     for name, value in values.items():
         if name not in rule_names:
@@ -366,7 +366,7 @@ RARE = 2
 
 
 def results_in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
-    """Return the results (item, part) that the newest `calls` messages of the model still speak of."""
+    """Return the results (item, part) whose names occur in the newest `calls` messages of the model."""
     newest: list[int] = [at for at, item in enumerate(items) if item.calls and not item.is_note][-calls:]
     if not newest:
         return set()

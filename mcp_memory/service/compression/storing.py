@@ -1,10 +1,9 @@
-"""Stores everything that an edit removes (results on their canvas, the rest as refs and turns) and makes its
-replacement.
+"""Stores what an edit removes (results on their canvas, the rest as refs and turns) and writes its replacement.
 
-Guarantees: a replacement may go into the list at once, for the ids it names are on disk; storing the same part twice
+Guarantees: a replacement may go into the list at once, since the ids in it are on disk; storing the same part twice
 gives the same ref and node, so an interrupted call is simply repeated. No replacement exceeds its limit of tokens;
-arguments stay JSON of the same shape, so that a provider accepts them; outside text is masked, and our own notes are
-fenced so that they are not recorded as said.
+arguments stay JSON of the same shape, so that a provider accepts them; text from outside is masked, and our own notes
+are fenced so that they are not recorded as turns.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _REF = re.compile(r"\br-[0-9a-f]{12,64}\b")
 
 @dataclass(frozen=True, kw_only=True)
 class MessageStorage:
-    """Stores parts of one conversation: `items` are its messages without private passages, `session` its name."""
+    """Stores parts of a conversation: `items` are its messages without private passages, `session` its name."""
 
     store: Store
     space: str
@@ -65,7 +64,7 @@ class MessageStorage:
     keep_secrets: bool = False
 
     def put_away(self, put: Replacement) -> tuple[str, str]:
-        """Store a part and return its replacement, and the ref. Raises Refused where it was forgotten."""
+        """Store a part; return its replacement and its ref. Raises Refused if it was forgotten."""
         part = self.items[put.item].message.parts[put.part]
         if put.how == "result":
             return self._result(put.item, part, put.limit)
@@ -77,7 +76,7 @@ class MessageStorage:
         return cut_middle(text, ref=ref, limit=put.limit, counter=self.counter), ref
 
     def note(self, cut: Removal) -> tuple[str, tuple[str, ...]]:
-        """Store whole messages; return the note that stands for them, and the refs. Raises Refused as `put_away`."""
+        """Store whole messages; return the note that replaces them, and the refs. Raises Refused as `put_away`."""
         going = self.items[cut.start : cut.end]
         pointers = {
             (at, place): self._pointer_of(at, part)
@@ -102,7 +101,7 @@ class MessageStorage:
     # --- results ------------------------------------------------------------------------------------
 
     def _result(self, at: int, part: MessagePart, limit: int) -> tuple[str, str]:
-        """Return the record of a result and as much of a preview as fits, and its ref."""
+        """Return the record of a result with a preview that fits, and its ref."""
         raw, node, ref, summary = self._offloaded(at, part)
         bare = stand_in(node=node, ref=ref, summary=summary, preview="").rstrip("\n")
         room = limit - self.counter.count(bare) - 1
@@ -123,7 +122,7 @@ class MessageStorage:
         return node, ref
 
     def _offloaded(self, at: int, part: MessagePart) -> tuple[str, str, str, str]:
-        """Return the text, node, ref and summary of a result, which is offloaded unless it was."""
+        """Return the text, node, ref and summary of a result, offloading it unless it was offloaded before."""
         if pointer := _STAND_IN.match(part.text):
             try:
                 raw = self.store.read_ref(self.space, pointer["ref"]).decode("utf-8", "replace")
@@ -184,7 +183,7 @@ class MessageStorage:
                     yield self._block(part.text) if part.kind == "fixed" else part.text
 
     def _block(self, block: str) -> str:
-        """A block that is no text: itself where it is short, a ref of its bytes where it holds a file."""
+        """Return a short block without text unchanged, a file in it or a long block as a ref."""
         file = _file_in(_value(block))
         if file is None and len(block) <= 4_000:
             return block
@@ -216,7 +215,7 @@ class MessageStorage:
         return ids
 
     def _canvases(self, numbers: Sequence[int], room: int) -> str:
-        """The tasks that the messages were about, the newest first, as much as there is room for."""
+        """Return the tasks of the messages, the newest first, within the tokens."""
         drawn: list[str] = []
         for number in reversed(numbers):
             row = self.store.canvas(self.space, number)
@@ -255,7 +254,7 @@ def text_of(message: ListMessage) -> str:
 
 
 def _user_quotes(item: PlanItem, turns: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the user's words in a message, each with the id of its turn; of a note, the words that it quotes."""
+    """Yield the user's words in a message, each with the id of its turn; for a note, the words that it quotes."""
     if item.is_note:
         yield from read_quotes(item.message.parts[0].text)
     elif item.is_asked:
@@ -270,7 +269,7 @@ def _value(text: str) -> Any:
 
 
 def _file_in(block: Any) -> tuple[str, bytes] | None:
-    """Return the type and content of a file that a block holds in base64, for either API."""
+    """Return the type and content of a base64 file in a block of either API."""
     match block:
         case {"source": {"type": "base64", "data": str(data), "media_type": str(kind)}}:
             pass
@@ -294,7 +293,7 @@ _SAID = (400, 200, 100, 50)
 
 
 def shorten_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the arguments with their long texts cut: of the same keys where that is short enough."""
+    """Return the arguments with their long texts cut, and with the same keys if that is short enough."""
     try:
         arguments = mask_values(json.loads(text))
     except (ValueError, RecursionError):
@@ -319,7 +318,7 @@ def _cut(value: Any, most: int, ref: str) -> Any:
 
 
 def cut_middle(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the beginning and the end of a text, and between them a pointer to the whole.
+    """Return the beginning and the end of a text with a pointer to the whole between them.
 
     Secrets are masked, because the text is stored and used again at the next call.
     """
@@ -346,7 +345,7 @@ def write_note(
 ) -> str:
     """Return the note that replaces removed messages.
 
-    `quotes`: the user's words among them, each with its id; `canvases` draws the tasks within a number of tokens.
+    `quotes`: the user's words in them, each with its id; `canvases` draws the tasks within a number of tokens.
     """
     head = (
         f"Earlier messages of this conversation, {calls} calls of the model among them, were put away to make room. "
@@ -372,7 +371,7 @@ def _fence(parts: Sequence[str]) -> str:
 
 
 def read_quotes(note: str) -> Iterator[tuple[str, str]]:
-    """Yield the user's words that a note quotes, each with its id, for the next note."""
+    """Yield the user's words that a note quotes, each with its id, to repeat them in the next note."""
     _, _, rest = note.partition(f"{_SAID_HEAD}\n")
     for line in rest.splitlines():
         quote = _SAID_LINE.fullmatch(line)

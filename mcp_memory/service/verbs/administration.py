@@ -78,7 +78,7 @@ class StatementToImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedStatementsReport:
-    """Counts of imported statements. `told` are new, `held` of them quarantined; `kept_out` were forgotten here."""
+    """Counts of imported statements: new, of these quarantined (`held`), repeated, and forgotten here (`kept_out`)."""
 
     told: int = 0
     held: int = 0
@@ -95,7 +95,7 @@ class AdministrationVerbs(ForgettingVerbs):
     ) -> tuple[Token, str]:
         """Create a token and return it with the text that its client presents, which is not stored.
 
-        It is for `spaces`, by default this one. Raises InvalidInput for a name that is in use or an invalid space.
+        It is for `spaces`, by default the current space. Raises InvalidInput for a name in use or an invalid space.
         """
         label = one_line(name, 80)
         if not label:
@@ -192,7 +192,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def take_in(self, parcel: Parcel, space: str, *, tell: Tell = untold) -> Brought:
-        """Import a space of an export into this one, without rows that are known or were forgotten here.
+        """Import a space of an export into the current space, without rows that are known or were forgotten here.
 
         Rows forgotten there since the last import are forgotten here too, which can be undone.
         """
@@ -264,7 +264,7 @@ class AdministrationVerbs(ForgettingVerbs):
     def back_up(self) -> Backup:
         """Back up all spaces of the home into a file there, and verify it. Other processes may keep writing.
 
-        Raises Refused for a memory in PostgreSQL, StoreUnavailable if there is no room, Damaged if the file differs
+        Raises Refused for a memory in PostgreSQL, StoreUnavailable if the disk is full, Damaged if the file differs
         from the data that was written.
         """
         from mcp_memory.service.upkeep.backup import back_up
@@ -276,7 +276,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def agreement(self) -> Agreement | None:
-        """Compare the files of the home with its database, row by row; None if there are no files. Reads every file."""
+        """Compare all files of the home with its database, row by row; return None for a memory in PostgreSQL."""
         from mcp_memory.service.upkeep.rebuild import agreement
 
         return agreement(self.settings.home) if self.has_files else None
@@ -295,7 +295,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the quarantined rows among these, with the reasons, so that they are marked where they are shown."""
+        """Return the quarantined rows among these, with the reasons, to mark them in answers."""
         rows = self._store.quarantined(self.space, ids)
         return {row.id: tuple(row.reasons) for row in rows if row.is_quarantined}
 

@@ -115,7 +115,7 @@ class Parts:
 
 
 class Verbs:
-    """A group of verbs over one space of one store."""
+    """A group of verbs over a space of a store."""
 
     def __init__(self, parts: Parts, session: str) -> None:
         self._parts = parts
@@ -142,7 +142,7 @@ class Verbs:
         return safe_name(name, what="session")
 
     def _refresh(self) -> None:
-        """Update what is derived from the rows: the persona now, the indexes in the background."""
+        """Update data derived from the rows: the persona now, the indexes in the background."""
         self._write_persona()
         self._parts.notify_background()
 
@@ -219,7 +219,7 @@ class Verbs:
 
 
 class QueryVectors:
-    """The vectors of a query, made when a search first needs them. `note`: why one of them is missing."""
+    """The vectors of a query, made when a search first needs them. `note`: why a model failed."""
 
     def __init__(self, indexing: Indexing) -> None:
         self._indexing = indexing

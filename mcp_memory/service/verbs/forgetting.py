@@ -191,7 +191,7 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def undo_correction(self, id: str) -> Forgotten:
-        """Forget an explicit statement and make the ones it replaced current again. `forget(undo=…)` undoes this.
+        """Forget an explicit statement and make the statements it replaced current again. `forget(undo=…)` undoes this.
 
         Raises InvalidInput if it replaced nothing, was replaced itself, or a fact has another value now.
         """
@@ -251,13 +251,13 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
-        """Return all tombstones, or the last ones, oldest first; undone and purged ones too."""
+        """Return all tombstones, or the last `limit`, oldest first, including undone and purged ones."""
         rows = self._store.tombstones(self.space)
         return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
     @in_thread
     def forgotten_words(self, tombstone: str, *, limit: int = 50) -> list[tuple[str, str]]:
-        """Return ids and words of the rows under a tombstone, for a person who decides whether to restore them.
+        """Return ids and words of the rows under a tombstone, to help a person decide whether to restore them.
 
         Keys and passwords are masked. Restored and purged rows are left out. No tool may call this.
         """

@@ -99,7 +99,7 @@ class PageVerbs(Verbs):
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
         """Run all possible jobs with the configured model now, and return the number of questions.
 
-        `told` is called with a line about each job. Raises Refused when no model is set or it may not be asked,
+        The callback gets a line about each job. Raises Refused when no model is set or it may not be asked,
         ModelFailed when it fails; finished jobs are kept, and the rest waits.
         """
         parts = self._parts

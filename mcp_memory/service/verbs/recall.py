@@ -44,7 +44,7 @@ class RecallVerbs(Verbs):
         """Return what `recall` finds, within the budget as text and as JSON.
 
         A conversation keeps earlier answers, so a question of a session gets the same stable block once an hour.
-        Raises InvalidInput for a budget that holds none of it, with one that does.
+        Raises InvalidInput for a budget that is too small for any of it, with a sufficient budget.
         """
 
         def has_stable(block: str) -> bool:

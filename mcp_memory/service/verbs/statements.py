@@ -183,7 +183,7 @@ class StatementVerbs(Verbs):
 
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
-        """Return whether a text that supersedes these statements would keep one of their facts."""
+        """Return whether a text that supersedes these statements would keep a fact of theirs."""
         from mcp_memory.longterm.corrections import fact_still_stated
 
         older = self._store.atoms(self.space, supersedes)
@@ -323,7 +323,7 @@ class StatementVerbs(Verbs):
 
     @in_thread
     def related_entities(self, name: str, *, limit: int = 60) -> list[tuple[str, int]]:
-        """Return the entities that share current statements with this one, and how many, most first.
+        """Return the entities that share current statements with the named entity, and how many, most first.
 
         Raises NotFound for an unknown entity.
         """

@@ -290,7 +290,7 @@ class StatusVerbs(RecallVerbs):
 
     @in_thread
     def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Take up to `wanted` requests from the allowance of an HTTP client; return how many were granted."""
+        """Use up to `wanted` requests of the allowance of an HTTP client; return how many were granted."""
         return self._store.take_requests(key, wanted=wanted, a_minute=a_minute)
 
     @in_thread
@@ -426,5 +426,5 @@ def _file_kind(parts: tuple[str, ...]) -> str:
 
 
 def _home_processes(home: Path) -> list[dict[str, Any]]:
-    """Return the processes that have the home open, except this one unless it serves."""
+    """Return the processes that have the home open, without the current process unless it serves."""
     return [_as_json(row) for row in all_processes(home) if row.pid != os.getpid() or row.what.startswith("serve")]

@@ -162,7 +162,7 @@ class TaskVerbs(Verbs):
         return ref
 
     def _index(self, ref: Ref) -> None:
-        """Index the lines of a result: a short one now, a long one in the background."""
+        """Index the lines of a short result now, of a long result in the background."""
         from mcp_memory.shortterm import chunks
 
         if ref.bytes > chunks.AT_ONCE:

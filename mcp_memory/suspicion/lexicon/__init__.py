@@ -1,11 +1,11 @@
 """Lexicon of attacks in twenty-eight languages: one file a language, one line a concept.
 
 `any.txt` has the words that are the same in all of them. In a file, a word that ends in `*` is a stem, and an entry of
-several words stands for these words in a row. From Hebrew on, where words carry prefixes or have no spaces between
-them, an entry is found inside words; one with a space at its end only at the end of a word. Entries of capitals alone
-(`AI`, `KI`) count in capitals alone.
+several words means these words in a row. From Hebrew on, where words carry prefixes or have no spaces between them, an
+entry is found inside words; an entry that ends in a space only at the end of a word. Entries of capitals alone (`AI`,
+`KI`) count in capitals alone.
 
-It knows no grammar: `signs.txt` says which concepts together are an attack.
+It knows no grammar: `signs.txt` defines which concepts together are an attack.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ANY = (1 << len(LANGUAGES)) - 1
 
 
 class Match(NamedTuple):
-    """A concept in a text: where it begins and ends, and a bit for each language it is a word of."""
+    """A concept in a text: its start and end, and a bit for each language of the word."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class Match(NamedTuple):
 class _Entry(NamedTuple):
     """The concept of a word in some languages, if the words or stems of `rest` follow it.
 
-    `needs` has the whole words of `rest`: a text without one of them has no such entry.
+    `needs` has the whole words of `rest`: a text that lacks any of them has no such entry.
     """
 
     concept: str
@@ -69,9 +69,9 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """`words` and `stems` are by the first word of an entry, `inside` by the first one or two characters.
+    """`words` and `stems` are keyed by the first word of an entry, `inside` by its first one or two characters.
 
-    `openings` has the first `_OPENING` characters of every stem: most words of a text begin like none.
+    `openings` has the first `_OPENING` characters of every stem: most words of a text match none.
     """
 
     words: dict[str, list[_Entry]]
@@ -99,9 +99,9 @@ _VIETNAMESE = re.compile("[\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
 
 
 def folded(text: str) -> str:
-    """Return a text without accents and vowel points, by which the same word is written in several ways.
+    """Return a text without accents and vowel points, which are optional in most languages.
 
-    In Vietnamese they make the word, so that they stay where a text has letters of that language.
+    In Vietnamese they distinguish words, so they stay in a text with letters of that language.
     """
     if text.isascii():
         return _NOT.sub(" not", text) if "n't" in text else text
@@ -113,7 +113,7 @@ def folded(text: str) -> str:
 
 
 def concepts_of(text: str) -> dict[str, int]:
-    """Return the concepts that a folded text may have, and in which languages: no fewer than `matches` finds."""
+    """Return the concepts that a folded text may have, with their languages: at least those that `matches` finds."""
     lower = text.lower()
     concepts: dict[str, int] = {}
     words = set(_TOKEN.findall(lower))
@@ -141,7 +141,7 @@ def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) 
 
 
 def matches(text: str) -> list[Match]:
-    """Return the concepts of a folded text in the order of their place."""
+    """Return the concepts of a folded text, sorted by place."""
     lower = text.lower()
     concepts = list(_of_words(text, lower))
     if not lower.isascii():
@@ -151,7 +151,7 @@ def matches(text: str) -> list[Match]:
 
 
 def split_run(run: str) -> str:
-    """Return letters that were written without spaces as words, as far as they are words of the lexicon."""
+    """Return letters that were written without spaces as words, as far as the lexicon has the words."""
     if _INSIDE.search(run):
         return run
     lexicon, lower, words, at = _lexicon(), folded(run).lower(), list[str](), 0
