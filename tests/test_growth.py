@@ -29,8 +29,8 @@ from mcp_memory.shortterm import calls, chunks
 from mcp_memory.shortterm.canvas import flowchart
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.disguises import messages_of
 from mcp_memory.suspicion.injected_instructions import without_examples
-from mcp_memory.suspicion.messages import messages_of
 from tests.hostile_texts import hostile_texts
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)

@@ -88,7 +88,7 @@ class ExcerptRequest:
 
 
 def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
-    """Return the part of the results that fits the budget. Raises InvalidInput if not even one hit fits."""
+    """Return the part of the results that fits the budget. Raises InvalidInput if no hit fits."""
     cut = _Excerpts(asking)
 
     def draft(many: int, width: int, facts: int) -> ShownTurns:
@@ -107,7 +107,7 @@ def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
 
 
 def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemories:
-    """Return the part of the results that fits the budget, atoms first. Raises InvalidInput if not even one hit fits."""
+    """Return the part of the results that fits the budget, atoms first. Raises InvalidInput if no hit fits."""
     cut = _Excerpts(asking)
     total = len(results.atoms) + len(results.turns)
 

@@ -32,9 +32,8 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.text import normalize
 from mcp_memory.language.words import languages_of
-from mcp_memory.models.embed.pieces import PieceNumbers
+from mcp_memory.models.embed.mapped_files import PieceNumbers, mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
-from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np

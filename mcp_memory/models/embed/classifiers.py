@@ -37,7 +37,7 @@ from mcp_memory.core.text import normalize
 from mcp_memory.language.rule_cues import cues_of
 from mcp_memory.language.rule_words import word_score
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
-from mcp_memory.models.embed.tensors import mapped_tensors
+from mcp_memory.models.embed.mapped_files import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np

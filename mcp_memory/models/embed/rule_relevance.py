@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, reading, shared_encoder
 from mcp_memory.models.embed.classifiers import probability
+from mcp_memory.models.embed.mapped_files import mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
-from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np

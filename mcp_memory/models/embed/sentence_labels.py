@@ -19,7 +19,7 @@ from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.sentences import may_state_rule
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 from mcp_memory.models.embed.classifiers import rule_probability, rule_scores_of
-from mcp_memory.models.embed.tensors import mapped_tensors
+from mcp_memory.models.embed.mapped_files import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np
