@@ -12,6 +12,7 @@ by its place in the conversation, in its original or its replaced form. The stor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
@@ -28,7 +29,6 @@ from mcp_memory.service.compression.plan import (
     EditPlan,
     Level,
     PlanItem,
-    Replacement,
     make_plan,
     sent_before,
 )
@@ -294,7 +294,10 @@ def _edits(storage: MessageStorage, plan: EditPlan, originals: Sequence[Any], se
     """Store the parts to remove, and yield the edits that replace them."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item = storage.items[at]
-        kept = {put.part: stored for put in puts if (stored := _put_away(storage, put))}
+        kept: dict[int, tuple[str, str]] = {}
+        for put in puts:
+            with suppress(Refused):  # a forgotten part stays in the caller's list, and is not stored again
+                kept[put.part] = storage.put_away(put)
         if not kept:
             continue
         texts = {**(item.edit.texts if item.edit else {}), **{part: text for part, (text, _) in kept.items()}}
@@ -323,14 +326,6 @@ def _edits(storage: MessageStorage, plan: EditPlan, originals: Sequence[Any], se
             refs=refs,
             calls=sum(item.calls for item in going),
         )
-
-
-def _put_away(storage: MessageStorage, put: Replacement) -> tuple[str, str] | None:
-    """Store a part. A forgotten one stays in the list, which is its owner's, and is not stored again."""
-    try:
-        return storage.put_away(put)
-    except Refused:
-        return None
 
 
 # --- the answer -------------------------------------------------------------------------------------

@@ -15,37 +15,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.errors import (
-    InvalidInput,
-    NotFound,
-    Refused,
-    StoreUnavailable,
-)
+from mcp_memory.core.errors import InvalidInput, NotFound, Refused, StoreUnavailable
 from mcp_memory.core.keyed import keyed_id
 from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.rights import RIGHTS, Right
-from mcp_memory.core.secrets.masking import require_no_key
+from mcp_memory.core.secrets.masking import holds_secret, require_no_key
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import (
-    Atom,
-    NewTurn,
-    Reviewed,
-    Turn,
-)
-from mcp_memory.service.verbs.base import (
-    QueryVectors,
-    in_thread,
-    store_verb,
-)
+from mcp_memory.core.types import Atom, NewTurn, Reviewed, Turn
+from mcp_memory.service.verbs.base import QueryVectors, in_thread, store_verb
 from mcp_memory.service.verbs.forgetting import ForgettingVerbs
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import (
-    Filters,
-    Held,
-    NewAtom,
-    Token,
-    Verdict,
-)
+from mcp_memory.store.values import Filters, Held, NewAtom, Token, Verdict
 
 if TYPE_CHECKING:
     from mcp_memory.service.portable.bringing import Brought
@@ -314,7 +294,6 @@ class AdministrationVerbs(ForgettingVerbs):
 
         Rows stored before secrets were masked are quarantined if they have a secret.
         """
-        from mcp_memory.core.secrets.masking import holds_secret
         from mcp_memory.longterm.verification.trust import flag_turns
         from mcp_memory.suspicion.flags import flags
 
@@ -376,7 +355,6 @@ def _quarantine_reasons(row: export_model.ExportedTurn | export_model.ExportedAt
 
     Imported rows are not masked, since their hashes and quotes are of the original words.
     """
-    from mcp_memory.core.secrets.masking import holds_secret
     from mcp_memory.longterm.verification.trust import source_of_role
     from mcp_memory.store import export_model
     from mcp_memory.suspicion.flags import flags

@@ -15,34 +15,19 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from mcp_memory.core.errors import (
-    InvalidInput,
-    StoreUnavailable,
-)
+from mcp_memory.core import process_registry
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask, mask_typed
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import (
-    FORGOTTEN,
-    Forgotten,
-    Turn,
-)
-from mcp_memory.service.verbs.base import (
-    MAX_PAGE,
-    Verbs,
-    check_range,
-    in_thread,
-)
-from mcp_memory.store.values import (
-    CanvasChange,
-    Conflict,
-    Tombstone,
-)
+from mcp_memory.core.types import FORGOTTEN, Forgotten, Turn
+from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread
+from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach
+from mcp_memory.store.purge_search import Proof, Traces, prove
+from mcp_memory.store.values import CanvasChange, Conflict, Tombstone
 
 if TYPE_CHECKING:
     from mcp_memory.core.process_registry import HomeProcess
-    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
-    from mcp_memory.store.purge_search import Proof
 
 
 logger = logging.getLogger(__name__)
@@ -139,7 +124,6 @@ class ForgettingVerbs(Verbs):
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
         from mcp_memory.shortterm.canvas.goals import agent_texts
-        from mcp_memory.store.forgetting import Reach
 
         has_filter = bool(query or session or since or until)
         if undo:
@@ -308,9 +292,7 @@ class ForgettingVerbs(Verbs):
         return self._purge(tombstones, delete_copies=delete_copies)
 
     def _purge(self, tombstones: Sequence[str], *, delete_copies: bool) -> PurgeReport:
-        from mcp_memory.core import process_registry
         from mcp_memory.service.upkeep import purged_copies
-        from mcp_memory.store.purge_search import Traces, prove
 
         chosen = list(dict.fromkeys(tombstones))
         store, home = self._parts.embedded, self.settings.home
@@ -353,7 +335,6 @@ class ForgettingVerbs(Verbs):
         from mcp_memory.longterm.forgetting import pages_without
         from mcp_memory.longterm.restatements import repeating
         from mcp_memory.shortterm.canvas.goals import agent_texts, without_goals
-        from mcp_memory.store.forgetting import Purge, Purged
 
         if not tombstones:
             return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []

@@ -7,33 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.errors import (
-    InvalidInput,
-    NotFound,
-    Refused,
-)
+from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import (
-    Atom,
-    Distilled,
-    Mention,
-    Persona,
-    PersonaVersion,
-    Scene,
-    Verified,
-    WorkQuestion,
-)
+from mcp_memory.core.types import Atom, Distilled, Mention, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.models.llm import reply_schema
-from mcp_memory.service.verbs.base import (
-    Verbs,
-    in_thread,
-)
-from mcp_memory.store.values import (
-    Conflict,
-    SceneChanges,
-)
+from mcp_memory.service.verbs.base import Verbs, in_thread
+from mcp_memory.store.values import Conflict, SceneChanges
 
 if TYPE_CHECKING:
     from mcp_memory.service.due_stages import WaitingJobs

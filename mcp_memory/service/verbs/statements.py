@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from mcp_memory.core.errors import (
-    InvalidInput,
-    NotFound,
-)
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
     Atom,
@@ -40,9 +37,7 @@ from mcp_memory.service.verbs.base import (
     store_verb,
 )
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import (
-    Filters,
-)
+from mcp_memory.store.values import Filters
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.search.explain import Explained

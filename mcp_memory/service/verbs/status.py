@@ -12,33 +12,15 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from mcp_memory import __version__
-from mcp_memory.core.errors import (
-    DamagedRow,
-    Refused,
-)
+from mcp_memory.core.errors import DamagedRow, Refused
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import (
-    ActivityEntry,
-    Atom,
-    DaySavings,
-    SessionSavings,
-    Spent,
-)
-from mcp_memory.service.verbs.base import (
-    MAX_PAGE,
-    check_range,
-    in_thread,
-    store_verb,
-)
+from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
+from mcp_memory.service.verbs.base import MAX_PAGE, check_range, in_thread, store_verb
 from mcp_memory.service.verbs.recall import RecallVerbs
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import (
-    Saved,
-    Token,
-    Tombstone,
-)
+from mcp_memory.store.values import Saved, Token, Tombstone
 
 MAX_DAYS = 366
 _COUNT_LIMIT = 10_000

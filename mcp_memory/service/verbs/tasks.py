@@ -8,34 +8,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from mcp_memory.core.errors import (
-    InvalidInput,
-    NotFound,
-    StoreUnavailable,
-)
+from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask_id
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import (
-    CanvasRow,
-    CanvasView,
-    Expansion,
-    Offloaded,
-    Record,
-    Ref,
-    StepStatus,
-)
-from mcp_memory.service.verbs.base import (
-    FRAME_TOKENS,
-    Verbs,
-    in_thread,
-    store_verb,
-)
+from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
+from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, store_verb
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import (
-    Saved,
-    Saving,
-    SavingKind,
-)
+from mcp_memory.store.values import Saved, Saving, SavingKind
 
 if TYPE_CHECKING:
     from mcp_memory.service.compression.compress import Compressed

@@ -8,31 +8,12 @@ from typing import Any
 
 import anyio.to_thread
 
-from mcp_memory.core.errors import (
-    EmbeddingFailed,
-    NotFound,
-)
+from mcp_memory.core.errors import EmbeddingFailed, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import (
-    Detail,
-    NewTurn,
-    Recorded,
-    Role,
-    ShownTurns,
-    Turn,
-    TurnResults,
-)
-from mcp_memory.service.verbs.base import (
-    QueryVectors,
-    Verbs,
-    check_range,
-    in_thread,
-    store_verb,
-)
+from mcp_memory.core.types import Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
+from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, store_verb
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import (
-    Filters,
-)
+from mcp_memory.store.values import Filters
 
 MAX_NEIGHBOURS = 10
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
