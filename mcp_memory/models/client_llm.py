@@ -156,7 +156,7 @@ include_instructions = false
 [analytics]
 enabled = false
 """
-"""What is unknown to another version is ignored by it."""
+"""Other versions ignore unknown settings."""
 
 
 def _prepare_codex(folder: Path, environ: Mapping[str, str], system: str) -> Mapping[str, str]:
@@ -249,7 +249,7 @@ CLIENTS: Mapping[str, _Client] = {
         program="codex",
         arguments=("exec", "--json", "--ephemeral", "--skip-git-repo-check", "-"),
         sign_in="codex login",
-        takes_system=False,  # the instructions of its own stay: the service may refuse others
+        takes_system=False,  # it keeps its own instructions: the service may reject others
         prepare=_prepare_codex,
         read=_read_codex,
     ),
@@ -257,7 +257,7 @@ CLIENTS: Mapping[str, _Client] = {
         title="Gemini CLI",
         program="gemini",
         arguments=("--output-format", "json", "--extensions", "none"),
-        model="flash",  # without one it asks a model which model to ask
+        model="flash",  # without it, a model chooses the model
         sign_in="gemini",
         takes_system=True,
         prepare=_prepare_gemini,
@@ -279,7 +279,7 @@ def client_of(name: str) -> _Client:
     client = CLIENTS.get(name.removeprefix(PREFIX).partition("/")[0])
     if client is None:
         names = ", ".join(f"{PREFIX}{client_name}" for client_name in CLIENTS)
-        raise InvalidInput(f"{name!r} names no client that can be asked. Those that can: {names}.")
+        raise InvalidInput(f"{name!r} is not a supported client. Supported: {names}.")
     return client
 
 
@@ -431,7 +431,7 @@ def _link(user: Path, home: Path, names: Sequence[str]) -> None:
         if (user / name).is_file():
             try:
                 (home / name).symlink_to((user / name).absolute())
-            except OSError:  # on Windows, a right that few have
+            except OSError:  # on Windows, symbolic links need a privilege that few users have
                 os.link(user / name, home / name)
 
 

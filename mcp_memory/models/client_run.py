@@ -85,11 +85,11 @@ def _main(folder: Path, command: Sequence[str]) -> int:
         except OSError as error:
             err.write(str(error).encode())
             return CANNOT_START
-    ending = threading.Lock()  # whoever has it ends this process: a kill must not end it before the folder is deleted
+    ending = threading.Lock()  # its holder ends this process: a kill must not end it before the folder is deleted
     threading.Thread(target=_watch, args=(program, folder, ending), daemon=True).start()
     code = program.wait()
     ending.acquire()
-    _kill(program)  # children that it left behind
+    _kill(program)  # remaining children
     return code
 
 

@@ -107,16 +107,16 @@ class LiteLLM:
         try:
             if self._knows_schemas:
                 try:
-                    return self._said(
+                    return self._to_completion(
                         self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape))
                     )
                 except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
                     if isinstance(error, litellm.ContextWindowExceededError | litellm.ContentPolicyViolationError):
                         raise
-                    completion = self._said(self._complete(litellm, prompt, timeout))  # raises if that was not why
+                    completion = self._to_completion(self._complete(litellm, prompt, timeout))
                     self._knows_schemas = False
                     return completion
-            return self._said(self._complete(litellm, prompt, timeout))
+            return self._to_completion(self._complete(litellm, prompt, timeout))
         except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
             raise self._failure(error, timeout) from None
 
@@ -145,7 +145,7 @@ class LiteLLM:
         needed = "claude" in self.name.lower() and litellm.utils.supports_prompt_caching(self.name)
         return {"cache_control_injection_points": [{"location": "message", "role": "system"}]} if needed else {}
 
-    def _said(self, response: Any) -> Completion:
+    def _to_completion(self, response: Any) -> Completion:
         try:
             choice, usage = response.choices[0], response.usage
             text = choice.message.content
@@ -153,7 +153,7 @@ class LiteLLM:
             cached = int(getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None) or 0)
         except (AttributeError, IndexError, TypeError, ValueError):
             raise ModelFailed(
-                f"The model {self.name} answered with something that is no chat completion. "
+                f"The model {self.name} answered with something that is not a chat completion. "
                 "Check that MCP_MEMORY_LLM_BASE_URL is the address of a chat endpoint."
             ) from None
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -211,13 +211,13 @@ def import_litellm() -> Any:
 
     Its own retries are off: callers count attempts in one place, or a failure is tried nine times.
     """
-    os.environ["LITELLM_MODE"] = "PRODUCTION"  # anything else reads `.env` of the folder the client started us in
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # other modes read `.env` of the working directory
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"  # and for a list of headers at the first call
     own = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router")]
     for logger in own:
         logger.setLevel(logging.WARNING)  # hide its notes on modules and files it cannot find
-    library: Any = import_module("litellm")  # its types are partial; to us it is one function and its errors
+    library: Any = import_module("litellm")  # its types are partial
     library.suppress_debug_info = True  # it prints to stdout, which belongs to the protocol
     for logger in own:
         logger.handlers.clear()  # they write their messages to stderr, prompts too
@@ -278,7 +278,7 @@ def _run_with_timeout(seconds: float, call: Callable[[], T]) -> T:
         asyncio.set_event_loop(loop)
         try:
             answer.set_result(call())
-        except BaseException as error:  # noqa: BLE001 it is raised again where somebody waits
+        except BaseException as error:  # noqa: BLE001 raised again in the waiting thread
             answer.set_exception(error)
         finally:
             asyncio.set_event_loop(None)
@@ -297,11 +297,11 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _without_surrogates(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()  # a lone surrogate is no JSON
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate is not valid JSON
 
 
 MAX_CHARACTERS = 1_000_000
-_STARTS_TRIED = 12  # brackets that never close, before what follows the last of them is given up
+_STARTS_TRIED = 12  # unclosed brackets, before the rest of the text is ignored
 
 R = TypeVar("R", bound=BaseModel)
 

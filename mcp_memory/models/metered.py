@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _PURPOSES = ("extract", "merge", "scenes", "persona", "summaries", "canvas")
 _FIRST_PAUSE_S = 1.0
-_WORTH_A_TRY_S = 0.5
+_LEAST_TIME_S = 0.5
 
 
 class UsageLedger(Protocol):
@@ -65,7 +65,7 @@ class ModelQuestion(Generic[R]):
     repeats: int = 2
     """Further attempts after a temporary failure: 429, 5xx, no answer."""
     corrections: int = 1
-    """How often a reply that does not fit goes back with the reason."""
+    """How often an unusable reply is returned with the reason."""
 
 
 def today(now: datetime) -> datetime:
@@ -140,7 +140,7 @@ class MeteredModel:
             try:
                 return self._call(model, question, messages, ends - time.monotonic(), use)
             except _UnusableReply as unfit:
-                if corrections == 0 or ends - time.monotonic() < _WORTH_A_TRY_S:
+                if corrections == 0 or ends - time.monotonic() < _LEAST_TIME_S:
                     raise NoUsableReply(f"The model {model.name} gave no usable answer. {unfit.reason}") from None
                 corrections -= 1
                 correction = f"That cannot be used. {unfit.reason} Answer the question again, with the JSON alone."
@@ -150,7 +150,7 @@ class MeteredModel:
                 ]
             except ModelFailed as failure:
                 wait = pause if failure.wait_s is None else failure.wait_s
-                if not failure.passes or repeats == 0 or ends - time.monotonic() - wait < _WORTH_A_TRY_S:
+                if not failure.passes or repeats == 0 or ends - time.monotonic() - wait < _LEAST_TIME_S:
                     raise
                 repeats, pause = repeats - 1, pause * 2
                 self._pause(wait)
@@ -271,9 +271,9 @@ class StageDefinition(Generic[C, B, R]):
     plan: PlanFunction[C, B]
     question: Callable[[C, B], ModelQuestion[R] | None]
     apply: Callable[[C, Any, B, R | None], Applied]
-    """Takes the leased job of the store. The reply is None where there was no question.
+    """Commits the reply to a leased job; the reply is None if there was no question.
 
-    Raises InvalidInput, and Conflict where it came too late.
+    Raises InvalidInput, and Conflict if it is too late.
     """
 
 

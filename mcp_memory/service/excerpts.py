@@ -52,7 +52,7 @@ _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it
     "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
 }
 _FACTS = (20, 12, 6, 3, 0)
-_FACTS_A_SCENE = 5  # facts and scenes give way together
+_FACTS_A_SCENE = 5  # facts and scenes are reduced together
 _CITES = 5  # of an atom
 
 _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
@@ -172,9 +172,7 @@ def _fit(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRe
             f"budget_tokens={asking.tokens} does not hold one result with what was asked for around it. "
             "Raise budget_tokens, or ask for fewer neighbours."
         )
-    return next(
-        answer for width in steps if asking.fits(answer := draft(fits, width, 0))
-    )  # left out parts may have made room
+    return next(answer for width in steps if asking.fits(answer := draft(fits, width, 0)))  # omitted hits leave room
 
 
 # --- passages ---------------------------------------------------------------------------------------
@@ -276,7 +274,7 @@ class _Excerpts:
         )
 
     def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:
-        if len(text) <= width * 5 // 4:  # an excerpt that hides a few words hides more than it saves
+        if len(text) <= width * 5 // 4:  # hiding a few words is not worth the mark
             return text, 0
         if id not in self._found:
             self._found[id] = matches(text, self._asking.wanted)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _GRACE_SECONDS = 2
 _IDLE_SECONDS = 75
-"""A connection that was used is kept open for longer than clients keep theirs (5 s many of them, as uvicorn does): who
-closes first while the other sends loses a request."""
+"""Longer than clients keep idle connections (many 5 s, as uvicorn does): a request is lost if it is sent while the
+server closes the connection."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -34,8 +34,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
-        # asyncio sets it on sockets that say they are TCP, which those of create_server do not. Without it an answer in
-        # two writes waits 40 ms for its client to acknowledge the first.
+        # asyncio sets it only on sockets with an explicit TCP protocol, unlike those of create_server. Without it a
+        # response in two writes waits 40 ms for the client to acknowledge the first.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except (OSError, OverflowError) as error:
@@ -153,7 +153,7 @@ def make_protocol(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS
             if left < before:
                 self._full = self.loop.call_later(taking, self._check_progress, left)
             else:
-                self.transport.abort()  # what `close` would first send is what is not taken
+                self.transport.abort()  # `close` would first send the buffer, which the client does not read
 
         def _on_buffer_drained(self) -> None:
             if self._full is not None:

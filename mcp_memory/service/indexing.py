@@ -39,11 +39,11 @@ _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # for other writers
-_PAUSE_S, _LONGEST_S = 0.25, 10.0  # without a call that stores; how long it is waited for
-_READING_S = 60.0  # of a space whose rows cannot be embedded, before its lease ends
+_PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls that store, and the longest wait for it
+_READING_S = 60.0  # turns of a space whose rows cannot be embedded, within its lease
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
-"""After which a space without new rows is looked at again, in case a server with another model wrote some."""
+"""Until a space without new rows is checked again, in case a server with another model wrote some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,19 +55,19 @@ class IndexState:
     total: int
     error: str | None
     terms_waiting: int = 0
-    """About how many rows have terms of an earlier version."""
+    """Approximate number of rows with terms of an earlier version."""
     refs_waiting: int = 0
-    """Tool results whose lines are not in the index yet, or with such terms."""
+    """Tool results whose lines are not indexed yet, or with terms of an earlier version."""
 
 
 IndexResult = Callable[[str, Callable[[], bool]], bool]
-"""Indexes a waiting tool result of a space and returns whether there was one; asks between batches whether to go on."""
+"""Indexes a waiting tool result of a space and returns whether there was one; checks the callback between batches."""
 
 JudgeRow = Callable[[str, Callable[[], bool]], bool]
-"""Judges a row of a space that came in unjudged and returns whether there was one; asks before it writes."""
+"""Judges an unjudged row of a space and returns whether there was one; checks the callback before it writes."""
 
 ReadTurns = Callable[[str, Callable[[], bool]], bool]
-"""Makes statements of the next turns of a space and returns whether there were any turns; asks before it writes."""
+"""Makes statements of the next turns of a space and returns whether there were any; checks before it writes."""
 
 
 class Indexing:
@@ -93,14 +93,14 @@ class Indexing:
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
         self._error: str | None = None
-        self._later: str | None = None  # why results are not indexed now
+        self._results_error: str | None = None  # why results are not indexed now
         self._bell = threading.Event()
         self._stop = threading.Event()
         self._progress = threading.Condition()
-        self._stored = self._embedded = 0  # turns of this process; a history that is imported is not waited for
-        self._last_stored = monotonic()  # the first calls of a client come before the background, too
-        self._waiting = 0  # calls that wait for vectors
-        self._is_behind = False  # more rows wait than a batch has
+        self._stored = self._embedded = 0  # turns of this process
+        self._last_stored = monotonic()  # a new client calls first, before background work
+        self._waiting = 0  # number of calls that wait for vectors
+        self._is_behind = False  # more than a batch of rows is waiting
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
@@ -119,7 +119,7 @@ class Indexing:
         if self._thread.is_alive():
             self._thread.join(timeout=_CLOSING_S)
 
-    # what the verbs ask
+    # --- for the verbs ------------------------------------------------------------------------------
 
     def of_rows(self, texts: Sequence[str]) -> Vectors | None:
         """Return vectors to store with new rows, or None if the background will make them."""
@@ -129,7 +129,7 @@ class Indexing:
         if embedder.local:
             try:
                 return Vectors(identity=embedder.identity, data=embedder.embed(texts))
-            except EmbeddingFailed as error:  # words are stored whatever becomes of their vectors
+            except EmbeddingFailed as error:  # the text is stored without vectors
                 self._error = str(error)
         self._complete = False
         return None
@@ -168,7 +168,7 @@ class Indexing:
                     break
                 self._progress.wait(left)
 
-    def _caught_up(self, stored: int) -> None:
+    def _note_progress(self, stored: int) -> None:
         with self._progress:
             self._embedded = stored
             self._progress.notify_all()
@@ -212,7 +212,7 @@ class Indexing:
             self._others = [other for other in others if other is not None][:1]
         return self._others
 
-    # the background
+    # --- in the background --------------------------------------------------------------------------
 
     def _run(self) -> None:
         is_open = False
@@ -228,7 +228,7 @@ class Indexing:
                 self._maintain()
                 while not self._stop.is_set() and self._index_next():
                     stored = self._stored
-                self._error = self._later
+                self._error = self._results_error
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
                 if str(error) != self._error and not self._stop.is_set():  # else the store may be closed by now
@@ -237,7 +237,7 @@ class Indexing:
             except Exception:
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")
-            self._caught_up(stored)
+            self._note_progress(stored)
             self._bell.wait(wait)
 
     def _maintain(self) -> None:
@@ -253,38 +253,38 @@ class Indexing:
         again = timedelta(0)
         try:
             with telemetry.working("index", claim_age=claim.age):
-                again = self._share_of(claim.space)
+                again = self._work_on(claim.space)
         finally:
             self._store.release_space(claim, again=again)
         return True
 
-    def _share_of(self, space: str) -> timedelta:
+    def _work_on(self, space: str) -> timedelta:
         """Judge a row of a space, index a result of it, embed a batch of its rows or read some turns.
 
         Return when it is due again.
         """
-        if self._judge_row(space, self._goes_on):
+        if self._judge_row(space, self._may_continue):
             return timedelta(0)
         try:
-            has_more, again = self._index_result(space, self._goes_on), _AGAIN
-            self._later = None
+            has_more, again = self._index_result(space, self._may_continue), _AGAIN
+            self._results_error = None
             if has_more:
                 return timedelta(0)
-        except StoreUnavailable as error:  # the bucket of results: rows are embedded all the same
-            self._later = str(error)
+        except StoreUnavailable as error:  # the bucket of results fails; rows are still embedded
+            self._results_error = str(error)
             logger.warning("results are indexed later: %s", error)
             again = timedelta(seconds=_AFTER_FAILURE_S)
         try:
             has_embedded = self._embed(space)
         except EmbeddingFailed:  # the reader needs no vectors, so it does not wait for the model
             until = monotonic() + _READING_S
-            while self._read_turns(space, self._goes_on):
+            while self._read_turns(space, self._may_continue):
                 if monotonic() > until:
                     break
             raise
-        return timedelta(0) if has_embedded or self._read_turns(space, self._goes_on) else again
+        return timedelta(0) if has_embedded or self._read_turns(space, self._may_continue) else again
 
-    def _goes_on(self) -> bool:
+    def _may_continue(self) -> bool:
         return not self._stop.wait(_BETWEEN_S)
 
     def _embed(self, space: str) -> bool:

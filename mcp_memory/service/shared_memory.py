@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 20.0
-_MOMENT_SECONDS = 0.05
-"""Before opening, which takes the interpreter for itself, for what a client asks right after it has connected."""
-_HOUSE_SECONDS = 3_600.0
-_MOST_CLIENTS = 100  # whose names are kept: anybody may name himself anything
+_OPENING_DELAY_SECONDS = 0.05
+"""Before opening, which keeps the interpreter busy: for the first requests of a new client."""
+_RETENTION_SECONDS = 3_600.0
+_MOST_CLIENTS = 100  # whose names are kept; clients choose their names
 
 
 class Alongside(Protocol):
@@ -41,7 +41,7 @@ class Alongside(Protocol):
 
 
 class SharedMemory:
-    """The Memory of `settings`, shared by all callers of `held()`. `what` is the purpose shown to other processes."""
+    """The Memory of `settings`, shared by all callers of `hold()`. `what` is the purpose shown to other processes."""
 
     def __init__(self, settings: Settings, *, alongside: Alongside, what: str = "serve") -> None:
         self.what = what
@@ -54,7 +54,7 @@ class SharedMemory:
         self._closing, self._wanted = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def held(self) -> AsyncGenerator[None]:
+    async def hold(self) -> AsyncGenerator[None]:
         """Keep the Memory open, once it is, until the block ends; the last block to end closes it."""
         self._holders += 1
         try:
@@ -92,7 +92,7 @@ class SharedMemory:
             asyncio.get_running_loop().run_in_executor(None, opened.result().met, client)
 
     async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event, is_needed: asyncio.Event) -> None:
-        with anyio.move_on_after(_MOMENT_SECONDS):
+        with anyio.move_on_after(_OPENING_DELAY_SECONDS):
             await is_needed.wait()
         if closing.is_set():
             opened.cancel()
@@ -101,16 +101,16 @@ class SharedMemory:
             module = await anyio.to_thread.run_sync(import_module, "mcp_memory.service.memory")
             async with (
                 module.open_memory(self._settings, what=self.what) as memory,
-                anyio.create_task_group() as beside,
+                anyio.create_task_group() as tasks,
             ):
-                await beside.start(self._alongside, memory)
-                beside.start_soon(_apply_retention, memory)
+                await tasks.start(self._alongside, memory)
+                tasks.start_soon(_apply_retention, memory)
                 opened.set_result(memory)
                 for client in [*self._clients]:
                     await anyio.to_thread.run_sync(memory.met, client)
                 await closing.wait()
-                beside.cancel_scope.cancel()
-        except Exception as error:  # this task is an edge: whoever waits gets the error
+                tasks.cancel_scope.cancel()
+        except Exception as error:  # this task is an edge: the waiting callers get the error
             if opened.done():
                 logger.exception("the store was closed by an error; the next call opens it again")
             else:
@@ -135,9 +135,9 @@ async def _apply_retention(memory: Memory) -> None:
     while True:
         with _log_errors():
             for space in await memory.spaces_with_policies():
-                with _log_errors():  # what keeps it from one space keeps it from no other
+                with _log_errors():  # a failure in one space does not stop the others
                     await memory.in_space(space).follow_retention()
-        await anyio.sleep(_HOUSE_SECONDS)
+        await anyio.sleep(_RETENTION_SECONDS)
 
 
 @contextmanager
@@ -145,9 +145,9 @@ def _log_errors() -> Generator[None]:
     try:
         yield
     except McpMemoryError as error:
-        logger.warning("what is kept for a while only could not be followed: %s", error)
+        logger.warning("a retention policy was not applied: %s", error)
 
 
 def _mark_retrieved(opened: asyncio.Future[Memory]) -> None:
     if not opened.cancelled():
-        opened.exception()  # callers get the exception; without one (a warm-up), asyncio must not warn
+        opened.exception()  # callers get the exception; without callers (a warm-up), asyncio must not warn

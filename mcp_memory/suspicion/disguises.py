@@ -56,7 +56,7 @@ _NAMED = r"(?:[^\s_(){}=/:]|:(?!:))"
 _NAME_BEGINS = r"(?<![\w./:$@(-])(?<!def )(?<!class )[^\W\d]"
 _NAME_ENDS = r"(?![\w(/:=]|\.\w|\s*=)"
 _UNDERSCORED = re.compile(rf"{_NAME_BEGINS}{_NAMED}*+(?:_++{_NAMED}++)*+(?P<ends>{_NAME_ENDS})?")
-"""Any run of words and underscores, so that each place is read once; `ends` is None where it is part of code."""
+"""Any run of words and underscores, so that each place is read once; `ends` is None if it is part of code."""
 _CAPITALISED = re.compile(rf"{_NAME_BEGINS}\w{{15,200}}+{_NAME_ENDS}")
 _FEWEST = 5  # words of a name that is read as a sentence
 _MARKUP = (
@@ -68,7 +68,7 @@ _ANY_MARKUP = re.compile(_MARKUP, re.IGNORECASE)
 _LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]{0,19}[A-Za-z])(?=[\w@$!]{0,19}[013457@$!])[\w@$!]{3,20}(?![\w@$])")
 _DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one in "il"}
 _READABLE = 0.7  # of a decoded run are letters and spaces
-_LONG = 20_000  # characters; in longer texts whole readings are tried only where common words of orders stand
+_LONG = 20_000  # characters; longer texts are reversed or shifted only if common words of instructions result
 _KEYS = (
     "instructions", "password", "ignore", "previous", "system", "assistant", "remember", "forget", "secret", "user",
 )  # fmt: skip

@@ -50,8 +50,7 @@ MEANINGS: dict[str, str] = {
 """Each flag in words for people. `longterm` sets `unjudged` and `unsaid`; `secret` is for rows older than masking."""
 
 _PIECE, _OVERLAP = 20_000, 1_000
-"""Characters that the patterns read at once, so that judging is linear in the text, and a single match, which holds
-the interpreter's lock, short."""
+"""Characters that the patterns read at once: judging is linear in the text, and a match holds the GIL shortly."""
 
 
 def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = False) -> tuple[Flag, ...]:
@@ -238,4 +237,4 @@ def _by_place(text: str) -> tuple[str, list[int]]:
 
 
 def _latin_like(character: str) -> str:
-    return plain(f"a{character}")[1:]  # in a word with a Latin letter look-alikes are read as such
+    return plain(f"a{character}")[1:]  # look-alikes count in a word with a Latin letter

@@ -61,7 +61,7 @@ _SENTENCE = 80
 SENTENCE_END = re.compile(
     r"[.!?][\"'”»)]*\s|[。！？]|(?<![^\n]{40})\n|\n\s*\n|\n\s*(?:[-*•#]|\d+[.)])\s"
 )  # or a wrapped line
-_DENSE = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]")  # scripts that say as much with half the characters
+_DENSE = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]")  # scripts that need half the characters
 _PLACE = re.compile(
     r"https?:|www\.|[\w.+-]+@[\w-]+\.\w|\b(?:webhook|pastebin|ngrok)|\b[a-z0-9-]+\.(?:example|com|net|org|io|dev|ru|cn|xyz)\b",
     re.IGNORECASE,
@@ -70,7 +70,7 @@ _SPEAKER = re.compile(r"(?:^[^\w\n]{0,8}|\brole\W{1,6})([^\W_][^\n:：>\]】]{0,
 _LABEL = re.compile(
     r"(?:^|<!--|/\*|//|[#(\[\"'{|:]|[.!?。]\s)[^\w\n]{0,8}(?=([^\W_][^\n:：]{0,50})[:：])", re.MULTILINE
 )
-_OPENING = 8  # characters in which a label names whom it is for
+_OPENING = 8  # characters at the start of a label that name the addressee
 _CALL = re.compile(
     r"(?:^|[.!?。\"'“„«(:|]\s?)[^\w\n]{0,8}(?:[^\W_]{1,8}[,!]\s)?(?=([^\W_][^\n:：,，、]{1,40})[,，、])", re.MULTILINE
 )
@@ -78,7 +78,7 @@ _QUOTATION = re.compile(
     r"\"[^\"\n]{8,120}\"|[“„][^“”„\n]{4,120}[“”]|«[^«»\n]{4,120}»|»[^«»\n]{4,120}«|[「『][^」』\n]{4,120}[」』]"
     r"|(?<!\w)['‘‚][^'‘’\n]{8,120}['’](?!\w)"
 )
-_CITED = 100  # characters around a quotation in which it is named as an example
+_CITED = 100  # characters around a quotation that may name it as an example
 _PIECE, _OVERLAP = 600, 200
 
 
@@ -226,7 +226,7 @@ def _around(
     return languages
 
 
-_READ = 140_000  # characters at either end of a text
+_END_CHARS = 140_000  # characters at either end of a text
 _SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
 
 logger = logging.getLogger(__name__)
@@ -237,7 +237,7 @@ def mean_instructions(texts: Sequence[str]) -> list[bool]:
 
     If the model's files cannot be read, the answer is no, and the problem is logged.
     """
-    ends = (text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}" for text in texts)
+    ends = (text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]}\n\n{text[-_END_CHARS:]}" for text in texts)
     try:
         return detect_injected([sentences(text) for text in ends], traits)
     except EmbeddingFailed as error:
@@ -251,8 +251,8 @@ _DESCRIBES_ITSELF = re.compile(
     r"|ik ben|jako|jestem|som|jag är|jeg er|я|как|будучи)\b|\W*(?:作为|作為|身为|身為|我是|我只是|私は|저는|나는)",
     re.IGNORECASE,
 )
-_NAMED_WITHIN = 30  # characters from such a beginning in which the model is named
-_HARM = {"drop", "secret", "quiet", "keep"}
+_NAMED_WITHIN = 30  # characters after the beginning that may name the model
+_HARMFUL = {"drop", "secret", "quiet", "keep"}
 
 
 def without_self_reference(text: str) -> str:
@@ -276,8 +276,8 @@ def _only_describes_itself(sentence: str) -> bool:
     named = concepts_of(folded(sentence[begins.end() : begins.end() + _NAMED_WITHIN])).keys() & {"machine", "helper"}
     spoken = {concept for concept, has in zip(CONCEPTS, traits(sentence), strict=True) if has}
     certain = spoken & {match.concept for match in matches(folded(sentence))}
-    has_order = {"you", "must"} <= spoken  # words that only may be these count too: "I need you to"
-    return bool(named) and certain.isdisjoint(_HARM) and not has_order
+    has_order = {"you", "must"} <= spoken  # ambiguous words count too: "I need you to"
+    return bool(named) and certain.isdisjoint(_HARMFUL) and not has_order
 
 
 def sentences(text: str) -> list[str]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 STATIC_DIMENSIONS = 256
 TOKENS_READ = 256
 STATIC_CHARACTERS = 2048
-STATIC_KEPT_WORD = 40  # characters; a longer one is a path or a blob, seen once, and 16,384 of them would be 100 MB
+STATIC_KEPT_WORD = 40  # characters; longer words are paths or blobs, seen once, and 16,384 of them would be 100 MB
 
 _SPACE = re.compile("[ \\t\\n\\r]+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
@@ -131,7 +131,7 @@ def _known_tokens(model: _StaticModel, text: str) -> list[int]:
     if head.isascii() and not _CONTROL.search(head):
         words = _ASCII_WORD.findall(head)
     else:
-        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # a lone surrogate is no text to tokenizers
+        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # tokenizers rejects lone surrogates
     ids: list[int] = []
     for word in words:
         ids += _kept_tokens(model, word) if len(word) <= STATIC_KEPT_WORD else _tokens(model, word)
@@ -176,9 +176,9 @@ KEPT_WORD = 24  # characters; longer words are rare, and a run of Chinese hardly
 _UNKNOWN, _BEGIN, _END = 0, 1, 2
 _LONGEST_PIECE = 16
 _WIDTH = 256  # of the features of one window
-_WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them stand before the one in question
+_WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them precede the current piece
 _EPSILON = 1e-6
-_PIECES_TOGETHER = 512  # of short texts that are computed together: 10 MB meanwhile
+_PIECES_TOGETHER = 512  # of short texts that are computed together, in 10 MB
 
 
 class Encoder:
@@ -200,10 +200,10 @@ class Encoder:
         }
         self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
         self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"]))
-        # Remembers the words that it has seen: those of a language come again and again.
+        # Words recur.
         self._segment_again = lru_cache(maxsize=4_096)(self._segment)
-        # Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
-        # hundred times as long on a machine that has other work.
+        # Limits the matrix library to a thread. With more, which wait for each other, these small matrices take a
+        # hundred times as long on a busy machine.
         libraries: Any = ThreadpoolController()  # its methods have no types
         self._one_thread = partial(libraries.limit, limits=1, user_api="blas")
 
@@ -366,7 +366,7 @@ def _segment_word(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[
 IDENTITY = f"{STATIC_IDENTITY}+use-multilingual-v3:256:e6346363"
 
 ENGLISH, UNCERTAIN, OTHER = 0.45, 0.6, 0.9
-"""What the encoder counts in a question in English, in one whose language does not show, and in any other."""
+"""Weight of the encoder in a question in English, in an unknown language, and in other languages."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -383,7 +383,7 @@ class BundledEmbedder:
         import numpy as np
 
         words, sense = self._words.embed(texts), shared_encoder().embed(texts)
-        # A text without a word that the table knows still needs that half: without it, its cosines would be higher.
+        # A text without a word of the table still needs that half: without it, its cosines would be higher.
         words[sense.any(axis=1) & ~words.any(axis=1), 0] = 1.0
         return unit_rows(np.concatenate([words, sense], axis=1))
 

@@ -129,10 +129,10 @@ class _InjectionModel:
     words_bias: float
     features: NDArray[np.float32]
     floor: float
-    """Of the first model: below it the encoder is not asked."""
+    """Score of the first model, below which the encoder is not asked."""
     share: float
     bar: float
-    """Of the sum: above it a sentence is suspected."""
+    """Sum of both scores, above which a sentence is suspected."""
 
 
 @cache

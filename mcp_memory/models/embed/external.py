@@ -91,7 +91,7 @@ class LocalEmbedder:
         rows = [row for row, text in enumerate(texts) if text and not text.isspace()]
         sent = [prefix + _shortened(texts[row]) for row in rows]
         if not sent:
-            sent = ["nothing"]  # a blank text has a row of zeros, as long as any other
+            sent = ["nothing"]  # to learn the length of the row of zeros
         try:
             data = loaded.question(sent) if question else loaded.passages(sent)
         except Exception as error:
@@ -141,11 +141,11 @@ def _load(future: Future[_Loaded], library: Library, model: str, models: Path) -
     except ModuleNotFoundError as error:
         future.set_exception(
             EmbeddingFailed(
-                f"The embedder {library}:{model} needs a library that is not here ({error.name}). "
+                f"The embedder {library}:{model} needs a library that is not installed ({error.name}). "
                 f"Install it: {install_hint(library)}."
             )
         )
-    except Exception as error:  # noqa: BLE001 libraries raise their own errors; all mean this
+    except Exception as error:  # noqa: BLE001 libraries raise their own errors
         future.set_exception(
             EmbeddingFailed(
                 f"The embedding model {model} cannot be loaded: {first_line(error)}. Check its name in "
@@ -160,7 +160,7 @@ def _fastembed(model: str, models: Path) -> _Loaded:
         _register(library, model)
         loaded = library.TextEmbedding(model_name=model, specific_model_path=model)
     else:
-        cache = os.environ.get("FASTEMBED_CACHE_PATH") or str(models)  # its default is a folder that reboots empty
+        cache = os.environ.get("FASTEMBED_CACHE_PATH") or str(models)  # its default folder is emptied by a reboot
         loaded = library.TextEmbedding(model_name=model, cache_dir=cache)
     return _Loaded(
         passages=lambda texts: _stack(loaded.passage_embed(texts, batch_size=_BATCH)),
@@ -296,7 +296,7 @@ class RemoteEmbedder:
         return unit_rows(vectors)
 
     def _answer(self, texts: list[str], patience: RequestPatience) -> NDArray[np.float32]:
-        return self._checked(self._ask(texts, patience), len(texts))
+        return self._check_vectors(self._ask(texts, patience), len(texts))
 
     def _ask(self, texts: list[str], patience: RequestPatience) -> Any:
         """Return the model's answer as litellm gives it, after as many attempts as `patience` allows."""
@@ -322,7 +322,7 @@ class RemoteEmbedder:
             self._pause(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    def _checked(self, response: Any, expected: int) -> NDArray[np.float32]:
+    def _check_vectors(self, response: Any, expected: int) -> NDArray[np.float32]:
         import numpy as np
 
         data: Any = getattr(response, "data", None)
@@ -334,7 +334,7 @@ class RemoteEmbedder:
         if len(rows) != expected:
             self._fail(f"answered with {len(rows)} vectors for {expected} texts", _WRONG_ENDPOINT)
         if vectors.ndim != 2 or vectors.shape[1] == 0 or not np.isfinite(vectors).all():
-            self._fail("answered with numbers that make no vector", _WRONG_ENDPOINT)
+            self._fail("answered with invalid numbers", _WRONG_ENDPOINT)
         if self._learned not in (None, vectors.shape[1]):
             self._fail(
                 f"answered with {vectors.shape[1]} numbers a vector and with {self._learned} before",
@@ -351,4 +351,4 @@ _WRONG_ENDPOINT = "Check that MCP_MEMORY_EMBEDDER_BASE_URL is the address of an 
 
 
 def _shortened(text: str) -> str:
-    return text[:CHARACTERS_SENT].encode("utf-8", "replace").decode()  # a lone surrogate is no JSON
+    return text[:CHARACTERS_SENT].encode("utf-8", "replace").decode()  # a lone surrogate is not valid JSON

@@ -65,13 +65,12 @@ class Classified:
     """The labels of a sentence and its worth."""
 
     chances: Mapping[Label, float]
-    """The probability of each label, 0 to 1; what is left to 1 is that of none."""
+    """The probability of each label, 0 to 1; the rest to 1 is the probability of no label."""
     worth: float
-    """How much an assistant would want to know of it in later conversations: 0 for an episode or a request for once, 1
-    for what no page about the user may lack."""
+    """How useful it is to an assistant in later conversations: 0 for an episode or a single request, 1 for something
+    that belongs on every page about the user."""
     fragment: float
-    """The probability that nobody understands the sentence alone ("she wants it in blue"), given that it states
-    something."""
+    """The probability that the sentence cannot be understood alone ("she wants it in blue"), if it is a statement."""
 
 
 def classify(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
@@ -139,7 +138,7 @@ def _features_and_rules(sentences: Sequence[SentenceInTurn]) -> tuple[NDArray[np
 
     encoder = shared_encoder()
     texts = [sentence.text for sentence in sentences] + [sentence.context for sentence in sentences]
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # an only sentence is its own context
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # a single sentence is its context
     features = encoder.features(list(places))[[places[text] for text in texts]]
     cues = np.array([cues_of(text) for text in texts], np.float32)
     count = len(sentences)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 IMAGE_TOKENS = 1_600
 """The most tokens of an image that its provider scales down; other blocks count as their JSON."""
 ROUNDS = 50
-"""A plan goes by what things will have at most, so when it is carried out more may be wanted: until nothing is."""
+"""Plans estimate sizes by their upper limits, so more edits may be needed after a plan is applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +51,21 @@ class Compressed:
 
     messages: list[Any]
     level: Level
-    """What the window asked for at this call."""
+    """The level that the window required at this call."""
     tokens_before: int
-    """Of the list as it was given, `overhead` included."""
+    """Of the input list, `overhead` included."""
     tokens: int
-    """Of the list as it is now, `overhead` included."""
+    """Of the result, `overhead` included."""
     edits: int
-    """How many were made at this call; 0: the provider's cache still holds all it held."""
+    """New edits of this call; 0: the provider's cache stays valid."""
     cache_broken: int
-    """Tokens sent before that come after the first of these edits and are read again without the cache."""
+    """Tokens sent before that follow the first of these edits and are read again without the cache."""
     fits: bool
     """Whether it is within the window. If not, `note` says what cannot be made shorter."""
     note: str | None
     session: str
     places: list[tuple[int, ...]]
-    """For each message, the places in the given list of those it stands for."""
+    """For each message, the indexes of the input messages it represents."""
 
 
 def compress_list(
@@ -118,7 +118,7 @@ def compress_list(
                 session=name,
                 places=[item.places for item in items],
             )
-        trial = [replace(edit, id=_LAST + place) for place, edit in enumerate(edits)]
+        trial = [replace(edit, id=_UNSTORED + place) for place, edit in enumerate(edits)]
         saving = _saving(items, replay_edits(parsed, positions, [*earlier, *trial], counter), plan, edits, at=now())
         try:
             store.put_message_edits(space, edits, seen=max((edit.id for edit in earlier), default=0), saving=saving)
@@ -131,8 +131,8 @@ def compress_list(
     )
 
 
-_LAST = 2**62
-"""Edits that are not stored yet are newer than all that are."""
+_UNSTORED = 2**62
+"""First id of edits that are not stored yet: they are newer than all stored edits."""
 
 
 def _saving(
@@ -307,7 +307,7 @@ def _edits(storage: MessageStorage, plan: EditPlan, originals: Sequence[Any], se
             session=storage.session,
             before=item.before,
             after=item.after,
-            shown=digest(message_lists.read([shown])[0], secret),  # as it will be read when it comes back
+            shown=digest(message_lists.read([shown])[0], secret),  # as a later call will read it
             texts=texts,
             refs=tuple(dict.fromkeys(refs)),
         )

@@ -31,7 +31,7 @@ START = ""
 """The place before the first message."""
 
 _RECALLED = re.compile(r"<mcp-memory-recall (?!part=\"earlier\")[^>]*>.*?</mcp-memory-recall>\s*", re.DOTALL)
-"""What recall puts into a message, for a while; not the notes that `texts` puts in place of messages."""
+"""A recalled block in a message; not a note in place of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class MessagePart:
     kind: Literal["text", "call", "result", "fixed"]
     text: str
     call_id: str = ""
-    """Of a call and of its result: the id that joins them, as the provider gave it."""
+    """The provider's id of a call and its result."""
     tool: str = ""
 
 
@@ -94,7 +94,7 @@ _ROLES: dict[str, Role] = {
 
 Block = dict[str, Any]
 Address = tuple[str | int, ...]
-"""Where in a message a text stands: keys and places on the way down to it."""
+"""Path to a text in a message: keys and indexes."""
 
 
 def read(messages: Sequence[object]) -> list[ListMessage]:

@@ -37,11 +37,11 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 MESSAGE_TOKENS = 4
 """Tokens of a message in addition to its texts."""
 LEAST = 60
-"""Tokens; a text is not shortened below that."""
+"""The fewest tokens that a text is shortened to."""
 LEAST_NOTE = 120
-"""Tokens; a note with fewer could not say what went and where it is."""
+"""The fewest tokens of a note: with fewer it could not say what was removed and where it is."""
 LEAST_CUT = 0.05
-"""Share of the window that a cut has to free: each is a new beginning for the cache."""
+"""Share of the window that a removal has to free, since it invalidates the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +50,17 @@ class PlanItem:
 
     message: ListMessage
     tokens: tuple[int, ...]
-    """Of each part."""
+    """Per part."""
     before: str
     after: str
-    """Its place in the conversation, see `message_lists`; the same for a system message, which names none."""
+    """Its place in the conversation, see `message_lists`; equal to `before` for a system message."""
     places: tuple[int, ...]
-    """The places in the given list of the messages that it represents."""
+    """The indexes of its messages in the input list."""
     edit: MessageEdit | None = None
     texts: Mapping[int, str] = field(default_factory=dict[int, str])
-    """What to write into the parts of the message at `places[0]`."""
+    """New texts of the parts of the message at `places[0]`."""
     new_note: str | None = None
-    """What to write in place of all its messages; None where the note is in the list already."""
+    """The note to write in place of its messages; None if it is in the list already."""
 
     @property
     def is_note(self) -> bool:
@@ -194,7 +194,7 @@ class EditPlan:
         for put in free:
             saved[put.item] += put.saved
         sizes = [item.total - less for item, less in zip(self.items, saved, strict=True)]
-        behind = [*accumulate(reversed(sizes))][::-1]  # from each item on, once all are put away
+        behind = [*accumulate(reversed(sizes))][::-1]  # from each item on, with all replacements
         unsent = sum(sizes[sent_before(self.items) :])
         calls = sum(item.calls for item in self.items)
         best, start = 0.0, None
@@ -225,7 +225,7 @@ class EditPlan:
             freed += sum(self._size(at) for at in unit)
         spans = [(run[0], run[-1] + 1) for run in runs if run]
         spans = [(start, end) for start, end in spans if end - start > 1 or not self.items[start].is_note]
-        # Where there is not room for a note on each, as between many system messages, the largest go.
+        # Without room for a note on each span, as between many system messages, only the largest are removed.
         spans = sorted(sorted(spans, key=lambda span: -self._of(*span))[: max(1, most // LEAST_NOTE)])
         cuts = [Removal(start, end, min(most // len(spans), self._of(start, end) // 2)) for start, end in spans]
         cuts = [cut for cut in cuts if cut.limit >= LEAST_NOTE]
@@ -278,21 +278,21 @@ class CompressionRules:
     window: int
     """Tokens that the model can read, definitions and system prompt included."""
     mild: float = 0.5
-    """Share from which old results and long arguments are put away, where that pays."""
+    """Share from which old results and long arguments are replaced, if that pays."""
     aggressive: float = 0.85
-    """Share from which they are put away whether or not it pays, and then the oldest messages go."""
+    """Share from which they are replaced in any case, and then the oldest messages are removed."""
     emergency: float = 0.95
-    """Share from which nothing but the newest messages is safe."""
+    """Share from which only the newest messages are safe."""
     target: float = 0.6
-    """Share that the two come down to."""
+    """Share to reach at the levels aggressive and emergency."""
     canvas: float = 0.2
     """The largest share of the summary of removed messages."""
     cached_price: float = 0.1
     """The relative price of a cached token; 1 without a cache."""
     further_calls: int | None = None
-    """How many calls are still to come; None: as many as there were."""
+    """Expected further calls; None: as many as there were."""
     worth: float = 4.0
-    """How many times its cost a batch has to save."""
+    """Least ratio of a batch's saving to its cost."""
     keep_calls: int = 8
     """The newest calls of the model whose messages stay as they are."""
     result_tokens: int = 60
@@ -362,7 +362,7 @@ def make_rules(window: int, values: Mapping[str, Any]) -> CompressionRules:
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{5,}")
 RARE = 2
-"""The most messages, without those of the newest calls, that may have a name which identifies a result."""
+"""The most messages, except the newest, with a name that identifies a result."""
 
 
 def results_in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:

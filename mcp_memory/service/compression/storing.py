@@ -44,7 +44,7 @@ TALK_CHARS = 6_000
 LOOK_BACK = 5_000
 """The newest turns of a session that are searched for recorded messages."""
 SMALL = 60
-"""Tokens; a larger result that is removed with its message gets its own node."""
+"""Tokens; a larger result of a removed message gets a node."""
 
 _STAND_IN = re.compile(r"\[(?P<node>\d{3,}-N\d+) (?P<ref>r-[0-9a-f]{12,64})\b[^\n]*\]\n(?P<summary>[^\n]*)")
 _DATA_URL = re.compile(r"data:([\w/+.-]+);base64,")
@@ -108,7 +108,7 @@ class MessageStorage:
         if room < 12:
             return (bare if room >= 0 else self.counter.cut(bare, limit)), ref
         tool, arguments = self._call_of(at, part)
-        made = synopsise(  # of a masked text, before lines are cut: half a secret would not be known as one
+        made = synopsise(  # masked before lines are cut: half a secret is not recognised
             mask(raw), tool=tool, arguments=arguments, talk=self._talk_since(at), budget_chars=room * 3
         )
         shown = f"{bare}\n{mask(made.preview)}"
@@ -117,7 +117,7 @@ class MessageStorage:
     def _pointer_of(self, at: int, part: MessagePart) -> tuple[str, str]:
         try:
             _, node, ref, _ = self._offloaded(at, part)
-        except Refused:  # its words are not to be kept in another place either
+        except Refused:  # its words must not be stored elsewhere either
             return FORGOTTEN, ""
         return node, ref
 
@@ -205,12 +205,12 @@ class MessageStorage:
                 continue
             try:
                 admitted = admit([NewTurn(role=role, content=text, client_id=item.after)]).turns
-            except InvalidInput:  # too large, or no text that a turn can hold: the transcript has it
+            except InvalidInput:  # too large, or not a valid turn: the transcript has it
                 continue
             for turn in flag_turns(self.store, self.space, admitted):
                 same = recorded.get((turn.role, turn.content))
                 stored = [] if same else self.store.append_turns(self.space, self.session, [turn], now=self.now).stored
-                if not ids.get(item.after):  # what was attached to the message follows it
+                if not ids.get(item.after):  # an attachment follows its message
                     ids[item.after] = same.pop(0) if same else next((new.id for new in stored), "")
         return ids
 
@@ -284,7 +284,7 @@ def _file_in(block: Any) -> tuple[str, bytes] | None:
 
 
 EARLIER = "earlier"
-"""The part of the recall block that a note is."""
+"""The `part` of the recall block of a note."""
 
 _STRINGS = (600, 300, 160, 80, 40, 0)
 _SAID_HEAD = "What the user said there:"

@@ -136,7 +136,7 @@ class AdministrationVerbs(ForgettingVerbs):
         try:
             self._store.note_token_used(token.id, now=now)
         except StoreUnavailable:
-            pass  # a read-only home is read with its tokens too
+            pass  # tokens work in a read-only home too
         return token
 
     @in_thread

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _FACTS = 10_000
-_COUNTED = 1_000  # statements that are read to count those that are current
+_COUNT_EXACTLY = 1_000  # more statements than this are not read to be counted
 
 
 class StatementVerbs(Verbs):
@@ -265,13 +265,13 @@ class StatementVerbs(Verbs):
         )
 
     def _count_current(self, filters: Filters, at: datetime) -> int:
-        """Count statements; if there are more than `_COUNTED`, including those whose text names a past end."""
+        """Count statements; if there are more than `_COUNT_EXACTLY`, including those whose text names a past end."""
         from mcp_memory.longterm.validity import current_atoms
 
         total = self._store.count_atoms(self.space, filters=replace(filters, at=at))
-        if filters.ended or total > _COUNTED:
+        if filters.ended or total > _COUNT_EXACTLY:
             return total
-        return len(current_atoms(self._store, self.space, filters, at, limit=_COUNTED))
+        return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
 
     statements_by_id = store_verb(Store.atoms)
 

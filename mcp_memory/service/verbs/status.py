@@ -284,7 +284,7 @@ class StatusVerbs(RecallVerbs):
         try:
             return problems + [f"{space}: {line}" for space in store.spaces() for line in canvas_problems(store, space)]
         except DamagedRow:
-            return problems  # the row is in them
+            return problems  # they include the row
 
     @in_thread
     def drop_old_vectors(self) -> list[str]:

@@ -16,7 +16,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
 MAX_NEIGHBOURS = 10
-WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
+WORTH_DISTILLING = 20  # turns; fewer are not worth the questions
 
 
 class TurnVerbs(Verbs):
