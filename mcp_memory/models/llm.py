@@ -107,21 +107,20 @@ class LiteLLM:
         try:
             if self._knows_schemas:
                 try:
-                    return self._to_completion(
-                        self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape))
-                    )
+                    return self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape))
                 except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
                     if isinstance(error, litellm.ContextWindowExceededError | litellm.ContentPolicyViolationError):
                         raise
-                    completion = self._to_completion(self._complete(litellm, prompt, timeout))
+                    # Raises if the schema was not the reason.
+                    completion = self._complete(litellm, prompt, timeout)
                     self._knows_schemas = False
                     return completion
-            return self._to_completion(self._complete(litellm, prompt, timeout))
+            return self._complete(litellm, prompt, timeout)
         except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
             raise self._failure(error, timeout) from None
 
-    def _complete(self, litellm: Any, prompt: ModelPrompt, timeout: float, **more: Any) -> Any:
-        return litellm.completion(
+    def _complete(self, litellm: Any, prompt: ModelPrompt, timeout: float, **more: Any) -> Completion:
+        response = litellm.completion(
             model=self.name,
             messages=[
                 {"role": message.role, "content": _without_surrogates(message.text)} for message in prompt.messages
@@ -136,6 +135,7 @@ class LiteLLM:
             **self._cache_marks(litellm),
             **more,
         )
+        return self._to_completion(response)
 
     def _cache_marks(self, litellm: Any) -> dict[str, Any]:
         """Return the parameter that makes Claude cache the schema and the instructions, the same for each question.

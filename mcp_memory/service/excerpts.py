@@ -72,7 +72,7 @@ class ExcerptRequest:
         return BUDGETS[self.detail] if self.budget is None else self.budget
 
     @cached_property
-    def wanted(self) -> AbstractSet[str]:
+    def terms(self) -> AbstractSet[str]:
         return frozenset(query_terms(self.query))
 
     def fits(self, answer: ShownTurns | ShownMemories) -> bool:
@@ -87,52 +87,52 @@ class ExcerptRequest:
         return self.counter.fits(data, self.tokens) and self.counter.fits(render(answer), self.tokens)
 
 
-def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
+def shown_turns(results: TurnResults, request: ExcerptRequest) -> ShownTurns:
     """Return the part of the results that fits the budget. Raises InvalidInput if no hit fits."""
-    cut = _Excerpts(asking)
+    excerpts = _Excerpts(request)
 
-    def draft(many: int, width: int, facts: int) -> ShownTurns:
-        hits, lines = results.hits[:many], _count_results(results.results, facts)
+    def draft(count: int, width: int, facts: int) -> ShownTurns:
+        hits, lines = results.hits[:count], _count_results(results.results, facts)
         return ShownTurns(
-            passages=[cut.passage(passage, width) for passage in passages(hits)],
-            left_out=len(results.hits) - many,
-            cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - many),
+            passages=[excerpts.passage(passage, width) for passage in passages(hits)],
+            left_out=len(results.hits) - count,
+            cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - count),
             note=_note_omissions(results.note, 0, [], len(results.results) - lines),
-            results=[cut.result(hit, width) for hit in results.results[:lines]],
+            results=[excerpts.result(hit, width) for hit in results.results[:lines]],
             known=results.known,
-            listed=None if asking.query.strip() else True,
+            listed=None if request.query.strip() else True,
         )
 
-    return _fit(draft, len(results.hits), asking)
+    return _fit(draft, len(results.hits), request)
 
 
-def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemories:
+def shown_memories(results: MemoryResults, request: ExcerptRequest) -> ShownMemories:
     """Return the part of the results that fits the budget, atoms first. Raises InvalidInput if no hit fits."""
-    cut = _Excerpts(asking)
+    excerpts = _Excerpts(request)
     total = len(results.atoms) + len(results.turns)
 
-    def draft(many: int, width: int, facts: int) -> ShownMemories:
-        atoms, turns = results.atoms[:many], results.turns[: max(0, many - len(results.atoms))]
+    def draft(count: int, width: int, facts: int) -> ShownMemories:
+        atoms, turns = results.atoms[:count], results.turns[: max(0, count - len(results.atoms))]
         ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
         scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _count_results(results.results, facts)
         return ShownMemories(
-            atoms=[cut.atom(hit, width * 2) for hit in atoms],
+            atoms=[excerpts.atom(hit, width * 2) for hit in atoms],
             facts=results.facts[:facts],
-            scenes=[cut.scene(hit, width) for hit in results.scenes[:scenes]],
-            passages=[cut.passage(passage, width) for passage in passages(turns)],
-            left_out=total - many,
-            cursor=_cursor(results, ids, total - many),
+            scenes=[excerpts.scene(hit, width) for hit in results.scenes[:scenes]],
+            passages=[excerpts.passage(passage, width) for passage in passages(turns)],
+            left_out=total - count,
+            cursor=_cursor(results, ids, total - count),
             note=_note_omissions(
                 results.note,
                 len(results.facts) - facts,
                 [hit.scene for hit in results.scenes[scenes:]],
                 len(results.results) - lines,
             ),
-            results=[cut.result(hit, width) for hit in results.results[:lines]],
+            results=[excerpts.result(hit, width) for hit in results.results[:lines]],
             known=results.known,
         )
 
-    return _fit(draft, total, asking)
+    return _fit(draft, total, request)
 
 
 def _count_results(results: Sequence[ResultHit], facts: int) -> int:
@@ -156,23 +156,23 @@ def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out
     return after(results.start, shown) if left_out else results.cursor
 
 
-def _fit(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRequest) -> _Shown:
+def _fit(draft: Callable[[int, int, int], _Shown], total: int, request: ExcerptRequest) -> _Shown:
     """Return the fullest draft that fits: first narrower excerpts and fewer facts, then fewer hits."""
-    steps = _WIDTHS[asking.detail]
+    steps = _WIDTHS[request.detail]
     for step, width in enumerate(steps):
         answer = draft(total, width, _FACTS[step * len(_FACTS) // len(steps)])
-        if asking.fits(answer):
+        if request.fits(answer):
             return answer
     fits, too_many = 0, total
     while too_many - fits > 1:
-        many = (fits + too_many) // 2
-        fits, too_many = (many, too_many) if asking.fits(draft(many, steps[-1], 0)) else (fits, many)
+        count = (fits + too_many) // 2
+        fits, too_many = (count, too_many) if request.fits(draft(count, steps[-1], 0)) else (fits, count)
     if fits == 0:
         raise InvalidInput(
-            f"budget_tokens={asking.tokens} does not hold one result with what was asked for around it. "
+            f"budget_tokens={request.tokens} does not hold one result with what was asked for around it. "
             "Raise budget_tokens, or ask for fewer neighbours."
         )
-    return next(answer for width in steps if asking.fits(answer := draft(fits, width, 0)))  # omitted hits leave room
+    return next(answer for width in steps if request.fits(answer := draft(fits, width, 0)))  # omitted hits leave room
 
 
 # --- passages ---------------------------------------------------------------------------------------
@@ -202,18 +202,18 @@ def _are_adjacent(run: Sequence[Turn], other: Sequence[Turn]) -> bool:
 class _Excerpts:
     """Shortens turns and atoms around the words of the query, which are located once for all widths."""
 
-    def __init__(self, asking: ExcerptRequest) -> None:
-        self._asking = asking
-        self._found: dict[str, list[TermMatch]] = {}
+    def __init__(self, request: ExcerptRequest) -> None:
+        self._request = request
+        self._matches: dict[str, list[TermMatch]] = {}
         self._words: dict[str, list[str]] = {}
-        self._held: dict[str, tuple[str, ...]] = {}
+        self._flags: dict[str, tuple[str, ...]] = {}
         self._newer: dict[str, Turn] = {}
 
     def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
         rows = list(run)
         for row in rows:
             if isinstance(row, TurnHit):
-                self._held.update(row.held)
+                self._flags.update(row.held)
                 self._newer.update(row.newer)
         return Passage(
             session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
@@ -268,7 +268,7 @@ class _Excerpts:
             content=revealed(content),
             hidden=hidden,
             found=None,
-            held=self._held.get(turn.id, ()),
+            held=self._flags.get(turn.id, ()),
             changed_at=newer.said_at if newer else None,
             changed_by=newer.id if newer else None,
         )
@@ -276,13 +276,13 @@ class _Excerpts:
     def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:
         if len(text) <= width * 5 // 4:  # hiding a few words is not worth the mark
             return text, 0
-        if id not in self._found:
-            self._found[id] = matches(text, self._asking.wanted)
-        return snippet(text, width, self._found[id])
+        if id not in self._matches:
+            self._matches[id] = matches(text, self._request.terms)
+        return snippet(text, width, self._matches[id])
 
     def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str) -> Found:
-        if self._asking.detail == "concise":
+        if self._request.detail == "concise":
             return Found(score=hit.score)
         if id not in self._words:
-            self._words[id] = words(text, self._asking.wanted)
+            self._words[id] = words(text, self._request.terms)
         return Found(score=hit.score, by=hit.found_by, words=self._words[id])

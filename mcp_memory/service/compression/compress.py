@@ -139,7 +139,7 @@ def _saving(
     before: Sequence[PlanItem], after: Sequence[PlanItem], plan: EditPlan, edits: Sequence[MessageEdit], *, at: datetime
 ) -> Saving:
     """Return what the edits save, and how many cached tokens they invalidate."""
-    first = min([*(put.item for put in plan.puts), *(cut.start for cut in plan.cuts)])
+    first = min([*(replacement.item for replacement in plan.replacements), *(cut.start for cut in plan.cuts)])
     unsent = {place for item in before[sent_before(before) :] for place in item.places}
     behind = [item for item in after if item.places[0] >= before[first].places[0]]
     changed = [item for item in after if any(item.after == edit.after for edit in edits)]
@@ -292,12 +292,12 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
 
 def _edits(storage: MessageStorage, plan: EditPlan, originals: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
     """Store the parts to remove, and yield the edits that replace them."""
-    for at, puts in groupby(plan.puts, key=lambda put: put.item):
+    for at, replacements in groupby(plan.replacements, key=lambda put: put.item):
         item = storage.items[at]
         kept: dict[int, tuple[str, str]] = {}
-        for put in puts:
+        for replacement in replacements:
             with suppress(Refused):  # a forgotten part stays in the caller's list, and is not stored again
-                kept[put.part] = storage.put_away(put)
+                kept[replacement.part] = storage.store_part(replacement)
         if not kept:
             continue
         texts = {**(item.edit.texts if item.edit else {}), **{part: text for part, (text, _) in kept.items()}}

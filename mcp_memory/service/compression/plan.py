@@ -68,7 +68,7 @@ class PlanItem:
         return self.edit is not None and self.edit.note is not None
 
     @property
-    def is_asked(self) -> bool:
+    def has_user_words(self) -> bool:
         """Whether it has words of the user."""
         return self.message.is_said_by_user and not self.is_note
 
@@ -121,9 +121,9 @@ def make_plan(
     plan = EditPlan(items, rules, overhead)
     plan.level = level or plan.level
     if plan.level == "mild":
-        plan.put_what_pays()
+        plan.replace_what_pays()
     elif plan.level != "none":
-        plan.put(plan.old_parts())
+        plan.add(plan.old_parts())
         plan.cut_oldest(before=plan.kept_from, least=LEAST_CUT)
         if plan.level == "emergency":
             plan.force()
@@ -146,8 +146,8 @@ class EditPlan:
         self.total = overhead + sum(item.total for item in items)
         self.level: Level = rules.level(self.total)
         self._units = units([item.message for item in items])
-        self._puts: dict[tuple[int, int], Replacement] = {}
-        asked = [at for at, item in enumerate(items) if item.is_asked]
+        self._replacements: dict[tuple[int, int], Replacement] = {}
+        asked = [at for at, item in enumerate(items) if item.has_user_words]
         self._pinned = {
             *asked[:1],
             *asked[-1:],
@@ -163,12 +163,12 @@ class EditPlan:
                 break
 
     @property
-    def puts(self) -> list[Replacement]:
+    def replacements(self) -> list[Replacement]:
         """The replacements in messages that stay, in order."""
-        gone = self._gone()
-        return [self._puts[place] for place in sorted(self._puts) if place[0] not in gone]
+        gone = self._removed()
+        return [self._replacements[place] for place in sorted(self._replacements) if place[0] not in gone]
 
-    def _gone(self) -> set[int]:
+    def _removed(self) -> set[int]:
         return {at for cut in self.cuts for at in range(cut.start, cut.end)}
 
     # --- mild ---------------------------------------------------------------------------------------
@@ -181,31 +181,31 @@ class EditPlan:
                 if part.kind in ("result", "call") and place not in item.edited and tokens > 1.5 * limits[part.kind]:
                     yield Replacement(at, place, part.kind, tokens, limits[part.kind])
 
-    def put(self, puts: Iterable[Replacement]) -> None:
-        for put in puts:
-            self.total -= put.saved
-            self._puts[put.item, put.part] = put
+    def add(self, replacements: Iterable[Replacement]) -> None:
+        for replacement in replacements:
+            self.total -= replacement.saved
+            self._replacements[replacement.item, replacement.part] = replacement
 
-    def put_what_pays(self) -> None:
+    def replace_what_pays(self) -> None:
         """Add the batch, from some item on, with the largest gain, if any batch gains."""
         spared = results_in_use(self.items, self.rules.keep_calls)
-        free = [put for put in self.old_parts() if (put.item, put.part) not in spared]
+        free = [replacement for replacement in self.old_parts() if (replacement.item, replacement.part) not in spared]
         saved = [0] * len(self.items)
-        for put in free:
-            saved[put.item] += put.saved
+        for replacement in free:
+            saved[replacement.item] += replacement.saved
         sizes = [item.total - less for item, less in zip(self.items, saved, strict=True)]
         behind = [*accumulate(reversed(sizes))][::-1]  # from each item on, with all replacements
         unsent = sum(sizes[sent_before(self.items) :])
         calls = sum(item.calls for item in self.items)
         best, start = 0.0, None
         removed = 0
-        for at in sorted({put.item for put in free}, reverse=True):
+        for at in sorted({replacement.item for replacement in free}, reverse=True):
             removed += saved[at]
             gain = self.rules.gain(removed=removed, behind=max(0, behind[at] - unsent), calls=calls)
             if gain > best:
                 best, start = gain, at
         if start is not None:
-            self.put(put for put in free if put.item >= start)
+            self.add(replacement for replacement in free if replacement.item >= start)
 
     # --- aggressive ---------------------------------------------------------------------------------
 
@@ -239,8 +239,8 @@ class EditPlan:
 
     def _size(self, at: int) -> int:
         """Return the tokens of an item with its replacements."""
-        puts = (self._puts.get((at, place)) for place in range(len(self.items[at].tokens)))
-        return self.items[at].total - sum(put.saved for put in puts if put)
+        replacements = (self._replacements.get((at, place)) for place in range(len(self.items[at].tokens)))
+        return self.items[at].total - sum(replacement.saved for replacement in replacements if replacement)
 
     # --- emergency ----------------------------------------------------------------------------------
 
@@ -253,20 +253,24 @@ class EditPlan:
             self.cuts = []
             self.cut_oldest(before=newest)
         while self.total > goal:
-            largest = max(self._shortenable(goal), key=lambda put: put.saved, default=None)
+            largest = max(self._shortenable(goal), key=lambda replacement: replacement.saved, default=None)
             if largest is None or largest.saved <= LEAST:
                 return
-            self.put([largest])
+            self.add([largest])
 
     def _shortenable(self, goal: float) -> Iterable[Replacement]:
         """Yield replacements of the remaining parts, each by the amount that would suffice."""
-        gone = self._gone()
+        gone = self._removed()
         for at, item in enumerate(self.items):
             if at in gone or item.is_note or item.message.role == "system":
                 continue
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
                 limit = max(LEAST, int(tokens - (self.total - goal)))
-                if (at, place) in self._puts or part.kind == "fixed" or (place in item.edited and tokens <= 4 * LEAST):
+                if (
+                    (at, place) in self._replacements
+                    or part.kind == "fixed"
+                    or (place in item.edited and tokens <= 4 * LEAST)
+                ):
                     continue
                 yield Replacement(at, place, "call" if part.kind == "call" else "middle", tokens, limit)
 

@@ -63,20 +63,20 @@ class MessageStorage:
     items: Sequence[PlanItem]
     keep_secrets: bool = False
 
-    def put_away(self, put: Replacement) -> tuple[str, str]:
+    def store_part(self, replacement: Replacement) -> tuple[str, str]:
         """Store a part; return its replacement and its ref. Raises Refused if it was forgotten."""
-        part = self.items[put.item].message.parts[put.part]
-        if put.how == "result":
-            return self._result(put.item, part, put.limit)
-        if put.how == "call":
+        part = self.items[replacement.item].message.parts[replacement.part]
+        if replacement.how == "result":
+            return self._result(replacement.item, part, replacement.limit)
+        if replacement.how == "call":
             ref = self._ref(part.text, f"{part.tool} arguments", "application/json")
-            return shorten_arguments(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
+            return shorten_arguments(part.text, ref=ref, limit=replacement.limit, counter=self.counter), ref
         text = part.text or PRIVATE  # all of it may have been a private passage
         ref = self._ref(text, part.tool or "message", "text/plain")
-        return cut_middle(text, ref=ref, limit=put.limit, counter=self.counter), ref
+        return cut_middle(text, ref=ref, limit=replacement.limit, counter=self.counter), ref
 
     def note(self, cut: Removal) -> tuple[str, tuple[str, ...]]:
-        """Store whole messages; return the note that replaces them, and the refs. Raises Refused as `put_away`."""
+        """Store whole messages; return the note that replaces them, and the refs. Raises Refused as `store_part`."""
         going = self.items[cut.start : cut.end]
         pointers = {
             (at, place): self._pointer_of(at, part)
@@ -129,7 +129,7 @@ class MessageStorage:
                 return raw, pointer["node"], pointer["ref"], pointer["summary"]
             except NotFound:
                 pass
-        asked = next((text_of(item.message) for item in reversed(self.items[:at]) if item.is_asked), "")
+        asked = next((text_of(item.message) for item in reversed(self.items[:at]) if item.has_user_words), "")
         tool, arguments = self._call_of(at, part)
         done = offload(
             self.store,
@@ -257,7 +257,7 @@ def _user_quotes(item: PlanItem, turns: dict[str, str]) -> Iterator[tuple[str, s
     """Yield the user's words in a message, each with the id of its turn; for a note, the words that it quotes."""
     if item.is_note:
         yield from read_quotes(item.message.parts[0].text)
-    elif item.is_asked:
+    elif item.has_user_words:
         yield turns.get(item.after, ""), text_of(item.message)
 
 
