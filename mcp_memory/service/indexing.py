@@ -174,7 +174,7 @@ class Indexing:
             self._progress.notify_all()
 
     def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
-        """Return the query's vectors by all models to search with, and a note if one of them failed."""
+        """Return the query's vectors by all models to search with, and a note if a model failed."""
         if self._embedder is None:
             return [], None
         self._catch_up(_CATCHING_UP_S)

@@ -1,7 +1,7 @@
 """Scheduler of the extraction jobs of a space. A job is planned, leased, answered and committed.
 
-`due_stages` says which stage is due. A job is leased in the store, so no two processes (or an agent and a process) ask
-the same question. It is answered by the configured model or the connected agent; a stage commits its output and its
+`due_stages` decides when a stage is due. A job is leased in the store, so no two processes (or an agent and a process)
+ask the same question. It is answered by the configured model or the connected agent; a stage commits its output and its
 cursor in one transaction. A kill at any point repeats at most one question and loses nothing. Jobs that need no model
 (a batch of small talk, drafts that resemble nothing stored) are committed at once. A failed job is parked with its
 error and retried later, in smaller pieces, ever less often; its cursor stays.
@@ -66,7 +66,7 @@ def model_lease(settings: Settings) -> timedelta:
 
 
 class Scheduler:
-    """The jobs of one space. Calls block and may come from any thread."""
+    """The jobs of a space. Calls block and may come from any thread."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Scheduler:
         """Drafts that all need a question: comparing them with the stored atoms again would not change that."""
 
     def context(self) -> SearchContext:
-        """Return what a stage or a search of the space works with, at this moment."""
+        """Return the context of the space for stages and searches, at this moment."""
         return SearchContext(
             store=self._store,
             space=self._space,

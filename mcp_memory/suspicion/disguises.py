@@ -1,4 +1,4 @@
-"""What a disguised or introduced text says. The results are only for judging; callers judge the original as well.
+"""Decodes disguised text and strips introductions. The results are only for judging, in addition to the original.
 
 `readings` removes the disguise of a text. Base64, hexadecimal digits, escapes and entities are decoded if the result is
 readable text. Spaced letters are joined, digits within words are read as letters, words on separate lines are joined to

@@ -119,7 +119,7 @@ def _is_cited(text: str, quotation: re.Match[str]) -> bool:
 
 
 def drops(text: str) -> bool:
-    """Return whether a text tells a model to ignore other instructions."""
+    """Return whether a text instructs a model to ignore other instructions."""
     return "drop" in instructions_in(text)
 
 

@@ -1,9 +1,9 @@
 """Judges which standing rules govern a prompt, and whether a later message ends a rule: small models on the encoder.
 
-A rule governs a prompt in one of two ways, each with a logistic regression:
+A rule governs a prompt in two ways, each with a logistic regression:
 
     general   the rule is about every answer ("answer in German"); on the encoder's vector of the rule
-    scoped    prompt and rule are about one kind of work; on two features: the cosine of their vectors after a
+    scoped    prompt and rule are about the same kind of work; on two features: the cosine of their vectors after a
               projection to 30 dimensions, and how much the prompt reads like a task rather than a question about the
               past
 

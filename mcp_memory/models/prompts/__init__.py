@@ -24,7 +24,7 @@ def prompt(name: str, **holes: str) -> tuple[ChatMessage, ChatMessage]:
 
 
 def fenced(text: str, *tags: str) -> str:
-    """Return data to put between tags of a prompt, with `‹` for the `<` of anything that reads like one of the tags.
+    """Return data to put between tags of a prompt, with `‹` for the `<` of anything that reads like such a tag.
 
     This includes encoded forms of `<`, and invisible characters between it and the name.
     """

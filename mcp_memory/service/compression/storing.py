@@ -1,4 +1,4 @@
-"""Stores what an edit removes (results on their canvas, the rest as refs and turns) and writes its replacement.
+"""Stores the parts that an edit removes (results on their canvas, the rest as refs and turns) and writes replacements.
 
 Guarantees: a replacement may go into the list at once, since the ids in it are on disk; storing the same part twice
 gives the same ref and node, so an interrupted call is simply repeated. No replacement exceeds its limit of tokens;

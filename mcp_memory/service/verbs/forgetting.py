@@ -286,8 +286,7 @@ class ForgettingVerbs(Verbs):
         Other processes may have the home open: rows and files change in one transaction, and their writes wait while
         the database is rebuilt. Their main memory is not erased. Without tombstones it finishes an interrupted purge,
         and searches the copies in the home (backups, exports, quarantine folders) for rows that earlier purges erased.
-        `delete_copies` deletes those copies.
-        Raises NotFound, changing nothing, for a tombstone that cannot be purged.
+        `delete_copies` deletes those copies. Raises NotFound, changing nothing, if a tombstone cannot be purged.
         """
         return self._purge(tombstones, delete_copies=delete_copies)
 
@@ -378,7 +377,7 @@ class ForgettingVerbs(Verbs):
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
         """Forget rows older than the policies of the space allow, at most once a day; `eager`: now.
 
-        It can be undone like any forgetting. It purges only if a policy says so, and only rows that a policy forgot:
+        It can be undone like any forgetting. It purges only by a policy for purging, and only rows that a policy forgot:
         rows that a person forgot are left to that person.
         """
         store = self._store

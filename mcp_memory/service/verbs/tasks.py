@@ -46,7 +46,7 @@ class TaskVerbs(Verbs):
         shown: str | None = None,
         replaced: bool = False,
     ) -> Offloaded:
-        """Store a whole tool result in a file and return the stand-in that can replace it in the context.
+        """Store a whole tool result in a file and return the short text that can replace it in the context.
 
         A saving is entered only if `replaced` (the program replaces the result), or when `note_replaced` reports that
         a client did. `shown` is the part of the result that the client would have shown, if not all.
@@ -92,7 +92,7 @@ class TaskVerbs(Verbs):
     def note_replaced(self, session: str, tool_call_id: str, text: str, *, at: datetime | None = None) -> None:
         """Enter the savings of a call's stored results, after their client has shown `text` for them at the time `at`.
 
-        Only results whose stand-ins are in the text count, each once. A stand-in extends to the next one.
+        Only results whose replacements are in the text count, each once. A replacement extends to the next one.
         """
         call = mask_id(tool_call_id)
         refs = {record.ref for record in self._store.records(self.space, session=session, tool_call_id=call)}

@@ -69,7 +69,7 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """`words` and `stems` are keyed by the first word of an entry, `inside` by its first one or two characters.
+    """`words` and `stems` are keyed by the first word of an entry, `inside` by its first character or two.
 
     `openings` has the first `_OPENING` characters of every stem: most words of a text match none.
     """
