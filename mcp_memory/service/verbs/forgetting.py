@@ -377,8 +377,8 @@ class ForgettingVerbs(Verbs):
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
         """Forget rows older than the policies of the space allow, at most once a day; `eager`: now.
 
-        It can be undone like any forgetting. It purges only by a policy for purging, and only rows that a policy forgot:
-        rows that a person forgot are left to that person.
+        It can be undone like any forgetting. It purges only by a policy for purging, and only rows that a policy
+        forgot: rows that a person forgot are left to that person.
         """
         store = self._store
         if not store.policies(self.space):
