@@ -255,7 +255,7 @@ def explain_failure(
         case 408:
             return f"did not answer within {timeout:.3g} s", "Check that its server is up."
         case 429:
-            return "is asked more often than its provider allows", "It is asked again later by itself."
+            return "is asked more often than its provider allows", "It is retried automatically."
         case _:
             return f"failed: {first_line(error, secret)}", f"Check MCP_MEMORY_{settings} and that its server is up."
 

@@ -169,7 +169,7 @@ def _fit(draft: Callable[[int, int, int], _Shown], total: int, request: ExcerptR
         fits, too_many = (count, too_many) if request.fits(draft(count, steps[-1], 0)) else (fits, count)
     if fits == 0:
         raise InvalidInput(
-            f"budget_tokens={request.tokens} does not hold one result with what was asked for around it. "
+            f"budget_tokens={request.tokens} is too small for one result with its neighbours. "
             "Raise budget_tokens, or ask for fewer neighbours."
         )
     return next(answer for width in steps if request.fits(answer := draft(fits, width, 0)))  # omitted hits leave room

@@ -38,7 +38,7 @@ def repair_message(error: Exception) -> SessionMessage:
         pass
     except RecursionError:
         return error_reply(id_, wire.INVALID_REQUEST, _TOO_DEEP)
-    return error_reply(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+    return error_reply(id_, wire.INVALID_REQUEST, "The line is not a JSON-RPC message.")
 
 
 def _repair_values(message: Any) -> Any:

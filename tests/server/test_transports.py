@@ -114,7 +114,7 @@ def test_stdio_answers_malformed_and_huge_lines_and_goes_on(piped: subprocess.Po
     assert ask(piped, '{"jsonrpc": "2.0", "id": 3, "method": 7}') == {
         "jsonrpc": "2.0",
         "id": 3,
-        "error": {"code": -32600, "message": "The line is no JSON-RPC message."},
+        "error": {"code": -32600, "message": "The line is not a JSON-RPC message."},
     }
     answer = ask(piped, call(4, "offload_tool_result", {"tool_name": "cat", "result": "half an emoji: \ud83d"}))
     assert answer["id"] == 4

@@ -127,7 +127,7 @@ def compress_list(
         except Conflict:
             conflicts += 1
     raise StoreUnavailable(
-        f"This conversation is being compressed by others at once ({conflicts} times meanwhile). Call again."
+        f"Other programs compress this conversation at the same time ({conflicts} conflicts). Call again."
     )
 
 

@@ -107,7 +107,7 @@ def read(messages: Sequence[object]) -> list[ListMessage]:
         role = _ROLES.get(str(message.get("role")))
         if role is None:
             raise InvalidInput(
-                f"Message {place} is no chat message: {one_line(repr(original), 60)}. Each needs a role (one of "
+                f"Message {place} is not a chat message: {one_line(repr(original), 60)}. Each needs a role (one of "
                 f"{', '.join(_ROLES)}) and a content, as the APIs of OpenAI and Anthropic take them."
             )
         parsed.append(ListMessage(role=role, parts=tuple(part for _, part in _parts(message, role, place))))

@@ -86,9 +86,7 @@ class AdministrationVerbs(ForgettingVerbs):
         if right not in RIGHTS:
             raise InvalidInput(f"right {right!r} is unknown. Allowed: {', '.join(RIGHTS)}.")
         if expires is not None and expires <= timedelta():
-            raise InvalidInput(
-                "A token has to last for some time. Leave its end out, and it lasts until it is revoked."
-            )
+            raise InvalidInput("expires has to be in the future. Without it, the token is valid until it is revoked.")
         names = tuple(dict.fromkeys(safe_name(space, what="space") for space in spaces or [self.space]))
         for space in {*names} - {*self._store.spaces()}:
             require_no_key(space, "space")
@@ -251,7 +249,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
         embedded = self._parts.embedded
         if embedded is None:
-            raise Refused("This memory is in PostgreSQL, which has backups of its own. No backup was made.")
+            raise Refused("No backup was made: this memory is in PostgreSQL. Use the backups of the server.")
         return back_up(embedded, self.settings.home, now=self._parts.now().astimezone())
 
     @in_thread
@@ -283,7 +281,9 @@ class AdministrationVerbs(ForgettingVerbs):
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
         """Release quarantined rows for recall (`released`), or exclude them for good (`kept`). Raises NotFound."""
         if not ids:
-            raise InvalidInput("Nothing is named: give ids such as a5 or t8. `mcp-memory review` lists what waits.")
+            raise InvalidInput(
+                "No ids were given. Give ids such as a5 or t8; `mcp-memory review` lists the quarantined rows."
+            )
         rows = self._store.review(self.space, ids, verdict, now=self._parts.now())
         self._refresh()
         return self._with_texts(rows)
@@ -343,7 +343,9 @@ def _expiry(now: datetime, span: timedelta) -> datetime:
     try:
         return now + span
     except OverflowError:
-        raise InvalidInput("No token lasts that long. Leave its end out, and it lasts until it is revoked.") from None
+        raise InvalidInput(
+            "expires is too far in the future. Without it, the token is valid until it is revoked."
+        ) from None
 
 
 def _hash(secret: str) -> bytes:

@@ -215,7 +215,9 @@ class Verbs:
             if room == 1:
                 break
             room = max(1, room - over)
-        raise InvalidInput(f"{budget} tokens do not hold this with what is around it. Ask again with {2 * budget}.")
+        raise InvalidInput(
+            f"{budget} tokens are too few for this answer with its headings. Ask again with {2 * budget}."
+        )
 
 
 class QueryVectors:

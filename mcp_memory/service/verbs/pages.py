@@ -86,8 +86,7 @@ class PageVerbs(Verbs):
         parts = self._parts
         if parts.model is None:
             raise Refused(
-                "No model is set, so nobody can be asked. Set MCP_MEMORY_LLM, or let the connected agent answer with "
-                "its tool `distill`."
+                "No model is configured. Set MCP_MEMORY_LLM, or let the connected agent answer with its tool `distill`."
             )
         steps = 0
         while (has_run := parts.scheduler.step(parts.model)) is not False:

@@ -67,7 +67,7 @@ class RecallVerbs(Verbs):
             bundle = await bundle_in(enough - FRAME_TOKENS)  # empty if the rows were forgotten meanwhile
         if enough > budget_tokens and (bundle.stable or bundle.dynamic):
             raise InvalidInput(
-                f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
+                f"budget_tokens={budget_tokens} is too small for any result. Ask again with budget_tokens={enough}."
             )
         await anyio.to_thread.run_sync(self._log, bundle, "recall", session, query)
         self._note_stable(session, bundle)

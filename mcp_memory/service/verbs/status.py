@@ -295,7 +295,7 @@ class StatusVerbs(RecallVerbs):
         state, store = self._parts.indexing.state(), self._store
         if state.model is None or state.embedded < state.total:
             raise Refused(
-                f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
+                f"Nothing was deleted: the configured model has embedded {state.embedded:,} of {state.total:,} rows. "
                 "A running server embeds the rest; `mcp-memory status` shows how far it is."
             )
         old = [index.identity for index in store.index_progress().vectors if index.identity != state.model]

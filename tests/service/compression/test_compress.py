@@ -201,9 +201,9 @@ def test_a_result_that_was_offloaded_on_arrival_is_not_offloaded_again(program: 
     ("given", "wrong"),
     [
         ("hello", "not a list"),
-        ([{"role": "user", "content": "a"}, {"content": "b"}], "Message 2 is no chat message"),
+        ([{"role": "user", "content": "a"}, {"content": "b"}], "Message 2 is not a chat message"),
         ([{"role": "user", "content": 7}], "content of message 1 is int"),
-        (["x"], "Message 1 is no chat message"),
+        (["x"], "Message 1 is not a chat message"),
         ([{"role": "assistant", "content": "a", "tool_calls": 5}], "tool_calls of message 1 are int"),
         ([{"role": "user", "content": [{"type": "x", "y": DEEP}]}], "nested too deep"),
     ],
