@@ -60,14 +60,12 @@ class IndexState:
     """Tool results whose lines are not indexed yet, or with terms of an earlier version."""
 
 
-IndexResult = Callable[[str, Callable[[], bool]], bool]
-"""Indexes a waiting tool result of a space and returns whether there was one; checks the callback between batches."""
+BackgroundStep = Callable[[str, Callable[[], bool]], bool]
+"""Does a piece of work on a space and returns whether there was any; the callback says whether it may go on."""
 
-JudgeRow = Callable[[str, Callable[[], bool]], bool]
-"""Judges an unjudged row of a space and returns whether there was one; checks the callback before it writes."""
 
-ReadTurns = Callable[[str, Callable[[], bool]], bool]
-"""Makes statements of the next turns of a space and returns whether there were any; checks before it writes."""
+def _no_step(space: str, going_on: Callable[[], bool]) -> bool:
+    return False
 
 
 class Indexing:
@@ -79,9 +77,9 @@ class Indexing:
         embedder: Embedder | None,
         settings: Settings,
         *,
-        index_result: IndexResult = lambda space, going_on: False,
-        judge_row: JudgeRow = lambda space, going_on: False,
-        read_turns: ReadTurns = lambda space, going_on: False,
+        index_result: BackgroundStep = _no_step,
+        judge_row: BackgroundStep = _no_step,
+        read_turns: BackgroundStep = _no_step,
     ) -> None:
         self._store = store
         self._embedder = embedder
