@@ -22,7 +22,7 @@ from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.secrets.masking import holds_secret, require_no_key
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, NewTurn, Reviewed, Turn
-from mcp_memory.service.verbs.base import QueryVectors, in_thread, store_verb
+from mcp_memory.service.verbs.base import QueryVectors, home_verb, in_thread, store_verb
 from mcp_memory.service.verbs.forgetting import ForgettingVerbs
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Held, NewAtom, Token, Verdict
@@ -103,10 +103,7 @@ class AdministrationVerbs(ForgettingVerbs):
         self._store.add_token(token)
         return token, f"{PREFIX}_{id}_{secret}"
 
-    @in_thread
-    def tokens(self) -> list[Token]:
-        """Return all tokens, expired and revoked ones included, the oldest first."""
-        return self._store.tokens()
+    tokens = home_verb(Store.tokens)
 
     @in_thread
     def revoke_token(self, which: str) -> Token:
@@ -143,21 +140,14 @@ class AdministrationVerbs(ForgettingVerbs):
         token = self._store.token(id)
         return token is not None and token.is_good(self._parts.now())
 
-    @in_thread
-    def secret(self, purpose: str) -> bytes:
-        """Return the secret key of the home for a purpose; see `core.keyed`. It must not be stored."""
-        return self._store.secret(purpose)
+    secret = home_verb(Store.secret)
 
     # --- imports, exports and backups ---------------------------------------------------------------
 
     followed_logs = store_verb(Store.followed_logs)
-
     note_followed = store_verb(Store.note_followed_log)
-
     imported = store_verb(Store.imported_files)
-
     note_import = store_verb(Store.note_imported_file)
-
     known_client_ids = store_verb(Store.known_client_ids)
 
     @in_thread

@@ -67,6 +67,16 @@ def store_verb(verb: Callable[Concatenate[Any, str, P], T]) -> Callable[Concaten
     return run
 
 
+def home_verb(verb: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
+    """Make a verb from a method of the store that concerns all spaces."""
+
+    @wraps(verb)
+    async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await anyio.to_thread.run_sync(partial(getattr(self._store, verb.__name__), *args, **kwargs))  # pyright: ignore[reportPrivateUsage]
+
+    return run
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parts:
     """The parts of a memory; `open_memory` makes them."""

@@ -21,8 +21,9 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask, mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, Forgotten, Turn
-from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread
+from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, store_verb
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.purge_search import Proof, Traces, prove
 from mcp_memory.store.values import CanvasChange, Conflict, Tombstone
 
@@ -253,10 +254,7 @@ class ForgettingVerbs(Verbs):
         """Return the turns that were kept although forgotten statements are based on their words."""
         return self._store.turns(self.space, self._store.still_said(self.space, tombstone))
 
-    @in_thread
-    def count_forgotten(self) -> int:
-        """Return how many statements, turns and tool results can be restored."""
-        return self._store.count_under_tombstones(self.space)
+    count_forgotten = store_verb(Store.count_under_tombstones)
 
     @in_thread
     def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:

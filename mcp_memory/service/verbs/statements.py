@@ -274,13 +274,8 @@ class StatementVerbs(Verbs):
         return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
 
     statements_by_id = store_verb(Store.atoms)
-
     superseded_by = store_verb(Store.superseded_by)
-
-    @in_thread
-    def statements_about(self, turn: str) -> list[Atom]:
-        """Return the statements with a turn as evidence, current and ended."""
-        return self._store.atoms_based_on(self.space, turn)
+    statements_about = store_verb(Store.atoms_based_on)
 
     @in_thread
     def atom(self, id: str) -> Atom:

@@ -17,7 +17,7 @@ from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
-from mcp_memory.service.verbs.base import MAX_PAGE, check_range, in_thread, store_verb
+from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, store_verb
 from mcp_memory.service.verbs.recall import RecallVerbs
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Saved, Token, Tombstone
@@ -249,31 +249,11 @@ class StatusVerbs(RecallVerbs):
 
     last_change = store_verb(Store.last_change)
     changes = store_verb(Store.changes)
-
-    @in_thread
-    def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
-        """Return the number of the last change of several spaces."""
-        return self._store.last_changes(spaces)
-
-    @in_thread
-    def on_change(self, heard: Callable[[], None]) -> None:
-        """Call `heard`, on another thread, whenever other processes may have changed something."""
-        self._store.on_change(heard)
-
-    @in_thread
-    def spaces(self) -> list[str]:
-        """Return the names of all spaces of the store."""
-        return self._store.spaces()
-
-    @in_thread
-    def not_ready(self) -> str | None:
-        """Return why the store cannot serve requests now, or None. Raises the same errors as a request."""
-        return self._store.not_ready()
-
-    @in_thread
-    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Use up to `wanted` requests of the allowance of an HTTP client; return how many were granted."""
-        return self._store.take_requests(key, wanted=wanted, a_minute=a_minute)
+    last_changes = home_verb(Store.last_changes)
+    on_change = home_verb(Store.on_change)
+    spaces = home_verb(Store.spaces)
+    not_ready = home_verb(Store.not_ready)
+    take_requests = home_verb(Store.take_requests)
 
     @in_thread
     def problems(self) -> list[str]:

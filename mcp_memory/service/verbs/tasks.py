@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask_id
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
+from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Ref, StepStatus
 from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, store_verb
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Saved, Saving, SavingKind
@@ -274,17 +274,9 @@ class TaskVerbs(Verbs):
         ref = self._store.ref(self.space, id)
         return ref, self._store.read_ref(self.space, ref.id)
 
-    @in_thread
-    def canvases(self, *, limit: int = 100) -> list[CanvasRow]:
-        return self._store.canvases(self.space, limit=limit)
-
-    @in_thread
-    def active_canvas(self, session: str | None = None) -> CanvasRow | None:
-        return self._store.active_canvas(self.space, session)
-
-    @in_thread
-    def canvas(self, number: int) -> CanvasRow:
-        return self._store.canvas(self.space, number)
+    canvases = store_verb(Store.canvases)
+    active_canvas = store_verb(Store.active_canvas)
+    canvas = store_verb(Store.canvas)
 
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
@@ -318,12 +310,7 @@ class TaskVerbs(Verbs):
         self._store.canvas(self.space, number)
         return self._store.canvas_versions(self.space, number)
 
-    @in_thread
-    def records(
-        self, *, node: str | None = None, session: str | None = None, ref: str | None = None, limit: int = 100
-    ) -> list[Record]:
-        """Return records in the order of the tool calls. `node` takes `003-N4`, or `003` for a whole canvas."""
-        return self._store.records(self.space, node=node, session=session, ref=ref, limit=limit)
+    records = store_verb(Store.records)
 
     @in_thread
     def compress(

@@ -138,10 +138,7 @@ class TurnVerbs(Verbs):
             )
         return turns
 
-    @in_thread
-    def turns(self, ids: Sequence[str]) -> list[Turn]:
-        """Return the turns with these ids, in this order, without unknown and forgotten ones."""
-        return self._store.turns(self.space, ids)
+    turns = store_verb(Store.turns)
 
     @in_thread
     def is_intact(self, turn: str) -> bool:
