@@ -100,14 +100,7 @@ async def open_memory(
     configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
     StoreUnavailable and InvalidInput.
     """
-    if isinstance(embedder, str):
-        overrides, embedder = {**overrides, "embedder": embedder}, None
-    if isinstance(llm, str):
-        overrides, llm = {**overrides, "llm": llm}, None
-    if settings is None or overrides:
-        base = settings.model_dump(exclude_unset=True) if settings else {}
-        settings = load_settings(**{**base, **overrides})
-    build = partial(_build, settings, now or (lambda: datetime.now(UTC)), embedder, llm, what)
+    build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
     parts = await anyio.to_thread.run_sync(build)
     try:
         yield Memory(parts)
@@ -117,7 +110,12 @@ async def open_memory(
 
 
 def _build(
-    settings: Settings, now: Callable[[], datetime], embedder: Embedder | None, llm: LLM | None, what: str
+    settings: Settings | None,
+    overrides: dict[str, Any],
+    now: Callable[[], datetime],
+    embedder: Embedder | str | None,
+    llm: LLM | str | None,
+    what: str,
 ) -> Parts:
     """Open the store, load what the settings name and start the background threads."""
     from mcp_memory.core.process_registry import register
@@ -133,6 +131,13 @@ def _build(
     from mcp_memory.service.scheduler_thread import SchedulerThread
     from mcp_memory.shortterm.chunks import index_next
 
+    if isinstance(embedder, str):
+        overrides, embedder = {**overrides, "embedder": embedder}, None
+    if isinstance(llm, str):
+        overrides, llm = {**overrides, "llm": llm}, None
+    if settings is None or overrides:
+        base = settings.model_dump(exclude_unset=True) if settings else {}
+        settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
     require_home(settings)
     embedder = traced(embedder or make_embedder(settings), "embed")
