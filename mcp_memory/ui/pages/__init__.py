@@ -24,7 +24,7 @@ from mcp_memory.ui.words import t
 
 ADDRESSES = {
     r"/": "memory:overview",
-    r"/persona": "persona:persona",
+    r"/persona": "memory:persona",
     r"/scene/(?P<slug>[^/]+)": "memory:scene",
     r"/(?P<id>a\d{1,18})": "item:statement",
     r"/(?P<id>t\d{1,18})": "item:turn",
