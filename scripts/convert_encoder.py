@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
 from mcp_memory.models.embed import bundled
-from mcp_memory.models.embed.pieces import PieceNumbers
+from mcp_memory.models.embed.mapped_files import PieceNumbers
 
 MODEL = Path(__file__).parent.parent / "mcp_memory/models/embed/model"
 PIECES = 118_000

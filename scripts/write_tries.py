@@ -15,7 +15,7 @@ from pathlib import Path
 from mcp_memory.core.secrets import values
 from mcp_memory.core.tries import write_trie
 from mcp_memory.models.embed import bundled
-from mcp_memory.models.embed.pieces import PieceNumbers
+from mcp_memory.models.embed.mapped_files import PieceNumbers
 
 _SECRETS = Path(values.__file__).parent
 _WORD_START, _NO_START = "▁", "##"

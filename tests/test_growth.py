@@ -25,13 +25,13 @@ from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import spans_in
 from mcp_memory.longterm import sentence_statements, standing_rules, turns
 from mcp_memory.longterm.attachments import typed_text
-from mcp_memory.models.embed.sentence_labels import classified
+from mcp_memory.models.embed.sentence_labels import classify
 from mcp_memory.shortterm import calls, chunks
 from mcp_memory.shortterm.canvas import flowchart
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.suspicion import flags
-from mcp_memory.suspicion.injected_instructions import uncited
-from mcp_memory.suspicion.messages import messages_of
+from mcp_memory.suspicion.disguises import messages_of
+from mcp_memory.suspicion.injected_instructions import without_examples
 from tests.hostile_texts import hostile_texts
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
@@ -51,15 +51,15 @@ def statements(text: str) -> object:
         id="t1", session="s", position=0, role="user", name=None, content=text, said_at=NOW, learned_at=NOW, sha256=""
     )
     said = sentence_statements.sentences_of(turn, None)
-    return sentence_statements.statements_of(said, classified(sentence_statements.in_context(said)))
+    return sentence_statements.statements_of(said, classify(sentence_statements.in_context(said)))
 
 
 ANALYSES: dict[str, Callable[[str], object]] = {
     "flags of a tool's text": lambda text: flags.flags(text, "tool", meaning=False),
     "messages of lines": messages_of,
     "flags of the user's text": lambda text: flags.flags(text, "user"),
-    "quotations left out": uncited,
-    "fences": flags.defused,
+    "quotations left out": without_examples,
+    "fences": flags.defuse,
     "secrets of a message": masking.mask,
     "secrets of a result": lambda text: masking.mask_bytes(text.encode()),
     "secrets of a part": masking.mask_lines,

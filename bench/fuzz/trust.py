@@ -22,7 +22,7 @@ from mcp_memory.service.portable.form import KINDS, MANIFEST, line_of, row_of
 from mcp_memory.service.portable.reading import is_parcel
 from mcp_memory.service.portable.reading import opened as parcel
 from mcp_memory.service.upkeep import archive
-from mcp_memory.suspicion.flags import TAG, breaks_out, defused, flags, sifted
+from mcp_memory.suspicion.flags import TAG, breaks_out, defuse, flags, without_flagged_lines
 
 
 def _parcel(data: bytes) -> None:
@@ -98,9 +98,9 @@ def _suspicion(data: bytes) -> None:
     text = text_of(data)
     for source in get_args(Source):
         flags(text, source)
-    assert sifted(text).count("\n") == text.count("\n")
+    assert without_flagged_lines(text).count("\n") == text.count("\n")
     breaks_out(text)
-    assert TAG not in plain(defused(text)).casefold(), "the name of the tag"
+    assert TAG not in plain(defuse(text)).casefold(), "the name of the tag"
 
 
 def _config(data: bytes) -> None:

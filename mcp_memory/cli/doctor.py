@@ -33,7 +33,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks.endpoint import health
 from mcp_memory.models.client_llm import ClientLLM
 from mcp_memory.models.embed.factory import make_embedder
-from mcp_memory.models.metered import make_llm, make_others
+from mcp_memory.models.metered import make_llm, make_llms_by_purpose
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
 from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem, nearest_folder, unwritable
@@ -124,7 +124,7 @@ def _telemetry() -> Iterator[Check]:
 def _clients(settings: Settings) -> Iterator[Check]:
     """Look for the clients that are set as models. Whether they are signed in shows only when they are asked."""
     try:
-        models = [make_llm(settings), *make_others(settings).values()]
+        models = [make_llm(settings), *make_llms_by_purpose(settings).values()]
     except InvalidInput as error:
         yield Check("client", "fail", str(error), "Mend the setting and run doctor again.")
         return

@@ -18,7 +18,7 @@ from mcp_memory.longterm.verification.trust import REASONS
 if TYPE_CHECKING:
     from mcp_memory.core.types import Forgotten, Reviewed
     from mcp_memory.service.memory import Memory
-    from mcp_memory.service.verbs.retention import OverdueRows, PurgeReport, RetentionRun
+    from mcp_memory.service.verbs.forgetting import OverdueRows, PurgeReport, RetentionRun
     from mcp_memory.store.forgetting import Keeping
     from mcp_memory.store.values import Tombstone
 

@@ -17,8 +17,8 @@ from mcp_memory.core.types import NewTurn, Turn
 
 if TYPE_CHECKING:
     from mcp_memory.integrations.importers.report import CostEstimate, HistorySize
+    from mcp_memory.service.due_stages import WaitingJobs
     from mcp_memory.service.memory import Memory
-    from mcp_memory.service.scheduler import WaitingJobs
 
 _PAGE = 1_000  # turns
 
@@ -48,7 +48,7 @@ def distilling_cost() -> CostEstimate | None:
 def persona_cost() -> CostEstimate | None:
     """Estimate the cost of a new persona; None where no model is set."""
     from mcp_memory.integrations.importers.report import HistorySize
-    from mcp_memory.service.scheduler import WaitingJobs
+    from mcp_memory.service.due_stages import WaitingJobs
 
     return _estimate(HistorySize(settings().batch_turns), WaitingJobs(persona=True))
 

@@ -268,7 +268,7 @@ def _backups(backups: list[dict[str, Any]]) -> str:
 
 
 def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from mcp_memory.service.scheduler import SOME
+    from mcp_memory.service.due_stages import LEAST_RESULTS
 
     waiting, done, paused = pyramid["waiting"], pyramid["done"], pyramid["paused"]
     read = done.get("extract", {})
@@ -287,7 +287,8 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
         f"{plural(waiting['turns'], 'turn')} in {plural(waiting['sessions'], 'session')}": waiting["turns"],
         f"{plural(waiting['drafts'], 'statement')} to merge": waiting["drafts"],
         f"{plural(waiting['atoms_in_no_scene_yet'], 'statement')} for scenes": waiting["atoms_in_no_scene_yet"],
-        f"{plural(waiting['poor_summaries'], 'result')} for a better summary": waiting["poor_summaries"] >= SOME,
+        f"{plural(waiting['poor_summaries'], 'result')} for a better summary": waiting["poor_summaries"]
+        >= LEAST_RESULTS,
         f"{plural(waiting['grown_canvases'], 'long canvas')} to put in order": waiting["grown_canvases"],
     }
     results, groups = done.get("summaries", {}).get("summarised", 0), done.get("canvas", {}).get("groups", 0)

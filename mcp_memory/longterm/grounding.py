@@ -52,7 +52,7 @@ from mcp_memory.longterm.verification.trust import (
 )
 from mcp_memory.longterm.verification.values import DatedText, KnownValues
 from mcp_memory.store.values import NewAtom
-from mcp_memory.suspicion.flags import flags, worded
+from mcp_memory.suspicion.flags import flags, wording_flags
 from mcp_memory.suspicion.injected_instructions import drops
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ def _suspicions(statement: ExtractedStatement, atom: NewAtom, words: Sequence[Wo
     given = "\n".join(parts)
     if statement.kind == "instruction":
         return [*flags(given, "user")]  # the user's own words carry it, or it is refused
-    known = {flag for one, _ in words for flag in worded(one.content)} | {"keep"}  # rules say "keep"
+    known = {flag for one, _ in words for flag in wording_flags(one.content)} | {"keep"}  # rules say "keep"
     put = [flag for flag in flags(given, "assistant") if flag not in known]
     return [*dict.fromkeys([*flags(given, atom.source), *put])]
 

@@ -24,27 +24,23 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.sentence_statements import TurnSentence, in_context, sentences_of, statements_of
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
-from mcp_memory.models.embed.sentence_labels import classified
+from mcp_memory.models.embed.sentence_labels import classify
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
 
 logger = logging.getLogger(__name__)
 
-_BATCH = 20  # turns
 _PASSING = StoreUnavailable, Refused, EmbeddingFailed
 """Errors that are no fault of a turn. The turns are read again later."""
 
 
-def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True) -> bool:
-    """Read the next turns of the user, and return whether there were any.
+def read(context: SearchContext, turns: Sequence[Turn], *, going_on: Callable[[], bool] = lambda: True) -> bool:
+    """Read turns of the user, those of `Store.unread_turns`, and return whether all were read.
 
     A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
     Nothing more is written once `going_on` says no: the store may be closed. Raises StoreUnavailable and Refused if
     nothing can be stored, and EmbeddingFailed if the bundled model cannot be read.
     """
-    turns = context.store.unread_turns(context.space, limit=_BATCH)
-    if not turns:
-        return False
     try:
         return _read(context, turns, going_on)
     except _PASSING:
@@ -95,7 +91,7 @@ def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
         if not turn.name or fold(one_line(turn.name, MAX_NAME)) in names:
             said += sentences_of(turn, before, before_is_held=before is not None and before.id in held)
     by_turn = [list(group) for _, group in groupby(said, key=lambda sentence: sentence.turn.id)]
-    classes = iter(classified([shown for group in by_turn for shown in in_context(group)]))
+    classes = iter(classify([shown for group in by_turn for shown in in_context(group)]))
     found = [atom for group in by_turn for atom in statements_of(group, [next(classes) for _ in group])]
     return [_with_known(atom, known) for atom in found]
 

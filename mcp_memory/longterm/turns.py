@@ -26,7 +26,7 @@ from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.language import blocks_of, pattern_of
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.attachments import ATTACHED, parts_of_message, without_client_blocks
-from mcp_memory.suspicion.flags import TAG, defused
+from mcp_memory.suspicion.flags import TAG, defuse
 
 MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
@@ -40,7 +40,7 @@ _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u0
 
 def recall_block(text: str, *, part: str) -> str:
     """Return the text fenced as recalled data; nothing inside it can close the fence, or be taken for another's."""
-    return f'<{TAG} part="{part}">\n{defused(text)}\n</{TAG}>'
+    return f'<{TAG} part="{part}">\n{defuse(text)}\n</{TAG}>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

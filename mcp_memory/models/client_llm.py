@@ -1,17 +1,17 @@
 """The user's own signed-in client as the model: `client:claude-code`, `client:codex`, `client:gemini`.
 
-A question starts the client headless, with the prompt on standard input, and reads the JSON that it prints. It sees
-nothing but the question: no tools, MCP servers, hooks, plugins or skills, and no memory files of the user or a project.
-So it never records or recalls itself. It runs in a new folder that is deleted afterwards, and so are the sessions that
-it saves. What an organisation imposes on a machine stays in force.
+A question starts the client headless, with the prompt on standard input, and reads the JSON that it prints. The client
+sees nothing but the question: no tools, MCP servers, hooks, plugins or skills, and no memory files of the user or a
+project. So it never records or recalls itself. It runs in a new folder that is deleted afterwards, with the sessions
+that it saves. Policies of an organisation stay in force.
 
-Claude Code keeps its sign-in in places of its own, so it gets the user's home and flags that leave the rest out. Codex
-and Gemini have no such flags for everything. They get a home of their own with links to the files of the sign-in:
-a token that they renew is the user's again. A sign-in of Codex in the system's keyring cannot be used, for its entry
-there is named after the home.
+Claude Code keeps its sign-in in separate places, so it gets the user's home and flags that exclude the rest. Codex and
+Gemini have no such flags for everything. They get a new home with links to the files of the sign-in, so a token that
+they renew is renewed for the user. A sign-in of Codex in the system's keyring cannot be used, since its entry there is
+named after the home.
 
-One question at a time is asked over all processes of a memory's home; others raise Refused, and their jobs are given
-back. `client:codex/gpt-6` names the client's model too.
+All processes of a memory's home ask one question at a time; others raise Refused, and their jobs are released.
+`client:codex/gpt-6` names the client's model too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NOT_PASSED = re.compile(
 
 
 class _Answer(BaseModel):
-    """What a client has printed. `tokens`: of the prompt, and of the answer; `cached`: of the prompt, from a cache."""
+    """Parsed output of a client. `tokens`: of the prompt and of the answer; `cached`: of the prompt, from a cache."""
 
     text: str | None = None
     error: str | None = None
@@ -67,10 +67,10 @@ class _Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Client:
-    """A client: its title, program and arguments, what a user runs to sign in, and how it is prepared and read.
+    """A client: its program and arguments, its command for signing in, and how to prepare a run and parse its output.
 
-    `prepare` gets the run's folder, the user's environment and the system message. It returns the variables to add.
-    `takes_system` says that the system message is given to the client there; else the prompt begins with it.
+    `prepare` gets the run's folder, the user's environment and the system message, and returns the variables to add.
+    `takes_system`: the client gets the system message there; else the prompt begins with it.
     """
 
     title: str
@@ -92,8 +92,8 @@ def _prepare_claude(folder: Path, environ: Mapping[str, str], system: str) -> Ma
     user = Path(environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
     settings: dict[str, Any] = {}
     with suppress(OSError, ValueError, AttributeError):
-        told = json.loads(user.read_text(encoding="utf-8"))
-        settings = {key: told[key] for key in _CLAUDE_SIGN_IN if key in told}
+        users = json.loads(user.read_text(encoding="utf-8"))
+        settings = {key: users[key] for key in _CLAUDE_SIGN_IN if key in users}
     _write(folder / "settings.json", json.dumps({**settings, "disableAllHooks": True}))
     _write(folder / "system.md", system)
     return {
@@ -104,17 +104,17 @@ def _prepare_claude(folder: Path, environ: Mapping[str, str], system: str) -> Ma
 
 
 def _read_claude(out: str, err: str) -> _Answer:
-    told = next(one for one in _objects(out) if one.get("type") == "result")
-    usage = told["usage"]
+    result = next(event for event in _objects(out) if event.get("type") == "result")
+    usage = result["usage"]
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    said = told.get("result") or "; ".join(map(str, told.get("errors") or ())) or str(told.get("subtype"))
-    status = told.get("api_error_status")
+    text = result.get("result") or "; ".join(map(str, result.get("errors") or ())) or str(result.get("subtype"))
+    status = result.get("api_error_status")
     return _Answer(
-        text=None if told["is_error"] else said,
-        error=f"{said} ({status})" if status and str(status) not in said else said if told["is_error"] else None,
+        text=None if result["is_error"] else text,
+        error=f"{text} ({status})" if status and str(status) not in text else text if result["is_error"] else None,
         tokens=(sum(usage.get(name) or 0 for name in read), usage["output_tokens"]),
         cached=usage.get("cache_read_input_tokens") or 0,
-        cost=told.get("total_cost_usd") or None,
+        cost=result.get("total_cost_usd") or None,
     )
 
 
@@ -156,7 +156,7 @@ include_instructions = false
 [analytics]
 enabled = false
 """
-"""What is unknown to another version is ignored by it."""
+"""Other versions ignore unknown settings."""
 
 
 def _prepare_codex(folder: Path, environ: Mapping[str, str], system: str) -> Mapping[str, str]:
@@ -169,15 +169,15 @@ def _prepare_codex(folder: Path, environ: Mapping[str, str], system: str) -> Map
 
 def _read_codex(out: str, err: str) -> _Answer:
     text, error, tokens, cached = None, None, None, 0
-    for told in _objects(out):
-        match told:
-            case {"type": "item.completed", "item": {"type": "agent_message", "text": said}}:
-                text = said
+    for event in _objects(out):
+        match event:
+            case {"type": "item.completed", "item": {"type": "agent_message", "text": message}}:
+                text = message
             case {"type": "turn.completed", "usage": usage}:
                 tokens = usage["input_tokens"], usage["output_tokens"]
                 cached = usage.get("cached_input_tokens") or 0
-            case {"type": "turn.failed", "error": {"message": said}} | {"type": "error", "message": said}:
-                error = said
+            case {"type": "turn.failed", "error": {"message": message}} | {"type": "error", "message": message}:
+                error = message
             case _:
                 pass
     return _Answer(text=text, error=error if tokens is None else None, tokens=tokens, cached=cached)
@@ -215,13 +215,13 @@ def _prepare_gemini(folder: Path, environ: Mapping[str, str], system: str) -> Ma
 
 
 def _read_gemini(out: str, err: str) -> _Answer:
-    told = next(one for one in (*_objects(out), *_objects(err)) if "response" in one or "error" in one)
-    if error := told.get("error"):
+    answer = next(item for item in (*_objects(out), *_objects(err)) if "response" in item or "error" in item)
+    if error := answer.get("error"):
         return _Answer(error=f"{error.get('message')} ({error.get('code')})")
-    used = [one["tokens"] for one in told.get("stats", {}).get("models", {}).values()]
-    prompt, written = (sum(one.get("prompt", 0) for one in used), sum(_written_by_gemini(one) for one in used))
-    cached = sum(one.get("cached", 0) for one in used)
-    return _Answer(text=told["response"], tokens=(prompt, written) if prompt else None, cached=cached)
+    usages = [item["tokens"] for item in answer.get("stats", {}).get("models", {}).values()]
+    prompt, written = (sum(item.get("prompt", 0) for item in usages), sum(_written_by_gemini(item) for item in usages))
+    cached = sum(item.get("cached", 0) for item in usages)
+    return _Answer(text=answer["response"], tokens=(prompt, written) if prompt else None, cached=cached)
 
 
 def _written_by_gemini(tokens: Mapping[str, int]) -> int:
@@ -249,7 +249,7 @@ CLIENTS: Mapping[str, _Client] = {
         program="codex",
         arguments=("exec", "--json", "--ephemeral", "--skip-git-repo-check", "-"),
         sign_in="codex login",
-        takes_system=False,  # the instructions of its own stay: the service may refuse others
+        takes_system=False,  # it keeps its own instructions: the service may reject others
         prepare=_prepare_codex,
         read=_read_codex,
     ),
@@ -257,7 +257,7 @@ CLIENTS: Mapping[str, _Client] = {
         title="Gemini CLI",
         program="gemini",
         arguments=("--output-format", "json", "--extensions", "none"),
-        model="flash",  # without one it asks a model which model to ask
+        model="flash",  # without it, a model chooses the model
         sign_in="gemini",
         takes_system=True,
         prepare=_prepare_gemini,
@@ -275,18 +275,18 @@ _PASSES = re.compile(r"overloaded|\b5\d\d\b", re.I)
 
 
 def client_of(name: str) -> _Client:
-    """Return the client that a setting names. Raises InvalidInput for any other."""
+    """Return the client that a setting names. Raises InvalidInput for an unknown client."""
     client = CLIENTS.get(name.removeprefix(PREFIX).partition("/")[0])
     if client is None:
-        known = ", ".join(f"{PREFIX}{one}" for one in CLIENTS)
-        raise InvalidInput(f"{name!r} names no client that can be asked. Those that can: {known}.")
+        names = ", ".join(f"{PREFIX}{client_name}" for client_name in CLIENTS)
+        raise InvalidInput(f"{name!r} is not a supported client. Supported: {names}.")
     return client
 
 
 class ClientLLM:
-    """Asks a client. `name` is the setting; `home` the memory's, over whose processes one question is asked at a time.
+    """Asks a client. `name` is the setting; `home` the memory's, whose processes ask one question at a time.
 
-    Raises InvalidInput for a client that is not known. After `close()`, and during it, questions raise Refused.
+    Raises InvalidInput for an unknown client. During and after `close()`, questions raise Refused.
     """
 
     def __init__(self, name: str, *, home: Path) -> None:
@@ -299,7 +299,7 @@ class ClientLLM:
         self._runs = set[ClientRun]()
 
     def program(self) -> str:
-        """Return the path of the client's program. Raises ModelFailed where it is not installed."""
+        """Return the path of the client's program. Raises ModelFailed if it is not installed."""
         title, program = self._client.title, self._client.program
         path = shutil.which(program, path=_path(os.environ))
         if path is None:
@@ -309,7 +309,7 @@ class ClientLLM:
         return path
 
     def close(self) -> None:
-        """End the client with all its children, if it is at work, and start it no more."""
+        """Stop running clients with all their children, and start no more."""
         with self._gate:
             self._closed = True
             runs = list(self._runs)
@@ -329,9 +329,9 @@ class ClientLLM:
     def _ask(self, prompt: ModelPrompt, timeout: float, folder: Path) -> Completion:
         client, user = self._client, dict(os.environ)
         program = self.program()
-        system = "\n\n".join(one.text for one in prompt.messages if one.role == "system")
-        told = _told(prompt.messages, without_system=client.takes_system)
-        _write(folder / "prompt", told)
+        system = "\n\n".join(argument.text for argument in prompt.messages if argument.role == "system")
+        text = _prompt_text(prompt.messages, without_system=client.takes_system)
+        _write(folder / "prompt", text)
         (folder / "temporary").mkdir()
         environ = {
             **{name: value for name, value in user.items() if not _NOT_PASSED.match(name)},
@@ -339,13 +339,13 @@ class ClientLLM:
             "PATH": _path(user),
             **client.prepare(folder, user, system),
         }
-        arguments = [one.replace("{folder}", str(folder)) for one in client.arguments]
+        arguments = [argument.replace("{folder}", str(folder)) for argument in client.arguments]
         code, out, err = self._run(
             [program, *arguments, *(["--model", self._model] if self._model else [])], folder, environ, timeout
         )
         answer = self._read(code, out, err)
         assert answer.text is not None
-        asked = told if not client.takes_system else f"{system}\n{told}"
+        asked = text if not client.takes_system else f"{system}\n{text}"
         tokens = answer.tokens or (estimate_tokens(asked), estimate_tokens(answer.text))
         return Completion(
             text=answer.text,
@@ -358,7 +358,7 @@ class ClientLLM:
     def _run(
         self, command: Sequence[str], folder: Path, environ: Mapping[str, str], timeout: float
     ) -> tuple[int, str, str]:
-        """Return the exit code and what was printed. Raises ModelFailed after the time limit, Refused if closed."""
+        """Return the exit code and the output. Raises ModelFailed after the time limit, Refused if closed."""
         with self._gate:
             run = None if self._closed else ClientRun(command, folder, environ)
             self._runs |= {run} if run else set()
@@ -380,7 +380,7 @@ class ClientLLM:
         return code, *run.output()
 
     def _read(self, code: int, out: str, err: str) -> _Answer:
-        """Return an answer that has a text. Raises ModelFailed with the next step."""
+        """Return an answer with a text. Raises ModelFailed with the next step."""
         client = self._client
         try:
             answer = client.read(out, err)
@@ -388,36 +388,37 @@ class ClientLLM:
             answer = _Answer()
         if answer.text is not None and answer.error is None:
             return answer
-        said = one_line(mask(answer.error or _complaint(err) or _complaint(out)), _LONGEST).rstrip(".")
+        message = one_line(mask(answer.error or _error_line(err) or _error_line(out)), _LONGEST).rstrip(".")
         if code == CANNOT_START and not out:
-            raise ModelFailed(f"{client.title} cannot be started: {said}. Install it again.")
-        if _NO_QUOTA.search(said):
-            raise ModelFailed(f"{client.title} has no quota left. It is asked again later. It said: {said}.")
-        if _SIGNED_OUT.search(said):
-            raise ModelFailed(f"{client.title} is not signed in. Run `{client.sign_in}` and sign in. It said: {said}.")
-        what = f"It said: {said}." if said else "It said nothing."
+            raise ModelFailed(f"{client.title} cannot be started: {message}. Install it again.")
+        if _NO_QUOTA.search(message):
+            raise ModelFailed(f"{client.title} has no quota left. It is asked again later. It said: {message}.")
+        if _SIGNED_OUT.search(message):
+            hint = f"Run `{client.sign_in}` and sign in."
+            raise ModelFailed(f"{client.title} is not signed in. {hint} It said: {message}.")
+        what = f"It said: {message}." if message else "It said nothing."
         raise ModelFailed(
             f"{client.title} gave no answer. Try `{client.program}` yourself, or update it. {what}",
-            passes=bool(_PASSES.search(said)),
+            passes=bool(_PASSES.search(message)),
         )
 
 
-def _told(messages: Sequence[ChatMessage], *, without_system: bool) -> str:
+def _prompt_text(messages: Sequence[ChatMessage], *, without_system: bool) -> str:
     """Return the messages as one text."""
     parts = ["Answer from this text alone. Use no tools."] if not without_system else []
-    for one in messages:
-        match one.role:
+    for message in messages:
+        match message.role:
             case "system":
-                parts += [] if without_system else [one.text]
+                parts += [] if without_system else [message.text]
             case "user":
-                parts.append(one.text)
+                parts.append(message.text)
             case "assistant":
-                parts.append(f"Your answer was:\n{one.text}")
+                parts.append(f"Your answer was:\n{message.text}")
     return "\n\n".join(parts)
 
 
 def _path(environ: Mapping[str, str]) -> str:
-    return os.pathsep.join([environ.get("PATH", os.defpath), *(str(Path(one).expanduser()) for one in _PLACES)])
+    return os.pathsep.join([environ.get("PATH", os.defpath), *(str(Path(folder).expanduser()) for folder in _PLACES)])
 
 
 def _write(path: Path, text: str) -> None:
@@ -425,26 +426,26 @@ def _write(path: Path, text: str) -> None:
 
 
 def _link(user: Path, home: Path, names: Sequence[str]) -> None:
-    """Put links to files of the user's into a folder, so that what is renewed there is renewed for the user."""
+    """Link the user's files into a folder, so that a token renewed there is renewed for the user."""
     for name in names:
         if (user / name).is_file():
             try:
                 (home / name).symlink_to((user / name).absolute())
-            except OSError:  # on Windows, a right that few have
+            except OSError:  # on Windows, symbolic links need a privilege that few users have
                 os.link(user / name, home / name)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects that begin a line."""
     decoder, end = json.JSONDecoder(strict=False), 0
-    for start in (one.start() for one in re.finditer(r"^\{", text, re.M)):
+    for start in (opening.start() for opening in re.finditer(r"^\{", text, re.M)):
         if start >= end:
             with suppress(ValueError, RecursionError):
                 value, end = decoder.raw_decode(text, start)
                 yield value
 
 
-def _complaint(text: str) -> str:
-    """Return the line of a text that names an error, or else its first line."""
+def _error_line(text: str) -> str:
+    """Return the first line of a text with an error, else its first line."""
     lines = [line for line in text.splitlines() if line.strip()]
     return next((line for line in lines if re.search(r"error", line, re.I)), lines[0] if lines else "")

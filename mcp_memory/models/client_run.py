@@ -1,11 +1,11 @@
 """Runs a program once, and ends it with all its children: at its end, on request, or when this process is killed.
 
-Between this process and the program stands a guard: this file, run as a script. It holds one end of a pipe. When the
+Between this process and the program is a guard: this file, run as a script. It holds one end of a pipe. When the
 other end closes, for whatever reason, it kills the program's process group (on Windows its process tree) and deletes
 the folder. A child that has left the group is not killed. Standard library only, so that the guard is small (12 MB).
 
-A folder holds the file `prompt`, which is the program's standard input; `out` and `err`, what it prints; and `work`,
-the empty folder that it runs in.
+A folder has the file `prompt`, the program's standard input; `out` and `err`, its output; and `work`, its empty
+working directory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CANNOT_START = 127
 
 
 class ClientRun:
-    """A program that runs in `folder`. Raises OSError where no guard can be started."""
+    """A program that runs in `folder`. Raises OSError if the guard cannot be started."""
 
     def __init__(self, command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> None:
         (folder / "work").mkdir()
@@ -49,12 +49,12 @@ class ClientRun:
             return None
 
     def output(self) -> tuple[str, str]:
-        """Return what the program has printed, and what it has printed to standard error."""
+        """Return the program's standard output and standard error."""
         out, err = (_read(self._folder / name) for name in ("out", "err"))
         return out, err
 
     def end(self) -> None:
-        """End the program, if it still runs. May be called twice, and from any thread."""
+        """End the program if it is running. May be called twice, and from any thread."""
         assert self._guard.stdin is not None
         with suppress(OSError):
             self._guard.stdin.close()
@@ -73,19 +73,23 @@ def _read(path: Path) -> str:
 
 def _main(folder: Path, command: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    with (folder / "prompt").open("rb") as said, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+    with (
+        (folder / "prompt").open("rb") as prompt,
+        (folder / "out").open("wb") as out,
+        (folder / "err").open("wb") as err,
+    ):
         try:
             program = subprocess.Popen(
-                command, cwd=folder / "work", stdin=said, stdout=out, stderr=err, start_new_session=True
+                command, cwd=folder / "work", stdin=prompt, stdout=out, stderr=err, start_new_session=True
             )
         except OSError as error:
             err.write(str(error).encode())
             return CANNOT_START
-    ending = threading.Lock()  # whoever has it ends this process: a kill must not end it before the folder is deleted
+    ending = threading.Lock()  # its holder ends this process: a kill must not end it before the folder is deleted
     threading.Thread(target=_watch, args=(program, folder, ending), daemon=True).start()
     code = program.wait()
     ending.acquire()
-    _kill(program)  # children that it left behind
+    _kill(program)  # remaining children
     return code
 
 

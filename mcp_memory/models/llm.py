@@ -1,13 +1,12 @@
 """Language models: the interface, litellm behind it, and the parser of their replies.
 
-An `LLM` answers one prompt once: no retries, no checks, no accounting; those are in `metered`, in one place for every
+An `LLM` answers a prompt once: no retries, no checks, no accounting; those are in `metered`, in one place for every
 model. `testing.ScriptedLLM` is the other implementation. Importing litellm takes 2 to 3 seconds and 150 MB, so it
-happens late, on the thread that needs it, and not at all without a configured model. This module is the only one that
-imports it.
+happens late, on the thread that needs it, and not at all without a configured model. This module is the only importer.
 
 `parse` reads one JSON value of a schema from a reply. The JSON may be in a fence or in prose, follow the model's
 thoughts, have trailing commas or raw control characters in strings, be one item instead of a list or a list instead
-of its object, be one object per line, or have one more object around it. Of several values the last that fits counts,
+of its object, be one object per line, or be wrapped in another object. Of several values the last that fits counts,
 since models think first and answer then. Missing parts are never invented, and a truncated value is not repaired.
 """
 
@@ -65,7 +64,7 @@ class Completion:
 
 
 class LLM(Protocol):
-    """Answers a prompt. Calls block, may come from any thread, and raise ModelFailed. Making one asks nothing."""
+    """Answers a prompt. Calls block, may come from any thread, and raise ModelFailed. Creating an LLM asks nothing."""
 
     @property
     def name(self) -> str:
@@ -73,7 +72,7 @@ class LLM(Protocol):
         ...
 
     def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
-        """Return the model's answer, waiting `timeout` seconds for the whole of it."""
+        """Return the model's answer, waiting at most `timeout` seconds for all of it."""
         ...
 
 
@@ -92,7 +91,7 @@ class LiteLLM:
 
     def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         try:
-            return _within(timeout, lambda: self._ask(prompt, timeout))
+            return _run_with_timeout(timeout, lambda: self._ask(prompt, timeout))
         except TimeoutError:
             raise ModelFailed(
                 f"The model {self.name} did not answer within {timeout:.3g} s. Check that its server is up.",
@@ -108,23 +107,24 @@ class LiteLLM:
         try:
             if self._knows_schemas:
                 try:
-                    return self._said(
-                        self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape))
-                    )
+                    return self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape))
                 except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
                     if isinstance(error, litellm.ContextWindowExceededError | litellm.ContentPolicyViolationError):
                         raise
-                    said = self._said(self._complete(litellm, prompt, timeout))  # raises if that was not why
+                    # Raises if the schema was not the reason.
+                    completion = self._complete(litellm, prompt, timeout)
                     self._knows_schemas = False
-                    return said
-            return self._said(self._complete(litellm, prompt, timeout))
+                    return completion
+            return self._complete(litellm, prompt, timeout)
         except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
             raise self._failure(error, timeout) from None
 
-    def _complete(self, litellm: Any, prompt: ModelPrompt, timeout: float, **more: Any) -> Any:
-        return litellm.completion(
+    def _complete(self, litellm: Any, prompt: ModelPrompt, timeout: float, **more: Any) -> Completion:
+        response = litellm.completion(
             model=self.name,
-            messages=[{"role": one.role, "content": _sendable(one.text)} for one in prompt.messages],
+            messages=[
+                {"role": message.role, "content": _without_surrogates(message.text)} for message in prompt.messages
+            ],
             api_base=self._base_url,
             api_key=self._api_key,
             timeout=timeout,
@@ -135,16 +135,17 @@ class LiteLLM:
             **self._cache_marks(litellm),
             **more,
         )
+        return self._to_completion(response)
 
     def _cache_marks(self, litellm: Any) -> dict[str, Any]:
-        """Return the parameter by which Claude caches the schema and the instructions, the same for each question.
+        """Return the parameter that makes Claude cache the schema and the instructions, the same for each question.
 
-        Most providers cache by themselves; for Gemini a mark would make a cache that costs by the hour.
+        Most providers cache by default; for Gemini a mark would create a cache that costs by the hour.
         """
         needed = "claude" in self.name.lower() and litellm.utils.supports_prompt_caching(self.name)
         return {"cache_control_injection_points": [{"location": "message", "role": "system"}]} if needed else {}
 
-    def _said(self, response: Any) -> Completion:
+    def _to_completion(self, response: Any) -> Completion:
         try:
             choice, usage = response.choices[0], response.usage
             text = choice.message.content
@@ -152,7 +153,7 @@ class LiteLLM:
             cached = int(getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None) or 0)
         except (AttributeError, IndexError, TypeError, ValueError):
             raise ModelFailed(
-                f"The model {self.name} answered with something that is no chat completion. "
+                f"The model {self.name} answered with something that is not a chat completion. "
                 "Check that MCP_MEMORY_LLM_BASE_URL is the address of a chat endpoint."
             ) from None
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -167,17 +168,17 @@ class LiteLLM:
 
     def _failure(self, error: Exception, timeout: float) -> ModelFailed:
         status = getattr(error, "status_code", None)
-        what, next_step = trouble(status, error, settings="LLM", timeout=timeout, secret=self._api_key)
+        what, next_step = explain_failure(status, error, settings="LLM", timeout=timeout, secret=self._api_key)
         return ModelFailed(
             f"The model {self.name} {what}. {next_step}",
-            passes=passes(status),
+            passes=is_temporary(status),
             wait_s=_retry_after(error),
             billed=status == 408,
         )
 
 
 def reply_schema(shape: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a reply, without what the prompt says anyway: titles, defaults, what a class is for."""
+    """Return the JSON schema of a reply, without the titles, defaults and descriptions that the prompt repeats."""
     return _bare(shape.model_json_schema())
 
 
@@ -198,7 +199,7 @@ def _bare(schema: Any) -> Any:
 
 
 def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
-    """Return the request for a reply of this shape. A strict schema would ask for every field, needed or not."""
+    """Return the request for a reply of this shape. A strict schema would make optional fields required."""
     return {
         "type": "json_schema",
         "json_schema": {"name": shape.__name__, "schema": reply_schema(shape), "strict": False},
@@ -206,17 +207,17 @@ def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
 
 
 def import_litellm() -> Any:
-    """Return litellm, imported so that it reads no `.env`, fetches no price list and prints nothing.
+    """Import litellm so that it reads no `.env`, fetches no price list and prints nothing; return it.
 
-    Its own retries are off: whoever calls counts attempts in one place, or a failure is tried nine times.
+    Its own retries are off: callers count attempts in one place, or a failure is tried nine times.
     """
-    os.environ["LITELLM_MODE"] = "PRODUCTION"  # anything else reads `.env` of the folder the client started us in
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # other modes read `.env` of the working directory
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"  # and for a list of headers at the first call
     own = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router")]
     for logger in own:
         logger.setLevel(logging.WARNING)  # hide its notes on modules and files it cannot find
-    library: Any = import_module("litellm")  # its types are partial; to us it is one function and its errors
+    library: Any = import_module("litellm")  # its types are partial
     library.suppress_debug_info = True  # it prints to stdout, which belongs to the protocol
     for logger in own:
         logger.handlers.clear()  # they write their messages to stderr, prompts too
@@ -237,12 +238,14 @@ def price(model: str, prompt_tokens: int, completion_tokens: int) -> float | Non
     return float(read + written)
 
 
-def passes(status: object) -> bool:
+def is_temporary(status: object) -> bool:
     """Return whether a failure with that HTTP status is temporary."""
     return isinstance(status, int) and (status in (408, 429) or status >= 500)
 
 
-def trouble(status: object, error: Exception, *, settings: str, timeout: float, secret: str | None) -> tuple[str, str]:
+def explain_failure(
+    status: object, error: Exception, *, settings: str, timeout: float, secret: str | None
+) -> tuple[str, str]:
     """Return what went wrong (to follow a model's name) and the next step; `settings` begins our settings' names."""
     match status:
         case 401 | 403:
@@ -252,7 +255,7 @@ def trouble(status: object, error: Exception, *, settings: str, timeout: float, 
         case 408:
             return f"did not answer within {timeout:.3g} s", "Check that its server is up."
         case 429:
-            return "is asked more often than its provider allows", "It is asked again later by itself."
+            return "is asked more often than its provider allows", "It is retried automatically."
         case _:
             return f"failed: {first_line(error, secret)}", f"Check MCP_MEMORY_{settings} and that its server is up."
 
@@ -263,7 +266,7 @@ def first_line(error: Exception, secret: str | None = None) -> str:
     return mask(line.replace(secret, "…") if secret else line)[:300].rstrip(".")
 
 
-def _within(seconds: float, call: Callable[[], T]) -> T:
+def _run_with_timeout(seconds: float, call: Callable[[], T]) -> T:
     """Run a call on its own thread and wait at most `seconds`. Raises TimeoutError.
 
     litellm's own timeout is per read from the network, so a server that answers slowly never meets it.
@@ -275,7 +278,7 @@ def _within(seconds: float, call: Callable[[], T]) -> T:
         asyncio.set_event_loop(loop)
         try:
             answer.set_result(call())
-        except BaseException as error:  # noqa: BLE001 it is raised again where somebody waits
+        except BaseException as error:  # noqa: BLE001 raised again in the waiting thread
             answer.set_exception(error)
         finally:
             asyncio.set_event_loop(None)
@@ -293,12 +296,12 @@ def _retry_after(error: Exception) -> float | None:
         return None
 
 
-def _sendable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()  # a lone surrogate is no JSON
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate is not valid JSON
 
 
 MAX_CHARACTERS = 1_000_000
-_STARTS_TRIED = 12  # brackets that never close, before what follows the last of them is given up
+_STARTS_TRIED = 12  # unclosed brackets, before the rest of the text is ignored
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -317,23 +320,23 @@ def parse(text: str, shape: type[R]) -> R:
     if not values:
         raise InvalidInput("The reply holds no complete JSON value. Answer with the JSON alone, all of it.")
     trouble: ValidationError | None = None
-    for reading in _readings(values, shape):
+    for reading in _interpretations(values, shape):
         try:
             return shape.model_validate(reading)
         except ValidationError as error:
             trouble = trouble or error
     assert trouble is not None
-    raise InvalidInput(_explained(trouble))
+    raise InvalidInput(_explain(trouble))
 
 
 def without_fence(text: str) -> str:
-    """Return a page without the Markdown fence that stands around all of it."""
-    found = _FENCE.fullmatch(text)
-    return found[1] if found else text
+    """Return a page without the Markdown fence around all of it."""
+    fence = _FENCE.fullmatch(text)
+    return fence[1] if fence else text
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists that stand in a text, side by side, not within each other."""
+    """Yield the outermost JSON objects and lists in a text."""
     for span in _spans(text):
         for tried in (span, _TRAILING_COMMA.sub(r"\1", span)):
             try:
@@ -347,7 +350,7 @@ def _spans(text: str) -> Iterator[str]:
     """Yield the texts between matching brackets. Quotes count only within them: prose has apostrophes."""
     start, unclosed = 0, 0
     while unclosed < _STARTS_TRIED and (opening := _OPENING.search(text, start)):
-        end = _closing(text, opening.start())
+        end = _end_of_value(text, opening.start())
         if end is None:
             start, unclosed = opening.end(), unclosed + 1
         else:
@@ -355,8 +358,8 @@ def _spans(text: str) -> Iterator[str]:
             start = end
 
 
-def _closing(text: str, start: int) -> int | None:
-    """Return where the value that begins at `start` ends, None where its brackets do not match."""
+def _end_of_value(text: str, start: int) -> int | None:
+    """Return the end of the value that begins at `start`, None if its brackets do not match."""
     open_: list[str] = []
     for token in _INSIDE.finditer(text, start):
         match token.group():
@@ -372,16 +375,16 @@ def _closing(text: str, start: int) -> int | None:
     return None
 
 
-def _readings(values: list[Any], shape: type[BaseModel]) -> Iterator[Any]:
-    """Yield what the values may have meant: each as it stands, the last first; then all that is less plain."""
+def _interpretations(values: list[Any], shape: type[BaseModel]) -> Iterator[Any]:
+    """Yield possible replies: first each value unchanged, the last first; then lenient interpretations."""
     latest = values[::-1]
     yield from latest
     everything = [values, *latest] if len(values) > 1 else latest
     for value in everything:
-        yield from _less_plain(value, shape)
+        yield from _lenient_interpretations(value, shape)
 
 
-def _less_plain(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+def _lenient_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
     field = _list_field(shape)
     if isinstance(value, list):
         items = cast("list[Any]", value)
@@ -397,7 +400,7 @@ def _less_plain(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
 
 
 def _list_field(shape: type[BaseModel]) -> str | None:
-    """Return the field that is a list, where it is all that the shape asks for."""
+    """Return the only required field if it is a list."""
     if issubclass(shape, RootModel):
         return None
     needed = [(name, field) for name, field in shape.model_fields.items() if field.is_required()]
@@ -405,8 +408,8 @@ def _list_field(shape: type[BaseModel]) -> str | None:
     return lists[0] if len(lists) == 1 and len(needed) <= 1 else None
 
 
-def _explained(error: ValidationError) -> str:
-    troubles = error.errors(include_url=False, include_input=False)
-    said = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the reply'}: {one['msg']}" for one in troubles[:5])
-    more = f"; and {len(troubles) - 5} more" if len(troubles) > 5 else ""
-    return f"The reply does not have the shape that was asked for ({said}{more})."
+def _explain(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_input=False)
+    lines = (f"{'.'.join(map(str, problem['loc'])) or 'the reply'}: {problem['msg']}" for problem in problems[:5])
+    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    return f"The reply does not have the shape that was asked for ({'; '.join(lines)}{more})."

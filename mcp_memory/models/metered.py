@@ -1,17 +1,17 @@
 """Questions to the configured language model: typed replies, retries, deadlines, the usage ledger; and stages.
 
-`MeteredModel.complete` is the only way to a language model, so three things hold for every caller. Each call is a row
-of the ledger, answered or not, before anything is done with the answer. Past the caps of the hour and the day, and
-while a pause is on, no call is made by any process on this home. Attempts are counted here alone: a temporary failure
-is retried, a reply that does not fit goes back with the reason, both within the question's own time.
+`MeteredModel.complete` is the only way to a language model, so three things are true for every caller. Each call is a
+row of the ledger, answered or not, before the answer is used. Past the caps of the hour and the day, and during a
+pause, no process on this home calls a model. Attempts are counted here alone: a temporary failure is retried, an
+unusable reply is returned with the reason, both within the question's time limit.
 
-The caps are checked before a call, against the usage so far and an estimate of the prompt; the reply comes on top, and
-processes that ask at the same moment do not see each other. Hours and days are those of UTC.
+The caps are checked before a call, against the usage so far and an estimate of the prompt; the reply is added later,
+and processes that ask at the same moment do not see each other. Hours and days are those of UTC.
 
-A stage (`StageDefinition`) is one of the long-term layers, or of a task's canvas. `plan` reads the rows past the
-stage's cursor and returns a small basis; it asks no model and writes nothing. `question` puts the basis into words,
-from rows alone, so that it can be asked again after a restart; None if a model has nothing to decide. `apply` checks
-the reply and commits rows, cursor and log together. The question is answered by a model through litellm, or by the
+A stage (`StageDefinition`) is a long-term layer, or a part of a task's canvas. `plan` reads the rows past the stage's
+cursor and returns a small basis; it asks no model and writes nothing. `question` turns the basis into a prompt, from
+rows alone, so that it can be asked again after a restart; None if a model has nothing to decide. `apply` checks the
+reply and commits rows, cursor and log together. The question is answered by a model through litellm, or by the
 connected agent. Parts of a reply that cannot be kept (a quote that is not in its turn) are dropped and listed in
 `Applied.refused`. A reply that cannot be used at all raises InvalidInput, worded for its author, and nothing is stored.
 """
@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 _PURPOSES = ("extract", "merge", "scenes", "persona", "summaries", "canvas")
 _FIRST_PAUSE_S = 1.0
-_WORTH_A_TRY_S = 0.5
+_LEAST_TIME_S = 0.5
 
 
 class UsageLedger(Protocol):
-    """The part of the store that records calls to models and holds the pause."""
+    """The part of the store that records calls to models and the pause."""
 
     def paused(self) -> tuple[str, datetime] | None: ...
     def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]: ...
@@ -65,7 +65,7 @@ class ModelQuestion(Generic[R]):
     repeats: int = 2
     """Further attempts after a temporary failure: 429, 5xx, no answer."""
     corrections: int = 1
-    """How often a reply that does not fit goes back with the reason."""
+    """How often an unusable reply is returned with the reason."""
 
 
 def today(now: datetime) -> datetime:
@@ -82,7 +82,7 @@ def make_llm(settings: Settings) -> LLM | None:
     return None if settings.llm == "none" else _model(settings.llm, settings)
 
 
-def make_others(settings: Settings) -> dict[str, LLM]:
+def make_llms_by_purpose(settings: Settings) -> dict[str, LLM]:
     """Return the models that are configured for single purposes, by purpose."""
     named = {purpose: getattr(settings, f"llm_{purpose}") for purpose in _PURPOSES}
     return {purpose: _model(name, settings) for purpose, name in named.items() if name and name != "none"}
@@ -94,7 +94,7 @@ def _model(name: str, settings: Settings) -> LLM:
     return LiteLLM(name, base_url=settings.llm_base_url, api_key=settings.llm_api_key)
 
 
-def _itself(reply: Any) -> Any:
+def _unchanged(reply: Any) -> Any:
     return reply
 
 
@@ -120,17 +120,17 @@ class MeteredModel:
         self._now, self._pause = now, pause
 
     def close(self) -> None:
-        """End the programs that answer, where models are programs; questions raise Refused from now on."""
+        """Terminate running client processes (`client:*` models); later questions raise Refused."""
         for model in (self._llm, *self._others.values()):
             close: Callable[[], None] | None = getattr(model, "close", None)
             if close:
                 close()
 
-    def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _itself) -> T:
+    def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _unchanged) -> T:
         """Return `use(reply)`, by default the reply itself.
 
-        A reply that does not have the schema, or for which `use` raises InvalidInput, goes back with the reason.
-        Raises ModelFailed when none comes in time or fits, Refused when the caps are reached or a pause is on.
+        A reply that does not match the schema, or for which `use` raises InvalidInput, is returned with the reason.
+        Raises ModelFailed if no usable reply arrives in time, Refused when the caps are reached or a pause is on.
         """
         ends = time.monotonic() + (question.timeout or self._settings.llm_timeout)
         model = self._others.get(question.purpose, self._llm)
@@ -140,7 +140,7 @@ class MeteredModel:
             try:
                 return self._call(model, question, messages, ends - time.monotonic(), use)
             except _UnusableReply as unfit:
-                if corrections == 0 or ends - time.monotonic() < _WORTH_A_TRY_S:
+                if corrections == 0 or ends - time.monotonic() < _LEAST_TIME_S:
                     raise NoUsableReply(f"The model {model.name} gave no usable answer. {unfit.reason}") from None
                 corrections -= 1
                 correction = f"That cannot be used. {unfit.reason} Answer the question again, with the JSON alone."
@@ -150,7 +150,7 @@ class MeteredModel:
                 ]
             except ModelFailed as failure:
                 wait = pause if failure.wait_s is None else failure.wait_s
-                if not failure.passes or repeats == 0 or ends - time.monotonic() - wait < _WORTH_A_TRY_S:
+                if not failure.passes or repeats == 0 or ends - time.monotonic() - wait < _LEAST_TIME_S:
                     raise
                 repeats, pause = repeats - 1, pause * 2
                 self._pause(wait)
@@ -181,26 +181,26 @@ class MeteredModel:
         self._check_caps(estimate)
         prompt = ModelPrompt(messages=tuple(messages), shape=question.reply, max_tokens=question.max_tokens)
         try:
-            said = model.ask(prompt, timeout=seconds)
+            completion = model.ask(prompt, timeout=seconds)
         except ModelFailed as failure:
             billed = estimate if failure.billed else 0
             record(Completion(text="", prompt_tokens=billed, completion_tokens=0, cost=None), str(failure))
             raise
         try:
-            if said.cut:
+            if completion.cut:
                 raise InvalidInput(f"The reply broke off after {question.max_tokens:,} tokens; it has to be shorter.")
-            reply = parse(said.text, question.reply)
+            reply = parse(completion.text, question.reply)
         except InvalidInput as reason:
-            record(said, str(reason))
-            raise _UnusableReply(said.text, str(reason)) from None
-        record(said)
+            record(completion, str(reason))
+            raise _UnusableReply(completion.text, str(reason)) from None
+        record(completion)
         try:
             return use(reply)
         except InvalidInput as reason:
-            raise _UnusableReply(said.text, str(reason)) from None
+            raise _UnusableReply(completion.text, str(reason)) from None
 
     def _check_caps(self, estimate: int) -> None:
-        """Raise Refused while a pause is on, or where the estimated prompt would exceed a cap."""
+        """Raise Refused during a pause, or if the estimated prompt would exceed a cap."""
         paused = self._ledger.paused()
         if paused is not None:
             raise Refused(
@@ -256,7 +256,7 @@ class Applied:
 
 
 class PlanFunction(Protocol[C_contra, B_co]):
-    """`session` is for extraction alone. `smaller`: how many times to halve the basis, after failed attempts."""
+    """`session` is only for extraction. `smaller`: how many times to halve the basis, after failed attempts."""
 
     def __call__(self, context: C_contra, /, *, session: str | None, smaller: int) -> B_co | None: ...
 
@@ -271,9 +271,9 @@ class StageDefinition(Generic[C, B, R]):
     plan: PlanFunction[C, B]
     question: Callable[[C, B], ModelQuestion[R] | None]
     apply: Callable[[C, Any, B, R | None], Applied]
-    """Takes the leased job of the store. The reply is None where there was no question.
+    """Commits the reply to a leased job; the reply is None if there was no question.
 
-    Raises InvalidInput, and Conflict where it came too late.
+    Raises InvalidInput, and Conflict if it is too late.
     """
 
 

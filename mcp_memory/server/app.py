@@ -109,7 +109,7 @@ class MemoryServer(MCPServer[None]):
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Keep the store open, once it is needed, for as long as the block runs. Transports hold this."""
-        return self.memory.held()
+        return self.memory.hold()
 
     async def _prepare(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request under its grant, with the store opened before it is promised updates.

@@ -12,7 +12,7 @@ import mcp.types as wire
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Record, Turn
-from mcp_memory.service.render import DATA_NOTE, held, minute, named, quote, render
+from mcp_memory.service.render import DATA_NOTE, minute, quarantine_mark, quote, quote_name, render
 from mcp_memory.suspicion.flags import flags
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
     if turns:
         why = await memory.why_held([turn.id for turn in turns])
         said = "\n".join(_turn(turn, why.get(turn.id, ())) for turn in turns)
-        parts.append(f"The last turns stored, of session {named(turns[0].session)}. {DATA_NOTE}\n{said}")
+        parts.append(f"The last turns stored, of session {quote_name(turns[0].session)}. {DATA_NOTE}\n{said}")
     else:
         parts.append("No turn of this conversation is stored yet.")
     if canvas is not None:
@@ -116,7 +116,9 @@ def _record(record: Record) -> str:
 
 
 def _turn(turn: Turn, why: Sequence[str]) -> str:
-    return quote(f"{turn.id} · {turn.role} · {minute(turn.said_at)}{held(why)}: {one_line(turn.content, 240)}")
+    return quote(
+        f"{turn.id} · {turn.role} · {minute(turn.said_at)}{quarantine_mark(why)}: {one_line(turn.content, 240)}"
+    )
 
 
 # --- the table --------------------------------------------------------------------------------------

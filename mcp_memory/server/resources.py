@@ -23,9 +23,9 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import CanvasRow, Ref, Scene, Turn
 from mcp_memory.server.authorization import current, part_of_status
 from mcp_memory.server.updates import LISTED_CANVASES
-from mcp_memory.service.render import DATA_NOTE, held, minute
+from mcp_memory.service.render import DATA_NOTE, minute, quarantine_mark
 from mcp_memory.service.render import quote as quote_lines
-from mcp_memory.suspicion.flags import defused
+from mcp_memory.suspicion.flags import defuse
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -109,7 +109,7 @@ async def read_resource(memory: Memory, uri: str) -> list[ReadResourceContents]:
 async def _whole(memory: Memory, uri: str, kind: str, name: str) -> ReadResourceContents:
     match kind, name:
         case "persona", "":
-            return ReadResourceContents(defused((await memory.read_persona()).text) or _NO_PERSONA, MARKDOWN)
+            return ReadResourceContents(defuse((await memory.read_persona()).text) or _NO_PERSONA, MARKDOWN)
         case "status", "":
             shown = part_of_status(await memory.status(), current())
             return ReadResourceContents(to_json(shown, indent=2).decode(), JSON)
@@ -118,7 +118,7 @@ async def _whole(memory: Memory, uri: str, kind: str, name: str) -> ReadResource
         case "canvas", number if _NUMBER.fullmatch(number):
             return ReadResourceContents((await memory.canvas(int(number))).text, MERMAID)
         case "scene", slug if slug:
-            return ReadResourceContents(defused(await memory.scene_page(slug)), MARKDOWN)
+            return ReadResourceContents(defuse(await memory.scene_page(slug)), MARKDOWN)
         case "atom", atom if atom:
             return ReadResourceContents(await _atom(memory, atom), JSON)
         case "ref", ref if ref:
@@ -200,7 +200,7 @@ def _with_next(page: str, address: str) -> str:
 def _heading(turn: Turn, why: Sequence[str], *, is_continued: bool) -> str:
     name = f" ({one_line(turn.name, 40)})" if turn.name else ""
     continued = ", continued" if is_continued else ""
-    return f"## {turn.id} · {turn.role}{name}{continued} · {minute(turn.said_at)}{held(why)}"
+    return f"## {turn.id} · {turn.role}{name}{continued} · {minute(turn.said_at)}{quarantine_mark(why)}"
 
 
 def _check_parameters(query: str, known: Sequence[str]) -> None:

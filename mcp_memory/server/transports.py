@@ -35,7 +35,7 @@ from mcp_memory.server.app import DEFINITIONS, MemoryServer, build_server
 from mcp_memory.server.client_watch import wait_for_clients_end
 from mcp_memory.server.local_token import make_token, read_token, token_file
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
-from mcp_memory.service.jsonrpc import error_reply, repaired_message
+from mcp_memory.service.jsonrpc import error_reply, repair_message
 
 if TYPE_CHECKING:
     from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
@@ -195,7 +195,7 @@ async def _answer_malformed(
     """Pass messages on. A line that is none is answered, where the SDK would let its client wait for ever."""
     async with checked:
         async for line in lines:
-            message = repaired_message(line) if isinstance(line, Exception) else line
+            message = repair_message(line) if isinstance(line, Exception) else line
             # A request whose id no answer can carry (`{}`, true, null or 1.5) is a notification to the SDK, and its
             # client would wait for ever. Those of MCP all begin alike.
             said = message.message

@@ -1,9 +1,9 @@
 """Excerpts of search results that fit a token budget.
 
-A given budget holds exactly for both forms of the answer, text and JSON; without one the answer is about as long as
+An explicit budget is exact for both forms of the answer, text and JSON; without it the answer is about as long as
 `BUDGETS` says. Long turns are shortened first, each to the part around the matching words; then hits are dropped from
-the end, and the cursor returns them first. Lines of tool results are dropped before any hit. Hits whose neighbours
-meet form one passage, each turn once.
+the end, and the cursor returns them first. Lines of tool results are dropped before any hit. Hits with adjacent
+neighbours form one passage, each turn once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it
     "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
 }
 _FACTS = (20, 12, 6, 3, 0)
-_FACTS_A_SCENE = 5  # facts and scenes give way together
+_FACTS_A_SCENE = 5  # facts and scenes are reduced together
 _CITES = 5  # of an atom
 
 _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
@@ -60,7 +60,7 @@ _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
 @dataclass(frozen=True, kw_only=True)
 class ExcerptRequest:
-    """How an answer is to be shown: around the words of which query, in what detail, within how many tokens."""
+    """How to show an answer: around the words of which query, in what detail, within how many tokens."""
 
     query: str
     detail: Detail
@@ -72,14 +72,14 @@ class ExcerptRequest:
         return BUDGETS[self.detail] if self.budget is None else self.budget
 
     @cached_property
-    def wanted(self) -> AbstractSet[str]:
+    def terms(self) -> AbstractSet[str]:
         return frozenset(query_terms(self.query))
 
     def fits(self, answer: ShownTurns | ShownMemories) -> bool:
-        """Return whether an answer is within the budget: one that was given is counted, the usual one goes by bytes.
+        """Return whether an answer is within the budget: exactly if it is explicit, by bytes if it is the default.
 
-        JSON, the longer of the two forms, has three bytes a token, so that is about right; and most searches then need
-        neither the 10 ms that counting takes nor the 50 MB of a vocabulary.
+        JSON, the longer of the two forms, has three bytes a token, so that is about right. Most searches then need
+        neither the 10 ms of counting nor the 50 MB of a vocabulary.
         """
         data = as_json(answer)
         if self.budget is None:
@@ -87,106 +87,104 @@ class ExcerptRequest:
         return self.counter.fits(data, self.tokens) and self.counter.fits(render(answer), self.tokens)
 
 
-def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
-    """Return what fits the budget. InvalidInput where that is not even one hit."""
-    cut = _Excerpts(asking)
+def shown_turns(results: TurnResults, request: ExcerptRequest) -> ShownTurns:
+    """Return the part of the results that fits the budget. Raises InvalidInput if no hit fits."""
+    excerpts = _Excerpts(request)
 
-    def draft(many: int, width: int, facts: int) -> ShownTurns:
-        hits, lines = results.hits[:many], _lines_beside(results.results, facts)
+    def draft(count: int, width: int, facts: int) -> ShownTurns:
+        hits, lines = results.hits[:count], _count_results(results.results, facts)
         return ShownTurns(
-            passages=[cut.passage(passage, width) for passage in passages(hits)],
-            left_out=len(results.hits) - many,
-            cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - many),
-            note=_with_rest(results.note, 0, [], len(results.results) - lines),
-            results=[cut.result(hit, width) for hit in results.results[:lines]],
+            passages=[excerpts.passage(passage, width) for passage in passages(hits)],
+            left_out=len(results.hits) - count,
+            cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - count),
+            note=_note_omissions(results.note, 0, [], len(results.results) - lines),
+            results=[excerpts.result(hit, width) for hit in results.results[:lines]],
             known=results.known,
-            listed=None if asking.query.strip() else True,
+            listed=None if request.query.strip() else True,
         )
 
-    return _fitted(draft, len(results.hits), asking)
+    return _fit(draft, len(results.hits), request)
 
 
-def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemories:
-    """Return what fits the budget, atoms before turns. InvalidInput where that is not even one hit."""
-    cut = _Excerpts(asking)
+def shown_memories(results: MemoryResults, request: ExcerptRequest) -> ShownMemories:
+    """Return the part of the results that fits the budget, atoms first. Raises InvalidInput if no hit fits."""
+    excerpts = _Excerpts(request)
     total = len(results.atoms) + len(results.turns)
 
-    def draft(many: int, width: int, facts: int) -> ShownMemories:
-        atoms, turns = results.atoms[:many], results.turns[: max(0, many - len(results.atoms))]
+    def draft(count: int, width: int, facts: int) -> ShownMemories:
+        atoms, turns = results.atoms[:count], results.turns[: max(0, count - len(results.atoms))]
         ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
-        scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _lines_beside(results.results, facts)
+        scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _count_results(results.results, facts)
         return ShownMemories(
-            atoms=[cut.atom(hit, width * 2) for hit in atoms],
+            atoms=[excerpts.atom(hit, width * 2) for hit in atoms],
             facts=results.facts[:facts],
-            scenes=[cut.scene(hit, width) for hit in results.scenes[:scenes]],
-            passages=[cut.passage(passage, width) for passage in passages(turns)],
-            left_out=total - many,
-            cursor=_cursor(results, ids, total - many),
-            note=_with_rest(
+            scenes=[excerpts.scene(hit, width) for hit in results.scenes[:scenes]],
+            passages=[excerpts.passage(passage, width) for passage in passages(turns)],
+            left_out=total - count,
+            cursor=_cursor(results, ids, total - count),
+            note=_note_omissions(
                 results.note,
                 len(results.facts) - facts,
                 [hit.scene for hit in results.scenes[scenes:]],
                 len(results.results) - lines,
             ),
-            results=[cut.result(hit, width) for hit in results.results[:lines]],
+            results=[excerpts.result(hit, width) for hit in results.results[:lines]],
             known=results.known,
         )
 
-    return _fitted(draft, total, asking)
+    return _fit(draft, total, request)
 
 
-def _lines_beside(results: Sequence[ResultHit], facts: int) -> int:
+def _count_results(results: Sequence[ResultHit], facts: int) -> int:
     """Return how many results are shown with this number of facts: both shrink together."""
     return math.ceil(len(results) * facts / _FACTS[0])
 
 
-def _with_rest(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
-    """Return the note with what else was found and did not fit."""
-    said = [note] if note else []
+def _note_omissions(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
+    """Return the note, with the numbers and names of the facts, scenes and lines that did not fit."""
+    sentences = [note] if note else []
     if facts > 0:
-        said.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
+        sentences.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
     if scenes:
-        said.append(f"Scenes that did not fit: {', '.join(scene.slug for scene in scenes)}.")
+        sentences.append(f"Scenes that did not fit: {', '.join(scene.slug for scene in scenes)}.")
     if lines:
-        said.append(f"Lines of tool results that did not fit: {lines}. Raise budget_tokens.")
-    return " ".join(said) or None
+        sentences.append(f"Lines of tool results that did not fit: {lines}. Raise budget_tokens.")
+    return " ".join(sentences) or None
 
 
 def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out: int) -> str | None:
     return after(results.start, shown) if left_out else results.cursor
 
 
-def _fitted(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRequest) -> _Shown:
-    """Return the fullest draft that fits: first of narrower excerpts and fewer facts, then of fewer hits."""
-    steps = _WIDTHS[asking.detail]
+def _fit(draft: Callable[[int, int, int], _Shown], total: int, request: ExcerptRequest) -> _Shown:
+    """Return the fullest draft that fits: first narrower excerpts and fewer facts, then fewer hits."""
+    steps = _WIDTHS[request.detail]
     for step, width in enumerate(steps):
         answer = draft(total, width, _FACTS[step * len(_FACTS) // len(steps)])
-        if asking.fits(answer):
+        if request.fits(answer):
             return answer
     fits, too_many = 0, total
     while too_many - fits > 1:
-        many = (fits + too_many) // 2
-        fits, too_many = (many, too_many) if asking.fits(draft(many, steps[-1], 0)) else (fits, many)
+        count = (fits + too_many) // 2
+        fits, too_many = (count, too_many) if request.fits(draft(count, steps[-1], 0)) else (fits, count)
     if fits == 0:
         raise InvalidInput(
-            f"budget_tokens={asking.tokens} does not hold one result with what was asked for around it. "
+            f"budget_tokens={request.tokens} is too small for one result with its neighbours. "
             "Raise budget_tokens, or ask for fewer neighbours."
         )
-    return next(
-        answer for width in steps if asking.fits(answer := draft(fits, width, 0))
-    )  # left out parts may have made room
+    return next(answer for width in steps if request.fits(answer := draft(fits, width, 0)))  # omitted hits leave room
 
 
 # --- passages ---------------------------------------------------------------------------------------
 
 
 def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
-    """Return the hits among their neighbours: runs that meet are one, in order; the run of the best hit first."""
+    """Return the hits among their neighbours: adjacent runs are joined, in order; the run of the best hit first."""
     by_id = {hit.turn.id: hit for hit in hits}
     runs: list[list[Turn]] = []
     for hit in hits:
         run = [*hit.neighbours, hit.turn]
-        meeting = [other for other in runs if hit.neighbours and _meet(other, run)]
+        meeting = [other for other in runs if hit.neighbours and _are_adjacent(other, run)]
         merged = {turn.id: turn for turns in (*meeting, run) for turn in turns}
         place = next((i for i, other in enumerate(runs) if other in meeting), len(runs))
         runs = [other for other in runs if other not in meeting]
@@ -194,28 +192,28 @@ def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
     return [[by_id.get(turn.id, turn) for turn in run] for run in runs]
 
 
-def _meet(one: Sequence[Turn], other: Sequence[Turn]) -> bool:
+def _are_adjacent(run: Sequence[Turn], other: Sequence[Turn]) -> bool:
     places = {turn.position for turn in other}
-    return one[0].session == other[0].session and any(
-        turn.position + step in places for turn in one for step in (-1, 0, 1)
+    return run[0].session == other[0].session and any(
+        turn.position + step in places for turn in run for step in (-1, 0, 1)
     )
 
 
 class _Excerpts:
-    """Shortens turns and atoms around the words that were asked for; finds those once, whatever the width."""
+    """Shortens turns and atoms around the words of the query, which are located once for all widths."""
 
-    def __init__(self, asking: ExcerptRequest) -> None:
-        self._asking = asking
-        self._found: dict[str, list[TermMatch]] = {}
+    def __init__(self, request: ExcerptRequest) -> None:
+        self._request = request
+        self._matches: dict[str, list[TermMatch]] = {}
         self._words: dict[str, list[str]] = {}
-        self._held: dict[str, tuple[str, ...]] = {}
+        self._flags: dict[str, tuple[str, ...]] = {}
         self._newer: dict[str, Turn] = {}
 
     def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
         rows = list(run)
         for row in rows:
             if isinstance(row, TurnHit):
-                self._held.update(row.held)
+                self._flags.update(row.held)
                 self._newer.update(row.newer)
         return Passage(
             session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
@@ -226,7 +224,7 @@ class _Excerpts:
         return ShownAtom(
             atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
             found=self._why(hit.atom.id, hit, hit.atom.text),
-            cites=list(dict.fromkeys(address(one.ref, one.lines) for one in hit.cites))[:_CITES],
+            cites=list(dict.fromkeys(address(cite.ref, cite.lines) for cite in hit.cites))[:_CITES],
             when=hit.when,
         )
 
@@ -255,8 +253,8 @@ class _Excerpts:
         )
 
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
-        found = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
-        return replace(self._turn(hit.turn, width), found=replace(found, close=hit.close))
+        why = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
+        return replace(self._turn(hit.turn, width), found=replace(why, close=hit.close))
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
         content, hidden = self._cut(turn.id, turn.content, width)
@@ -270,21 +268,21 @@ class _Excerpts:
             content=revealed(content),
             hidden=hidden,
             found=None,
-            held=self._held.get(turn.id, ()),
+            held=self._flags.get(turn.id, ()),
             changed_at=newer.said_at if newer else None,
             changed_by=newer.id if newer else None,
         )
 
     def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:
-        if len(text) <= width * 5 // 4:  # an excerpt that hides a few words hides more than it saves
+        if len(text) <= width * 5 // 4:  # hiding a few words is not worth the mark
             return text, 0
-        if id not in self._found:
-            self._found[id] = matches(text, self._asking.wanted)
-        return snippet(text, width, self._found[id])
+        if id not in self._matches:
+            self._matches[id] = matches(text, self._request.terms)
+        return snippet(text, width, self._matches[id])
 
     def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str) -> Found:
-        if self._asking.detail == "concise":
+        if self._request.detail == "concise":
             return Found(score=hit.score)
         if id not in self._words:
-            self._words[id] = words(text, self._asking.wanted)
+            self._words[id] = words(text, self._request.terms)
         return Found(score=hit.score, by=hit.found_by, words=self._words[id])

@@ -1,7 +1,6 @@
-"""One HTTP server in this process: its listener, its patience with slow clients, its end by a signal.
+"""Runs an HTTP server in this process: listens, closes idle and slow connections, stops on a signal.
 
-Idle and slow connections are closed: uvicorn has no read timeout, and a client that takes nothing of a stream would
-keep it in memory.
+uvicorn has no read timeout, and a client that reads nothing of a stream would keep it in memory.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 _GRACE_SECONDS = 2
 _IDLE_SECONDS = 75
-"""A connection that was used is kept open for longer than clients keep theirs (5 s many of them, as uvicorn does): who
-closes first while the other sends loses a request."""
+"""Longer than clients keep idle connections (many 5 s, as uvicorn does): a request is lost if it is sent while the
+server closes the connection."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Port 0 takes any free one. Raises Refused for one that is taken."""
+    """Return a listening socket. Port 0 takes any free port. Raises Refused if the port is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
-        # asyncio sets it on sockets that say they are TCP, which those of create_server do not. Without it an answer in
-        # two writes waits 40 ms for its client to acknowledge the first.
+        # asyncio sets it only on sockets with an explicit TCP protocol, unlike those of create_server. Without it a
+        # response in two writes waits 40 ms for the client to acknowledge the first.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except (OSError, OverflowError) as error:
@@ -56,8 +55,11 @@ async def run_http(
     started: Callable[[], None],
     stopping: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. `started` is called when requests are answered and signals are taken, `stopping`
-    when one has come; streams have two seconds then to end."""
+    """Serve until SIGTERM or SIGINT.
+
+    `started` is called when requests are answered and signals handled, `stopping` after a signal; streams then have two
+    seconds to end.
+    """
     import uvicorn
 
     class Http(uvicorn.Server):
@@ -73,7 +75,7 @@ async def run_http(
     http = Http(
         uvicorn.Config(
             app,
-            http=patient(),
+            http=make_protocol(),
             log_config=None,
             access_log=False,
             ws="none",
@@ -97,7 +99,7 @@ async def run_http(
 async def on_signal(
     react: Callable[[int], Awaitable[object]], *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
 ) -> None:
-    """React to each SIGTERM and SIGINT until cancelled."""
+    """Call `react` for each SIGTERM and SIGINT until cancelled."""
     # On Windows Ctrl-C raises KeyboardInterrupt, and there is no SIGTERM.
     try:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
@@ -112,10 +114,11 @@ HEAD_SECONDS = 20.0
 _TAKING_SECONDS = 60.0
 
 
-def patient(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
-    """Return uvicorn's HTTP protocol, with so much patience for the head of each request.
+def make_protocol(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
+    """Return uvicorn's HTTP protocol with timeouts.
 
-    `taking`: and for a client that is being answered and takes nothing; one that takes little at a time is served.
+    `seconds`: for the head of each request. `taking`: for a client that reads nothing of its response; slow reading is
+    allowed.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -150,7 +153,7 @@ def patient(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> t
             if left < before:
                 self._full = self.loop.call_later(taking, self._check_progress, left)
             else:
-                self.transport.abort()  # what `close` would first send is what is not taken
+                self.transport.abort()  # `close` would first send the buffer, which the client does not read
 
         def _on_buffer_drained(self) -> None:
             if self._full is not None:

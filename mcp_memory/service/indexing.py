@@ -1,17 +1,16 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
 Turns are embedded in the background, so storing them waits for no model, and in a pause between calls that store, so
-that these do not wait for its commits. A search waits a moment until what this process has just stored is embedded by
-the bundled model and its sentences are read, and so does its end. Statements are embedded in the call that stores them,
-unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
-change of model needs no other bookkeeping.
-Until the configured model has embedded everything, the fullest other index that can still be queried is searched too,
-so a change of model never empties an answer.
+that these do not wait for its commits. A search, and closing, wait a moment until what this process has just stored is
+embedded by the bundled model and its sentences are read. Statements are embedded in the call that stores them, unless
+the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a change of
+model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index that can
+still be queried is searched too, so a change of model never empties an answer.
 
-The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
-space that has been due longest, judges one row of it that came in unjudged (`trust.judge_waiting`), indexes one large
-tool result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it.
-Rows with terms of an earlier version are indexed again, and found by the old terms until then.
+The background threads of all processes with one model share a queue of spaces (`Store.claim_space`). Each claims the
+space that has been due longest, and judges one unjudged row of it (`trust.judge_waiting`), indexes one large tool
+result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it.
+Rows with terms of an earlier version are indexed again, and searched by the old terms until then.
 """
 
 from __future__ import annotations
@@ -40,35 +39,33 @@ _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # for other writers
-_PAUSE_S, _LONGEST_S = 0.25, 10.0  # without a call that stores; how long it is waited for
-_READING_S = 60.0  # of a space whose rows cannot be embedded, before its lease ends
+_PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls that store, and the longest wait for it
+_READING_S = 60.0  # turns of a space whose rows cannot be embedded, within its lease
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
-"""After which a space without new rows is looked at again, in case a server with another model wrote some."""
+"""Until a space without new rows is checked again, in case a server with another model wrote some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexState:
-    """How far the configured model has come. `error` is why it last failed, None after a success."""
+    """Progress of the configured model. `error` is why it last failed, None after a success."""
 
     model: str | None
     embedded: int
     total: int
     error: str | None
     terms_waiting: int = 0
-    """About how many rows have terms of an earlier version."""
+    """Approximate number of rows with terms of an earlier version."""
     refs_waiting: int = 0
-    """Tool results whose lines are not in the index yet, or with such terms."""
+    """Tool results whose lines are not indexed yet, or with terms of an earlier version."""
 
 
-IndexResult = Callable[[str, Callable[[], bool]], bool]
-"""Indexes a waiting tool result of a space and returns whether there was one; asks between batches whether to go on."""
+BackgroundStep = Callable[[str, Callable[[], bool]], bool]
+"""Does a piece of work on a space and returns whether there was any; the callback says whether it may go on."""
 
-JudgeRow = Callable[[str, Callable[[], bool]], bool]
-"""Judges a row of a space that came in unjudged and returns whether there was one; asks before it writes."""
 
-ReadTurns = Callable[[str, Callable[[], bool]], bool]
-"""Makes statements of the next turns of a space and returns whether there were any turns; asks before it writes."""
+def _no_step(space: str, going_on: Callable[[], bool]) -> bool:
+    return False
 
 
 class Indexing:
@@ -80,9 +77,9 @@ class Indexing:
         embedder: Embedder | None,
         settings: Settings,
         *,
-        index_result: IndexResult = lambda space, going_on: False,
-        judge_row: JudgeRow = lambda space, going_on: False,
-        read_turns: ReadTurns = lambda space, going_on: False,
+        index_result: BackgroundStep = _no_step,
+        judge_row: BackgroundStep = _no_step,
+        read_turns: BackgroundStep = _no_step,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -94,23 +91,23 @@ class Indexing:
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
         self._error: str | None = None
-        self._later: str | None = None  # why results are not indexed now
+        self._results_error: str | None = None  # why results are not indexed now
         self._bell = threading.Event()
         self._stop = threading.Event()
         self._progress = threading.Condition()
-        self._stored = self._embedded = 0  # turns of this process; a history that is imported is not waited for
-        self._last_stored = monotonic()  # the first calls of a client come before the background, too
-        self._waiting = 0  # calls that wait for vectors
-        self._is_behind = False  # more rows wait than a batch has
+        self._stored = self._embedded = 0  # turns of this process
+        self._last_stored = monotonic()  # a new client calls first, before background work
+        self._waiting = 0  # number of calls that wait for vectors
+        self._is_behind = False  # more than a batch of rows is waiting
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after what this process has just stored, or in the middle of a remote model's answer.
+        """Stop once the rows that this process has just stored are embedded, or during a remote model's answer.
 
-        Nothing is lost: the remaining rows are found by their missing vectors.
+        Nothing is lost: the remaining rows are identified by their missing vectors.
         """
         self._catch_up(_CLOSING_S)
         self._stop.set()
@@ -120,23 +117,23 @@ class Indexing:
         if self._thread.is_alive():
             self._thread.join(timeout=_CLOSING_S)
 
-    # what the verbs ask
+    # --- for the verbs ------------------------------------------------------------------------------
 
     def of_rows(self, texts: Sequence[str]) -> Vectors | None:
-        """Return vectors to store with new rows, or None where the background will make them."""
+        """Return vectors to store with new rows, or None if the background will make them."""
         embedder = self._embedder
         if embedder is None or not texts:
             return None
         if embedder.local:
             try:
                 return Vectors(identity=embedder.identity, data=embedder.embed(texts))
-            except EmbeddingFailed as error:  # words are stored whatever becomes of their vectors
+            except EmbeddingFailed as error:  # the text is stored without vectors
                 self._error = str(error)
         self._complete = False
         return None
 
     def stored(self, turns: int = 0) -> None:
-        """Tell the background that there may be rows to embed; so many turns are new and have no vectors."""
+        """Wake the background: there may be rows to embed, `turns` new turns among them."""
         with self._progress:
             self._last_stored = monotonic()
             if turns and self._embedder is not None:
@@ -145,9 +142,9 @@ class Indexing:
         self._bell.set()
 
     def _catch_up(self, seconds: float) -> None:
-        """Wait until what this process has just stored is embedded and read.
+        """Wait until the turns that this process has just stored are embedded and read.
 
-        Not for a remote model, nor where a long history is before it, of this process or of another: that takes longer.
+        Does not wait for a remote model, nor if a long history of this or another process is queued first.
         """
         if self._embedder is None or not self._embedder.local or not self._thread.is_alive():
             return
@@ -169,27 +166,27 @@ class Indexing:
                     break
                 self._progress.wait(left)
 
-    def _caught_up(self, stored: int) -> None:
+    def _note_progress(self, stored: int) -> None:
         with self._progress:
             self._embedded = stored
             self._progress.notify_all()
 
     def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
-        """Return the query's vector by each model to search with, and a note when one could not be had."""
+        """Return the query's vectors by all models to search with, and a note if a model failed."""
         if self._embedder is None:
             return [], None
         self._catch_up(_CATCHING_UP_S)
         asked = [self._embedder]
         if not self._complete:
             asked += self._fullest_other(self._embedder.identity)
-        found: list[Vectors] = []
+        vectors: list[Vectors] = []
         note = None
         for embedder in asked:
             try:
-                found.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
+                vectors.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
             except EmbeddingFailed as error:
                 note = f"Searched by words only where this failed: {error}"
-        return found, note
+        return vectors, note
 
     def state(self) -> IndexState:
         model = self._embedder.identity if self._embedder else None
@@ -204,14 +201,16 @@ class Indexing:
         )
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
-        """Asked once: other models' vectors grow no more, and counting them takes as long as the store is large."""
+        """Return the embedder of the fullest other index, looked up once: counting takes long in a large store."""
         if self._others is None:
-            held = [index.identity for index in self._store.index_progress().vectors if index.identity != identity]
-            others = (embedder_for(other, self._settings) for other in held)
+            identities = [
+                index.identity for index in self._store.index_progress().vectors if index.identity != identity
+            ]
+            others = (embedder_for(other, self._settings) for other in identities)
             self._others = [other for other in others if other is not None][:1]
         return self._others
 
-    # the background
+    # --- in the background --------------------------------------------------------------------------
 
     def _run(self) -> None:
         is_open = False
@@ -227,7 +226,7 @@ class Indexing:
                 self._maintain()
                 while not self._stop.is_set() and self._index_next():
                     stored = self._stored
-                self._error = self._later
+                self._error = self._results_error
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
                 if str(error) != self._error and not self._stop.is_set():  # else the store may be closed by now
@@ -236,7 +235,7 @@ class Indexing:
             except Exception:
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")
-            self._caught_up(stored)
+            self._note_progress(stored)
             self._bell.wait(wait)
 
     def _maintain(self) -> None:
@@ -244,7 +243,7 @@ class Indexing:
             self._stop.wait(_BETWEEN_S)
 
     def _index_next(self) -> bool:
-        """Do a share of the work on the space that has been due longest. Return False if none is due."""
+        """Do some work on the space that has been due longest. Return False if none is due."""
         claim = self._store.claim_space(self._queue, lease=_LEASE)
         if claim is None:
             self._complete = self._embedder is None or not self._store.waiting_spaces(self._queue)
@@ -252,42 +251,42 @@ class Indexing:
         again = timedelta(0)
         try:
             with telemetry.working("index", claim_age=claim.age):
-                again = self._share_of(claim.space)
+                again = self._work_on(claim.space)
         finally:
             self._store.release_space(claim, again=again)
         return True
 
-    def _share_of(self, space: str) -> timedelta:
+    def _work_on(self, space: str) -> timedelta:
         """Judge a row of a space, index a result of it, embed a batch of its rows or read some turns.
 
         Return when it is due again.
         """
-        if self._judge_row(space, self._goes_on):
+        if self._judge_row(space, self._may_continue):
             return timedelta(0)
         try:
-            has_more, again = self._index_result(space, self._goes_on), _AGAIN
-            self._later = None
+            has_more, again = self._index_result(space, self._may_continue), _AGAIN
+            self._results_error = None
             if has_more:
                 return timedelta(0)
-        except StoreUnavailable as error:  # the bucket of results: rows are embedded all the same
-            self._later = str(error)
+        except StoreUnavailable as error:  # the bucket of results fails; rows are still embedded
+            self._results_error = str(error)
             logger.warning("results are indexed later: %s", error)
             again = timedelta(seconds=_AFTER_FAILURE_S)
         try:
             has_embedded = self._embed(space)
         except EmbeddingFailed:  # the reader needs no vectors, so it does not wait for the model
             until = monotonic() + _READING_S
-            while self._read_turns(space, self._goes_on):
+            while self._read_turns(space, self._may_continue):
                 if monotonic() > until:
                     break
             raise
-        return timedelta(0) if has_embedded or self._read_turns(space, self._goes_on) else again
+        return timedelta(0) if has_embedded or self._read_turns(space, self._may_continue) else again
 
-    def _goes_on(self) -> bool:
+    def _may_continue(self) -> bool:
         return not self._stop.wait(_BETWEEN_S)
 
     def _embed(self, space: str) -> bool:
-        """Embed a batch of rows that have no vectors, and return whether there were any."""
+        """Embed a batch of rows without vectors; return whether there were any."""
         embedder = self._embedder
         rows = self._store.unembedded(space, embedder.identity, limit=_BATCH) if embedder else []
         with self._progress:

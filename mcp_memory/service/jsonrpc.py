@@ -1,6 +1,6 @@
-"""JSON-RPC messages that the SDK's parser refuses: repaired, or answered with an error.
+"""Repairs JSON-RPC messages that the SDK's parser rejects, or answers them with an error.
 
-It refuses half a surrogate pair, which JavaScript writes when it cuts a text inside an emoji.
+The parser rejects half a surrogate pair, which JavaScript writes when it cuts a text inside an emoji.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 _TOO_DEEP = "The message is nested too deep. Send deeply nested data as a text."
 
 
-def repaired_message(error: Exception) -> SessionMessage:
-    """Return the message that the SDK's parser refused, or the error to answer with.
-
-    It refuses half a surrogate pair, which is what JavaScript writes when it cuts a text inside an emoji.
-    """
+def repair_message(error: Exception) -> SessionMessage:
+    """Return the repaired message, or the error to answer with."""
     try:
         value = _refused_json(error)
     except RecursionError:
@@ -36,15 +33,15 @@ def repaired_message(error: Exception) -> SessionMessage:
     id_ = _id_of(value)
     try:
         if id_ is not None or not (isinstance(value, dict) and "id" in value):
-            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_answerable(value), by_name=False))
+            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_repair_values(value), by_name=False))
     except ValidationError:
         pass
     except RecursionError:
         return error_reply(id_, wire.INVALID_REQUEST, _TOO_DEEP)
-    return error_reply(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+    return error_reply(id_, wire.INVALID_REQUEST, "The line is not a JSON-RPC message.")
 
 
-def _answerable(message: Any) -> Any:
+def _repair_values(message: Any) -> Any:
     """Return a message without lone surrogates, except in the arguments of a tool."""
     match message:
         case {"method": "tools/call", "params": {"arguments": arguments, **params}, **rest}:
@@ -55,7 +52,7 @@ def _answerable(message: Any) -> Any:
 
 
 def _id_of(message: object) -> str | int | None:
-    """Return the id of a message, where it is one that an answer can carry."""
+    """Return the id of a message if an answer can carry it."""
     match message:
         case {"id": bool()}:
             return None
@@ -68,7 +65,7 @@ def _id_of(message: object) -> str | int | None:
 
 
 def _id_of_unparsed(error: Exception) -> str | int | None:
-    """Return the id of a message that the SDK's parser refused and `json` cannot read either."""
+    """Return the id of a message that neither the SDK's parser nor `json` can read."""
     line = error.errors()[0]["input"] if isinstance(error, ValidationError) else b""
     return _id_of({"id": id_of_unparsed(line if isinstance(line, bytes) else str(line).encode(errors="replace"))})
 
@@ -88,7 +85,7 @@ def error_reply(id_: str | int | None, code: int, message: str) -> SessionMessag
 
 
 def sendable(value: JsonValue) -> Any:
-    """Return the JSON value with every lone surrogate, which no transport can carry, as U+FFFD."""
+    """Return the JSON value with every lone surrogate as U+FFFD: no transport can carry one."""
     match value:
         case str():
             return value if well_formed(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,12 +1,12 @@
 """Memory: the API for agents (through `server/`), people (through `cli`) and programs.
 
-`open_memory()` joins the parts: settings, store, models, search and background threads. The verbs are async and never
-block the event loop: each runs in a worker thread, which finishes even when its caller is cancelled, so a write lands
-whole. They return answers of `core.types` and raise errors of `core.errors`.
+`open_memory()` builds the parts: settings, store, models, search and background threads. The verbs (`verbs/`) are async
+and never block the event loop: each runs in a worker thread, which finishes even when its caller is cancelled, so a
+write is complete. They return answers of `core.types` and raise errors of `core.errors`.
 
-All spaces of one store share the file, the models, the index and one scheduler thread, so a thousand spaces cost
-little more than one. The first space is open from the start, others from their first use; the least recently used are
-closed and opened again on demand.
+All spaces of a store share the file, the models, the index and a single scheduler thread, so a thousand spaces cost
+little more than one. The first space is open from the start, others from their first use; the least recently used
+spaces are closed, and opened again on demand.
 
 `compress` is for programs that are not async: it opens the memory, compresses and closes it again.
 """
@@ -30,51 +30,50 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.core.text import safe_name
+from mcp_memory.service.persona_page import write_persona
 from mcp_memory.service.verbs.administration import AdministrationVerbs
-from mcp_memory.service.verbs.answers import AnswerVerbs
 from mcp_memory.service.verbs.base import Parts
-from mcp_memory.service.verbs.inspection import InspectionVerbs
-from mcp_memory.service.verbs.pyramid import PyramidVerbs
+from mcp_memory.service.verbs.pages import PageVerbs
+from mcp_memory.service.verbs.statements import StatementVerbs
 from mcp_memory.service.verbs.status import StatusVerbs
-from mcp_memory.service.verbs.upkeep import UpkeepVerbs
+from mcp_memory.service.verbs.tasks import TaskVerbs
+from mcp_memory.service.verbs.turns import TurnVerbs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcp_memory.longterm.search.search import SearchContext
     from mcp_memory.models.embed.protocol import Embedder
     from mcp_memory.models.llm import LLM
     from mcp_memory.service.compression.compress import Compressed
-    from mcp_memory.service.scheduler import Scheduler
     from mcp_memory.store.protocol import EmbeddedStore, Store
 
-MOST = 256
-"""Spaces kept open beside the first, with what the scheduler remembers of each."""
+_OPEN_SPACES = 256
+"""Spaces that stay open in addition to the first, with their schedulers."""
 
 
-class Memory(AdministrationVerbs, AnswerVerbs, InspectionVerbs, PyramidVerbs, StatusVerbs, UpkeepVerbs):
-    """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
+class Memory(TurnVerbs, StatementVerbs, PageVerbs, TaskVerbs, AdministrationVerbs, StatusVerbs):
+    """The verbs over a space of a store. `open_memory` opens it; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
         super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
         self._spaces = spaces or _Spaces(first=self)
 
     def in_space(self, space: str) -> Memory:
-        """Return the verbs over another space of the same store; it is open for as long as this one is.
+        """Return the verbs over another space of the same store, which stays open as long as this Memory.
 
-        Nothing is made by asking for a space: like the first, it is there when something is stored in it.
+        This creates nothing: a space exists once something is stored in it.
         """
-        name, spaces = safe_name(space, what="space"), self._spaces
-        if name == spaces.first.space:
-            return spaces.first
-        return spaces.others.get_or_put(name, partial(self._opened, name))
-
-    def _opened(self, space: str) -> Memory:
         from mcp_memory.service.scheduler import Scheduler
 
-        parts = self._parts
-        settings = parts.settings.model_copy(update={"space": space})
-        scheduler = Scheduler(parts.store, parts.search, parts.indexing, settings, now=parts.now)
-        return Memory(replace(parts, settings=settings, scheduler=scheduler), self._spaces)
+        name, spaces, parts = safe_name(space, what="space"), self._spaces, self._parts
+
+        def open_space() -> Memory:
+            settings = parts.settings.model_copy(update={"space": name})
+            scheduler = Scheduler(parts.store, parts.search, parts.indexing, settings, now=parts.now)
+            return Memory(replace(parts, settings=settings, scheduler=scheduler), spaces)
+
+        return spaces.first if name == spaces.first.space else spaces.others.get_or_put(name, open_space)
 
 
 @dataclass
@@ -82,7 +81,7 @@ class _Spaces:
     """The open spaces of a store."""
 
     first: Memory
-    others: LRU[str, Memory] = field(default_factory=lambda: LRU[str, "Memory"](MOST))
+    others: LRU[str, Memory] = field(default_factory=lambda: LRU[str, "Memory"](_OPEN_SPACES))
 
 
 @asynccontextmanager
@@ -101,32 +100,35 @@ async def open_memory(
     configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
     StoreUnavailable and InvalidInput.
     """
-    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, what, overrides))
+    build = partial(_build, settings, overrides, now or (lambda: datetime.now(UTC)), embedder, llm, what)
+    parts = await anyio.to_thread.run_sync(build)
     try:
         yield Memory(parts)
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(_part, parts)
+            await anyio.to_thread.run_sync(_close, parts)
 
 
-def _join(
+def _build(
     settings: Settings | None,
-    now: Callable[[], datetime] | None,
+    overrides: dict[str, Any],
+    now: Callable[[], datetime],
     embedder: Embedder | str | None,
     llm: LLM | str | None,
     what: str,
-    overrides: dict[str, Any],
 ) -> Parts:
+    """Open the store, load what the settings name and start the background threads."""
     from mcp_memory.core.process_registry import register
     from mcp_memory.core.telemetry import traced
     from mcp_memory.core.token_counts import token_counter
     from mcp_memory.longterm.search.rerank import make_rerank
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.embed.factory import make_embedder
-    from mcp_memory.models.metered import MeteredModel, make_llm, make_others
+    from mcp_memory.models.metered import MeteredModel, make_llm, make_llms_by_purpose
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.recall_log import RecallLog
-    from mcp_memory.service.scheduler import Scheduler, SchedulerThread
+    from mcp_memory.service.scheduler import Scheduler
+    from mcp_memory.service.scheduler_thread import SchedulerThread
     from mcp_memory.shortterm.chunks import index_next
 
     if isinstance(embedder, str):
@@ -138,18 +140,19 @@ def _join(
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
     require_home(settings)
-    now = now or (lambda: datetime.now(UTC))
     embedder = traced(embedder or make_embedder(settings), "embed")
-    others = {} if llm else {purpose: traced(one, "model") for purpose, one in make_others(settings).items()}
+    others = (
+        {} if llm else {purpose: traced(model, "model") for purpose, model in make_llms_by_purpose(settings).items()}
+    )
     llm = traced(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
-    held = register(settings.home, what=what, space=mask_name(settings.space))  # before a schema is brought up to date
+    process = register(settings.home, what=what, space=mask_name(settings.space))  # before the schema is migrated
     try:
-        store, embedded = _opened(settings)
+        store, embedded = _open_store(settings)
     except BaseException:
-        if held:
-            held.close()
+        if process:
+            process.close()
         raise
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(
@@ -158,7 +161,7 @@ def _join(
         settings,
         index_result=partial(index_next, store, dict[str, set[str]]()),
         judge_row=partial(_judge_row, store, now),
-        read_turns=lambda space, going_on: _read_turns(scheduler_of(space), going_on),
+        read_turns=lambda space, going_on: _read_turns(scheduler_of(space).context(), going_on),
     )
     search = Search(store, now)
 
@@ -167,8 +170,8 @@ def _join(
 
     worker = None
     if model and settings.distil:
-        worker = SchedulerThread(store, lru_cache(MOST)(scheduler_of), model, settings)
-    if store.read_only is None:  # else there is nothing that the background could do
+        worker = SchedulerThread(store, lru_cache(_OPEN_SPACES)(scheduler_of), model, settings)
+    if store.read_only is None:
         indexing.start()
         if worker:
             worker.start()
@@ -184,13 +187,13 @@ def _join(
         rerank=make_rerank(store, model, settings),
         counter=token_counter(settings.tokenizer),
         now=now,
-        note=held,
+        process=process,
         recall_log=RecallLog(store),
     )
 
 
 def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
-    """Judge a turn of a space that was stored unjudged, and return whether there was one."""
+    """Judge a turn of a space that was stored unjudged; return whether there was one."""
     if not store.unjudged(space, limit=1):  # most spaces have none, and then nothing heavy is loaded
         return False
     from mcp_memory.longterm.verification.trust import judge_waiting
@@ -198,24 +201,28 @@ def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: 
     return judge_waiting(store, space, going_on, now=now())
 
 
-def _read_turns(scheduler: Scheduler, going_on: Callable[[], bool]) -> bool:
-    """Make statements of the next turns of a space, and return whether there were any turns to read.
+_TURNS_READ = 20  # together
 
-    The page about the user is written again after the last of them.
+
+def _read_turns(context: SearchContext, going_on: Callable[[], bool]) -> bool:
+    """Make statements of the next turns of a space; return whether there were any turns to read.
+
+    After the last of them, the page about the user is updated.
     """
-    context = scheduler.context()
-    if not context.settings.read_sentences or not context.store.unread_turns(context.space, limit=1):
-        return False  # and nothing heavy is loaded
+    store, space = context.store, context.space
+    turns = store.unread_turns(space, limit=_TURNS_READ + 1) if context.settings.read_sentences else []
+    if not turns:  # and nothing heavy is loaded
+        return False
     from mcp_memory.longterm.reader import read
 
-    has_read = read(context, going_on=going_on)
-    if has_read and going_on() and not context.store.unread_turns(context.space, limit=1):
-        scheduler.write_persona()
+    has_read = read(context, turns[:_TURNS_READ], going_on=going_on)
+    if has_read and going_on() and len(turns) <= _TURNS_READ:
+        write_persona(store, space, context.now)
     return has_read
 
 
-def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
-    """Open the store that the settings name; also return it as the one with files, if it is."""
+def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
+    """Open the configured store; return it also as the store with files, None on PostgreSQL."""
     from mcp_memory.core.telemetry import traced
 
     if settings.store is None:
@@ -234,7 +241,7 @@ def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
     return traced(open_postgres(settings.store, settings.objects), "store"), None
 
 
-def _part(parts: Parts) -> None:
+def _close(parts: Parts) -> None:
     if parts.model:
         parts.model.close()
     if parts.worker:
@@ -243,8 +250,8 @@ def _part(parts: Parts) -> None:
     parts.recall_log.close()
     parts.search.close()
     parts.store.close()
-    if parts.note:
-        parts.note.close()
+    if parts.process:
+        parts.process.close()
 
 
 def compress(
@@ -259,21 +266,21 @@ def compress(
 ) -> Compressed:
     """Return the messages compressed to a window of tokens; `options` are those of `Memory.compress`.
 
-    It uses an open `memory`, or the one that `settings`, `home` and `space` name, by default that of the environment.
-    Async code awaits `memory.compress` instead; inside an event loop this raises InvalidInput.
+    Uses an open `memory`, or opens the memory of `settings`, `home` and `space`, by default of the environment.
+    Async code awaits `memory.compress` instead; in an event loop this raises InvalidInput.
     """
 
-    async def once() -> Compressed:
+    async def run() -> Compressed:
         if memory is not None:
             return await memory.compress(messages, window=window, **options)
         # Without vectors it opens in milliseconds; the next process that opens it embeds the stored rows.
-        given: dict[str, Any] = {"home": home, "space": space}
-        overrides = {name: value for name, value in given.items() if value is not None}
+        settings_given: dict[str, Any] = {"home": home, "space": space}
+        overrides = {name: value for name, value in settings_given.items() if value is not None}
         async with open_memory(settings, distil=False, embedder="none", **overrides) as opened:
             return await opened.compress(messages, window=window, **options)
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return anyio.run(once)
+        return anyio.run(run)
     raise InvalidInput("An event loop runs here, and compress() would block it. Use `await memory.compress(…)`.")

@@ -1,7 +1,8 @@
-"""The log of recalls, written on a separate thread, so that no recall waits for the disk or fails with it.
+"""Which rows a context got: the log of recalls, and what the sessions of this process were shown lately.
 
-The thread starts with the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the
-store cannot be written to, or if the queue is full: the log is for information, and nothing depends on it.
+The log is written on a separate thread, so that no recall waits for the disk or fails with it. The thread starts with
+the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the store cannot be written
+to, or if the queue is full: the log is for information, and nothing depends on it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.lru import LRU
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import RecallEntry
 
@@ -19,10 +23,12 @@ logger = logging.getLogger(__name__)
 _MOST_WAITING = 100
 _CLOSING_S = 5.0
 _WRITTEN_S = 2.0
+_SESSIONS = 1_000  # whose recalled context is remembered
+_KEPT = timedelta(hours=1)  # recalled context in a session's prompt; an older prompt may have been cut
 
 
 class RecallLog:
-    """The entries that wait, and the thread. `open_memory` calls `close()`."""
+    """The waiting entries, and the thread. `open_memory` calls `close()`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -33,7 +39,7 @@ class RecallLog:
         self._is_closed = False
 
     def note(self, space: str, entry: RecallEntry) -> None:
-        """Have an entry written soon. Never raises."""
+        """Queue an entry. Never raises."""
         if self._store.read_only is not None:
             return
         with self._changed:
@@ -45,8 +51,8 @@ class RecallLog:
                 self._thread.start()
             self._changed.notify_all()
 
-    def written(self) -> None:
-        """Wait, though not for long, until all that was noted is written."""
+    def wait_until_written(self) -> None:
+        """Wait, at most two seconds, until the queue is written."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting and not self._is_writing, timeout=_WRITTEN_S)
 
@@ -71,3 +77,25 @@ class RecallLog:
                 self._store.note_recall(space, entry)
             except McpMemoryError as error:
                 logger.info("a recall was not logged: %s", error)
+
+
+class RecalledContexts:
+    """What each session was shown in the last hour: its stable block, and the ids of promises."""
+
+    def __init__(self) -> None:
+        self._stable_blocks = LRU[tuple[str, str], tuple[int, datetime]](_SESSIONS)
+        self._promises = LRU[tuple[str, str], tuple[frozenset[str], datetime]](_SESSIONS)
+
+    def has_stable(self, space: str, session: str, block: str, *, now: datetime) -> bool:
+        last = self._stable_blocks.get((space, session))
+        return last is not None and last[0] == hash(block) and now - last[1] < _KEPT
+
+    def promises(self, space: str, session: str, *, now: datetime) -> frozenset[str]:
+        last = self._promises.get((space, session))
+        return last[0] if last is not None and now - last[1] < _KEPT else frozenset()
+
+    def note_stable(self, space: str, session: str, block: str, *, now: datetime) -> None:
+        self._stable_blocks.put((space, session), (hash(block), now))
+
+    def note_promises(self, space: str, session: str, ids: AbstractSet[str], *, now: datetime) -> None:
+        self._promises.put((space, session), (self.promises(space, session, now=now) | ids, now))

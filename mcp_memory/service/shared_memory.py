@@ -1,8 +1,8 @@
-"""One open Memory per process: opened on first use, closed when the last connection has gone.
+"""A single open Memory per process: opened on first use, closed when the last connection has gone.
 
-An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in one. It
-lives in a separate task, which opens it, runs `alongside`, and closes it, all in that one task, as task groups
-demand. A home that cannot be opened fails the call that needed it, and the next call tries again.
+An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in it. It
+lives in a separate task, which opens it, runs `alongside`, and closes it, all in the same task, as task groups
+require. A home that cannot be opened fails the call that needed it, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 20.0
-_MOMENT_SECONDS = 0.05
-"""Before opening, which takes the interpreter for itself, for what a client asks right after it has connected."""
-_HOUSE_SECONDS = 3_600.0
-_MOST_CLIENTS = 100  # whose names are kept: anybody may name himself anything
+_OPENING_DELAY_SECONDS = 0.05
+"""Before opening, which keeps the interpreter busy: for the first requests of a new client."""
+_RETENTION_SECONDS = 3_600.0
+_MOST_CLIENTS = 100  # whose names are kept; clients choose their names
 
 
 class Alongside(Protocol):
-    """Work that goes on while the Memory is open; `task_status.started()` lets the first caller have it."""
+    """Work to do while the Memory is open. The first caller gets the Memory after `task_status.started()`."""
 
     async def __call__(self, memory: Memory, *, task_status: TaskStatus[None]) -> None: ...
 
 
 class SharedMemory:
-    """The Memory of `settings`, shared by everybody who is inside `held()`. `what` names its use to other processes."""
+    """The Memory of `settings`, shared by all callers of `hold()`. `what` is the purpose shown to other processes."""
 
     def __init__(self, settings: Settings, *, alongside: Alongside, what: str = "serve") -> None:
         self.what = what
@@ -54,8 +54,8 @@ class SharedMemory:
         self._closing, self._wanted = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def held(self) -> AsyncGenerator[None]:
-        """Keep the Memory, once it is open, until the block ends; the last one out closes it."""
+    async def hold(self) -> AsyncGenerator[None]:
+        """Keep the Memory open, once it is, until the block ends; the last block to end closes it."""
         self._holders += 1
         try:
             yield
@@ -65,17 +65,17 @@ class SharedMemory:
                 await self.close()
 
     async def get(self) -> Memory:
-        """Return the open Memory, opening it first where need be. Raises what opening it raised."""
+        """Return the open Memory, opening it if necessary. Raises the error of opening it."""
         opened = self.open_soon()
         self._wanted.set()
         return await asyncio.shield(opened)
 
     def open_soon(self) -> asyncio.Future[Memory]:
-        """Open the Memory in a moment, unless it is open or about to be, and return what will be it."""
+        """Start opening the Memory, unless it is open or being opened; return its future."""
         if self._keeper is None or self._keeper.done() or self._closing.is_set():
             self._closing, self._wanted = asyncio.Event(), asyncio.Event()
             self._opened = asyncio.get_running_loop().create_future()
-            self._opened.add_done_callback(_seen)
+            self._opened.add_done_callback(_mark_retrieved)
             self._keeper = asyncio.create_task(
                 self._keep(self._opened, self._closing, self._wanted), name="mcp-memory store"
             )
@@ -83,7 +83,7 @@ class SharedMemory:
         return self._opened
 
     def meet(self, client: str) -> None:
-        """Learn the name of a client, for others to see who uses the store, as soon as it is open."""
+        """Register the name of a client, which other processes are shown once the store is open."""
         if client in self._clients or len(self._clients) >= _MOST_CLIENTS:
             return
         self._clients[client] = None
@@ -91,9 +91,9 @@ class SharedMemory:
         if opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None:
             asyncio.get_running_loop().run_in_executor(None, opened.result().met, client)
 
-    async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event, wanted: asyncio.Event) -> None:
-        with anyio.move_on_after(_MOMENT_SECONDS):
-            await wanted.wait()
+    async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event, is_needed: asyncio.Event) -> None:
+        with anyio.move_on_after(_OPENING_DELAY_SECONDS):
+            await is_needed.wait()
         if closing.is_set():
             opened.cancel()
             return
@@ -101,16 +101,16 @@ class SharedMemory:
             module = await anyio.to_thread.run_sync(import_module, "mcp_memory.service.memory")
             async with (
                 module.open_memory(self._settings, what=self.what) as memory,
-                anyio.create_task_group() as beside,
+                anyio.create_task_group() as tasks,
             ):
-                await beside.start(self._alongside, memory)
-                beside.start_soon(_keep_house, memory)
+                await tasks.start(self._alongside, memory)
+                tasks.start_soon(_apply_retention, memory)
                 opened.set_result(memory)
                 for client in [*self._clients]:
                     await anyio.to_thread.run_sync(memory.met, client)
                 await closing.wait()
-                beside.cancel_scope.cancel()
-        except Exception as error:  # this task is an edge: whoever waits gets the error
+                tasks.cancel_scope.cancel()
+        except Exception as error:  # this task is an edge: the waiting callers get the error
             if opened.done():
                 logger.exception("the store was closed by an error; the next call opens it again")
             else:
@@ -130,24 +130,24 @@ class SharedMemory:
             keeper.cancel()
 
 
-async def _keep_house(memory: Memory) -> None:
-    """Follow what its spaces keep for a while only: each once a day, whichever process comes to it first."""
+async def _apply_retention(memory: Memory) -> None:
+    """Apply the retention policies of all spaces, each once a day by the first process to try."""
     while True:
-        with _warned():
+        with _log_errors():
             for space in await memory.spaces_with_policies():
-                with _warned():  # what keeps it from one space keeps it from no other
+                with _log_errors():  # a failure in one space does not stop the others
                     await memory.in_space(space).follow_retention()
-        await anyio.sleep(_HOUSE_SECONDS)
+        await anyio.sleep(_RETENTION_SECONDS)
 
 
 @contextmanager
-def _warned() -> Generator[None]:
+def _log_errors() -> Generator[None]:
     try:
         yield
     except McpMemoryError as error:
-        logger.warning("what is kept for a while only could not be followed: %s", error)
+        logger.warning("a retention policy was not applied: %s", error)
 
 
-def _seen(opened: asyncio.Future[Memory]) -> None:
+def _mark_retrieved(opened: asyncio.Future[Memory]) -> None:
     if not opened.cancelled():
-        opened.exception()  # callers get the exception; without one (a warm-up), asyncio must not warn
+        opened.exception()  # callers get the exception; without callers (a warm-up), asyncio must not warn

@@ -1,16 +1,16 @@
 """Detects instructions to a model in a text, in twenty-eight languages.
 
-A sign (`signs.txt`) is a set of concepts of the lexicon that are close together in one language. One concept alone
-means nothing: manuals explain how to send, mails ask to be ignored, articles mention assistants. The signs are the same
-for all languages.
+A sign (`signs.txt`) is a set of concepts of the lexicon that are close together in one language. A single concept means
+nothing: manuals explain how to send, mails ask to be ignored, articles mention assistants. The signs are the same for
+all languages.
 
-Flags: `drop` cancels earlier instructions, whoever says it. `heed` addresses a model, changes its role, or has it
+Flags: `drop` cancels earlier instructions, whoever writes it. `heed` addresses a model, changes its role, or has it
 hide something from its user. `keep` has it store something. `leak` has it send private data. `role` gives an
-order in the name of a system or its makers.
+instruction in the name of a system or its makers.
 
-Long texts are read in pieces; a cheap test of their concepts excludes most. `uncited` removes short quotations that are
-named as examples. `mean_orders` asks the bundled encoder about texts in which no sign is found; it gets each sentence
-with the concepts in it, and only the two ends of a long text.
+Long texts are read in pieces; a cheap test of their concepts excludes most. `without_examples` removes short quotations
+that are named as examples. `mean_instructions` asks the bundled encoder about texts without a sign; it gets each
+sentence with the concepts in it, and only the two ends of a long text.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from functools import cache, cached_property
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language import blocks_of
-from mcp_memory.models.embed.classifiers import injected
+from mcp_memory.models.embed.classifiers import detect_injected
 from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concepts_of, folded, matches, spoken_together
 
 
 @dataclass(frozen=True)
 class Sign:
-    """A pattern of concepts: `first`, and within each distance in characters (`near`) one of some other concepts.
+    """A pattern of concepts: `first`, and within each distance in characters (`near`) another concept of a list.
 
-    Distances below `_SENTENCE` must be within one sentence. A concept of `never` within its distance excludes a match.
+    Distances below `_SENTENCE` must be within a sentence. A concept of `never` within its distance excludes a match.
     """
 
     flag: str
@@ -48,20 +48,20 @@ class Sign:
 @cache
 def signs() -> list[Sign]:
     """Return the rows of `signs.txt`."""
-    found: list[Sign] = []
+    rows: list[Sign] = []
     for row, _ in blocks_of("mcp_memory.suspicion", "signs.txt"):
         flag, first, *parts = row.split(" | ")
         spans = [(concepts, int(span)) for *concepts, span in map(str.split, parts)]
         never = [(concepts[1:], span) for concepts, span in spans if concepts[0] == "not"]
-        found.append(Sign(flag, first, [one for one in spans if one[0][0] != "not"], never))
-    return found
+        rows.append(Sign(flag, first, [part for part in spans if part[0][0] != "not"], never))
+    return rows
 
 
 _SENTENCE = 80
 SENTENCE_END = re.compile(
     r"[.!?][\"'”»)]*\s|[。！？]|(?<![^\n]{40})\n|\n\s*\n|\n\s*(?:[-*•#]|\d+[.)])\s"
 )  # or a wrapped line
-_DENSE = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]")  # scripts that say as much with half the characters
+_DENSE = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]")  # scripts that need half the characters
 _PLACE = re.compile(
     r"https?:|www\.|[\w.+-]+@[\w-]+\.\w|\b(?:webhook|pastebin|ngrok)|\b[a-z0-9-]+\.(?:example|com|net|org|io|dev|ru|cn|xyz)\b",
     re.IGNORECASE,
@@ -70,7 +70,7 @@ _SPEAKER = re.compile(r"(?:^[^\w\n]{0,8}|\brole\W{1,6})([^\W_][^\n:：>\]】]{0,
 _LABEL = re.compile(
     r"(?:^|<!--|/\*|//|[#(\[\"'{|:]|[.!?。]\s)[^\w\n]{0,8}(?=([^\W_][^\n:：]{0,50})[:：])", re.MULTILINE
 )
-_OPENING = 8  # characters in which a label names whom it is for
+_OPENING = 8  # characters at the start of a label that name the addressee
 _CALL = re.compile(
     r"(?:^|[.!?。\"'“„«(:|]\s?)[^\w\n]{0,8}(?:[^\W_]{1,8}[,!]\s)?(?=([^\W_][^\n:：,，、]{1,40})[,，、])", re.MULTILINE
 )
@@ -78,11 +78,11 @@ _QUOTATION = re.compile(
     r"\"[^\"\n]{8,120}\"|[“„][^“”„\n]{4,120}[“”]|«[^«»\n]{4,120}»|»[^«»\n]{4,120}«|[「『][^」』\n]{4,120}[」』]"
     r"|(?<!\w)['‘‚][^'‘’\n]{8,120}['’](?!\w)"
 )
-_CITED = 100  # characters around a quotation in which it is named as an example
+_CITED = 100  # characters around a quotation that may name it as an example
 _PIECE, _OVERLAP = 600, 200
 
 
-def orders_in(text: str) -> set[str]:
+def instructions_in(text: str) -> set[str]:
     """Return the flags of the signs that a text has."""
     shown = folded(text)
     flags: set[str] = set()
@@ -99,15 +99,15 @@ def orders_in(text: str) -> set[str]:
             languages["place"] = ANY
         likely = [sign for sign in signs() if sign.flag not in flags and spoken_together(languages, sign.groups)]
         if likely:
-            found = _by_concept(piece)
-            flags |= {sign.flag for sign in likely if _has(sign, found, piece)}
+            by_concept = _by_concept(piece)
+            flags |= {sign.flag for sign in likely if _has(sign, by_concept, piece)}
     return flags
 
 
-def uncited(text: str) -> str:
+def without_examples(text: str) -> str:
     """Return a text without the short quotations that it names as examples: `attackers write "..."`.
 
-    A quotation with an address in it stays, for it is a whole order.
+    A quotation with an address in it stays, since it is a complete instruction.
     """
     return _QUOTATION.sub(lambda quotation: "" if _is_cited(text, quotation) else quotation[0], text)
 
@@ -119,12 +119,12 @@ def _is_cited(text: str, quotation: re.Match[str]) -> bool:
 
 
 def drops(text: str) -> bool:
-    """Return whether a text has an order to give up other instructions."""
-    return "drop" in orders_in(text)
+    """Return whether a text instructs a model to ignore other instructions."""
+    return "drop" in instructions_in(text)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces that overlap by as much as concepts may stand apart."""
+    """Yield a text in pieces that overlap by the largest distance between concepts."""
     start = 0
     while len(text) - start > _PIECE + _OVERLAP:
         yield text[start : start + _PIECE + _OVERLAP]
@@ -133,37 +133,39 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _by_concept(text: str) -> dict[str, list[Match]]:
-    """Return the matches of a text, without those in phrases that mean nothing here: "do not forget"."""
+    """Return the matches of a text, without those in harmless phrases: "do not forget"."""
     all_of_them = matches(text)
-    nothing = [match for match in all_of_them if match.concept == "none"]
-    found: dict[str, list[Match]] = {}
+    harmless = [match for match in all_of_them if match.concept == "none"]
+    by_concept: dict[str, list[Match]] = {}
     for match in all_of_them:
-        if not (nothing and any(match.start < one.end and one.start < match.end for one in nothing)):
-            found.setdefault(match.concept, []).append(match)
-    found["place"] = [Match(place.start(), place.end(), "place", ANY) for place in _PLACE.finditer(text)]
+        if not (harmless and any(match.start < phrase.end and phrase.start < match.end for phrase in harmless)):
+            by_concept.setdefault(match.concept, []).append(match)
+    by_concept["place"] = [Match(place.start(), place.end(), "place", ANY) for place in _PLACE.finditer(text)]
     named = [place.span(1) for place in _SPEAKER.finditer(text)]
-    found["speaker"] = [
-        boss for boss in found.get("boss", ()) if any(start == boss.start and boss.end <= end for start, end in named)
+    by_concept["speaker"] = [
+        boss
+        for boss in by_concept.get("boss", ())
+        if any(start == boss.start and boss.end <= end for start, end in named)
     ]
-    found |= _named_in_front(text, found)
-    return found
+    by_concept |= _named_in_front(text, by_concept)
+    return by_concept
 
 
-def _named_in_front(text: str, found: dict[str, list[Match]]) -> dict[str, list[Match]]:
-    """Return what stands in front of an order as the one whom it is for, each match up to the end of its label.
+def _named_in_front(text: str, by_concept: dict[str, list[Match]]) -> dict[str, list[Match]]:
+    """Return the addressees before an instruction, each match extended to the end of its label.
 
     `addressed` is a model in a label ("Note for AI:"), `requested` an assistant that a label is for or that reads the
-    text ("To the bot that reads this:"), and not one who speaks ("Assistant:"); `called` is either of them in a
+    text ("To the bot that reads this:"), but not a speaker ("Assistant:"); `called` is either of them in a
     salutation ("Hey Claude,").
     """
-    machines, helpers = found.get("machine", []), found.get("helper", [])
+    machines, helpers = by_concept.get("machine", []), by_concept.get("helper", [])
     if not machines and not helpers:
         return {}
     labels = [place.span(1) for place in _LABEL.finditer(text)]
     calls = {place.end(1): place.start(1) for place in _CALL.finditer(text)}
-    openers = [match.start for concept in ("heed", "only") for match in found.get(concept, ())]
+    openers = [match.start for concept in ("heed", "only") for match in by_concept.get(concept, ())]
     openers_of_models = [*openers, *(match.start for match in machines)]
-    reading = [match.start for match in found.get("reads", ())]
+    reading = [match.start for match in by_concept.get("reads", ())]
     addressed: list[Match] = []
     requested: list[Match] = []
     for start, end in labels:
@@ -192,27 +194,27 @@ def _speaking(text: str) -> int:
     return languages
 
 
-def _has(sign: Sign, found: dict[str, list[Match]], text: str) -> bool:
-    for first in found.get(sign.first, ()):
+def _has(sign: Sign, by_concept: dict[str, list[Match]], text: str) -> bool:
+    for first in by_concept.get(sign.first, ()):
         scale = 0.5 if _DENSE.match(text, first.start) else 1.0
         languages = first.languages
         for concepts, span in sign.near:
-            languages &= _around(first, concepts, int(span * scale), found, text if span <= _SENTENCE else None)
+            languages &= _around(first, concepts, int(span * scale), by_concept, text if span <= _SENTENCE else None)
             if not languages:
                 break
         else:
-            if not any(_around(first, concepts, int(span * scale), found, text) for concepts, span in sign.never):
+            if not any(_around(first, concepts, int(span * scale), by_concept, text) for concepts, span in sign.never):
                 return True
     return False
 
 
 def _around(
-    first: Match, concepts: Sequence[str], span: int, found: dict[str, list[Match]], sentence_of: str | None
+    first: Match, concepts: Sequence[str], span: int, by_concept: dict[str, list[Match]], sentence_of: str | None
 ) -> int:
-    """Return the languages in which one of the concepts stands so close to a match, if need be in its sentence."""
+    """Return the languages in which any of the concepts is within the span of a match, and in its sentence."""
     languages = 0
     for concept in concepts:
-        rows = found.get(concept, ())
+        rows = by_concept.get(concept, ())
         for match in rows[bisect_left(rows, (first.start - span - _OVERLAP,)) :]:
             if match.start > first.end + span:
                 break
@@ -224,20 +226,20 @@ def _around(
     return languages
 
 
-_READ = 140_000  # characters at either end of a text
+_END_CHARS = 140_000  # characters at either end of a text
 _SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
 
 logger = logging.getLogger(__name__)
 
 
-def mean_orders(texts: Sequence[str]) -> list[bool]:
-    """Tell of each text whether a sentence of it reads like an order injected for a model.
+def mean_instructions(texts: Sequence[str]) -> list[bool]:
+    """Return for each text whether any of its sentences reads like an instruction injected for a model.
 
-    Where the model's files cannot be read, the log says so and the answer is no.
+    If the model's files cannot be read, the answer is no, and the problem is logged.
     """
-    ends = (text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}" for text in texts)
+    ends = (text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]}\n\n{text[-_END_CHARS:]}" for text in texts)
     try:
-        return injected([sentences(text) for text in ends], traits)
+        return detect_injected([sentences(text) for text in ends], traits)
     except EmbeddingFailed as error:
         logger.warning("Texts are judged by their words alone. %s", error)
         return [False] * len(texts)
@@ -249,19 +251,19 @@ _DESCRIBES_ITSELF = re.compile(
     r"|ik ben|jako|jestem|som|jag är|jeg er|я|как|будучи)\b|\W*(?:作为|作為|身为|身為|我是|我只是|私は|저는|나는)",
     re.IGNORECASE,
 )
-_NAMED_WITHIN = 30  # characters from such a beginning in which the model is named
-_HARM = {"drop", "secret", "quiet", "keep"}
+_NAMED_WITHIN = 30  # characters after the beginning that may name the model
+_HARMFUL = {"drop", "secret", "quiet", "keep"}
 
 
 def without_self_reference(text: str) -> str:
-    """Return a model's text without the sentences that begin with what it is: "As an AI, I cannot call them, so …".
+    """Return a model's text without the sentences that begin with a description of itself: "As an AI, I cannot …".
 
-    A sentence stays if it cancels, stores, hides or names secrets, tells its reader what they must do, or has an
-    address: a model may repeat an attack that begins like this.
+    A sentence stays if it cancels, stores, hides or names secrets, instructs its reader, or has an address: a model may
+    repeat an attack that begins like this.
     """
     kept: list[str] = []
     start = 0
-    for end in [*(found.end() for found in SENTENCE_END.finditer(text)), len(text)]:
+    for end in [*(boundary.end() for boundary in SENTENCE_END.finditer(text)), len(text)]:
         sentence, start = text[start:end], end
         kept.append("\n" if _only_describes_itself(sentence) else sentence)
     return "".join(kept)
@@ -274,20 +276,20 @@ def _only_describes_itself(sentence: str) -> bool:
     named = concepts_of(folded(sentence[begins.end() : begins.end() + _NAMED_WITHIN])).keys() & {"machine", "helper"}
     spoken = {concept for concept, has in zip(CONCEPTS, traits(sentence), strict=True) if has}
     certain = spoken & {match.concept for match in matches(folded(sentence))}
-    has_order = {"you", "must"} <= spoken  # words that only may be these count too: "I need you to"
-    return bool(named) and certain.isdisjoint(_HARM) and not has_order
+    has_order = {"you", "must"} <= spoken  # ambiguous words count too: "I need you to"
+    return bool(named) and certain.isdisjoint(_HARMFUL) and not has_order
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, each in one line, a long one in parts."""
+    """Return the sentences of a text, each in a line; long sentences in parts."""
     lines = (" ".join(sentence.split()) for sentence in SENTENCE_END.split(text))
     parts = (line[at : at + _LONGEST] for line in lines for at in range(0, len(line), _LONGEST))
     return [part for part in parts if len(part) >= _SHORTEST]
 
 
 def traits(sentence: str) -> list[bool]:
-    """Return for each concept whether a sentence has it, in the language that most of its concepts are of."""
-    found = concepts_of(folded(sentence))
+    """Return which concepts a sentence has in the language of most of its concepts."""
+    languages_of = concepts_of(folded(sentence))
     bits = [1 << place for place in range(len(LANGUAGES))]
-    spoken = max(bits, key=lambda bit: sum(1 for languages in found.values() if languages & bit))
-    return [bool(found.get(concept, 0) & spoken) for concept in CONCEPTS]
+    spoken = max(bits, key=lambda bit: sum(1 for languages in languages_of.values() if languages & bit))
+    return [bool(languages_of.get(concept, 0) & spoken) for concept in CONCEPTS]

@@ -44,7 +44,7 @@ async def _serve(settings: Settings, port: int, show: Callable[[str], None]) -> 
         quiet = settings.model_copy(update={"distil": False})  # to look at a memory sets no model to work
         memory = SharedMemory(quiet, alongside=_warm, what="ui")
         interface = Interface(memory.get, keys, base=base, host=address.removeprefix("http://"))
-        async with memory.held():
+        async with memory.hold():
             await memory.get()
             await run_http(
                 ui_app(interface),

@@ -100,7 +100,7 @@ def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home:
     search = Search(store, clock)
     pipeline = Scheduler(store, search, Indexing(store, make_embedder(settings), settings), settings, now=clock)
     store.append_turns("default", "s", [NewTurn(role="user", content="I keep bees in Porto.")], now=clock())
-    assert pipeline.for_agent("killed") is not None
+    assert pipeline.lease_for_agent() is not None
     clock.moment = NOON
     pass_time(store, -YEAR)
     assert pipeline.step(MeteredModel(Reader(), store, settings, now=clock))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import Atom, NewTurn
-from mcp_memory.longterm.reader import read
+from mcp_memory.longterm import reader
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import BundledEmbedder
 from mcp_memory.store.protocol import Store
@@ -54,6 +54,11 @@ def context(store: Store, home: Path, embedder: BundledEmbedder) -> SearchContex
 def say(store: Store, *said: str, session: str = "s", at: datetime = NOW, **fields: Any) -> None:
     turns = [NewTurn(role="user", content=text, said_at=at, **fields) for text in said]
     store.append_turns("me", session, turns, now=at)
+
+
+def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True) -> bool:
+    turns = context.store.unread_turns(context.space, limit=20)
+    return bool(turns) and reader.read(context, turns, going_on=going_on)
 
 
 def statements(store: Store) -> list[Atom]:

@@ -18,7 +18,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.recall.dynamic import RecallLimits
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for, tells_change
-from mcp_memory.models.embed.rule_relevance import ending, governing
+from mcp_memory.models.embed.rule_relevance import ending_probability, governing
 from mcp_memory.service.memory import Memory, open_memory
 
 RULES = [
@@ -161,7 +161,7 @@ def test_chances_are_probabilities_for_any_text() -> None:
         (found,) = governing(text, [RULES[0]])
         assert 0 <= found.general <= 1
         assert 0 <= found.scoped <= 1
-        assert 0 <= ending(text, RULES[0], tells_change=True) <= 1
+        assert 0 <= ending_probability(text, RULES[0], tells_change=True) <= 1
     assert governing("Order a chair", []) == []
 
 

@@ -288,7 +288,7 @@ def test_a_program_that_cannot_be_started_is_to_be_installed_again(made: Make, h
 
 
 def test_a_client_that_is_not_known_is_refused_with_the_names_of_the_others(home: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"'client:cursor' names no client that can be asked.*client:codex"):
+    with pytest.raises(InvalidInput, match=r"'client:cursor' is not a supported client.*client:codex"):
         make_llm(Settings(home=home, llm="client:cursor"))
 
 

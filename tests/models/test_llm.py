@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from mcp_memory.core.errors import ModelFailed
-from mcp_memory.models.llm import ChatMessage, Completion, LiteLLM, ModelPrompt, trouble
+from mcp_memory.models.llm import ChatMessage, Completion, LiteLLM, ModelPrompt, explain_failure
 from tests.endpoint import Endpoint, completion, serving
 
 KEY = "sk-a-secret-of-the-test"
@@ -178,6 +178,6 @@ def test_the_key_is_in_no_repr() -> None:
 
 def test_a_key_in_what_a_library_says_of_a_failure_is_masked() -> None:
     key = "AKIA" + "Q7RZ5MDW3KXN8PLT"
-    said, _ = trouble(None, RuntimeError(f"no such host for {key}"), settings="MODEL", timeout=1, secret=None)
+    said, _ = explain_failure(None, RuntimeError(f"no such host for {key}"), settings="MODEL", timeout=1, secret=None)
     assert key not in said
     assert said.startswith("failed: no such host for ")

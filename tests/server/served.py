@@ -13,7 +13,7 @@ import uvicorn
 from mcp_memory.core.config import Settings
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.transports import http_app
-from mcp_memory.service.http_server import HEAD_SECONDS, patient
+from mcp_memory.service.http_server import HEAD_SECONDS, make_protocol
 from tests.server.answers import WAIT
 
 
@@ -35,7 +35,9 @@ async def served(
     with listener or socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         http = uvicorn.Server(
-            uvicorn.Config(app, http=patient(head_seconds), log_config=None, ws="none", timeout_graceful_shutdown=1)
+            uvicorn.Config(
+                app, http=make_protocol(head_seconds), log_config=None, ws="none", timeout_graceful_shutdown=1
+            )
         )
         http.capture_signals = nullcontext  # type: ignore[method-assign]
         ended = anyio.Event()

@@ -33,7 +33,7 @@ from mcp_memory.server.authentication import SPACE_HEADER, ConcurrencyLimit
 from mcp_memory.server.authorization import OWNER, Grant, is_reachable, of_request, part_of_status, security
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.server.transports import http_app
-from mcp_memory.service.http_server import listen, patient
+from mcp_memory.service.http_server import listen, make_protocol
 from mcp_memory.service.memory import Memory, open_memory
 from tests.server.answers import WAIT, answer_of, error_of
 from tests.server.served import bearer, served
@@ -431,7 +431,7 @@ async def answering(size: int, taking: float) -> AsyncGenerator[tuple[int, anyio
             gone.set()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        http = uvicorn.Server(uvicorn.Config(app, http=patient(taking=taking), log_config=None, lifespan="off"))
+        http = uvicorn.Server(uvicorn.Config(app, http=make_protocol(taking=taking), log_config=None, lifespan="off"))
         http.capture_signals = nullcontext  # type: ignore[method-assign]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(http.serve, [listener])

@@ -30,7 +30,7 @@ from mcp_memory.core.errors import Refused
 from mcp_memory.server.app import build_server
 from mcp_memory.server.local_token import make_token, read_token
 from mcp_memory.server.transports import MAX_BODY, http_app, serve
-from mcp_memory.service.jsonrpc import repaired_message
+from mcp_memory.service.jsonrpc import repair_message
 from tests.server.answers import WAIT, answer_of
 from tests.server.served import bearer
 
@@ -114,7 +114,7 @@ def test_stdio_answers_malformed_and_huge_lines_and_goes_on(piped: subprocess.Po
     assert ask(piped, '{"jsonrpc": "2.0", "id": 3, "method": 7}') == {
         "jsonrpc": "2.0",
         "id": 3,
-        "error": {"code": -32600, "message": "The line is no JSON-RPC message."},
+        "error": {"code": -32600, "message": "The line is not a JSON-RPC message."},
     }
     answer = ask(piped, call(4, "offload_tool_result", {"tool_name": "cat", "result": "half an emoji: \ud83d"}))
     assert answer["id"] == 4
@@ -247,15 +247,13 @@ def test_what_the_parser_refuses_is_understood_at_a_second_look_or_answered() ->
         return caught.value
 
     given = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"a":"\\ud83d"}}}'
-    understood = repaired_message(refused(given)).message
+    understood = repair_message(refused(given)).message
     called = {"name": "x", "arguments": {"a": "\ud83d"}}
     assert understood == JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call", params=called)
     # What an answer would repeat, as it does an unknown method or address, has to be text.
-    mended = repaired_message(
-        refused('{"jsonrpc":"2.0","id":7,"method":"x\\ud83d","params":{"uri":"\\ud83d"}}')
-    ).message
+    mended = repair_message(refused('{"jsonrpc":"2.0","id":7,"method":"x\\ud83d","params":{"uri":"\\ud83d"}}')).message
     assert mended == JSONRPCRequest(jsonrpc="2.0", id=7, method="x\ufffd", params={"uri": "\ufffd"})
-    answers = [repaired_message(refused(line)).message for line in ("[" * 5000, "[]", '{"id": {}}', "")]
+    answers = [repair_message(refused(line)).message for line in ("[" * 5000, "[]", '{"id": {}}', "")]
     assert all(isinstance(answer, JSONRPCError) for answer in answers)
     assert [answer.error.code for answer in answers] == [-32700, -32600, -32600, -32700]
 
@@ -267,7 +265,7 @@ def test_a_request_nested_too_deep_to_be_parsed_is_answered_under_its_id(depth: 
     line = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","{member}":{{"a":{deep}}}}}}}'
     with pytest.raises(ValueError) as caught:
         jsonrpc_message_adapter.validate_json(line, by_name=False)
-    message = repaired_message(caught.value).message
+    message = repair_message(caught.value).message
     assert isinstance(message, JSONRPCRequest | JSONRPCError)
     assert message.id == 7
 

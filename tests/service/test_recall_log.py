@@ -53,7 +53,7 @@ def test_a_full_disk_loses_entries_and_nothing_else() -> None:
     disk.free.set()
     log = log_on(disk)
     log.note("me", ENTRY)
-    log.written()
+    log.wait_until_written()
     disk.full = False
     log.note("me", ENTRY)
     log.close()
@@ -64,6 +64,6 @@ def test_a_store_that_can_only_be_read_is_not_written_to() -> None:
     disk = Disk(read_only="its folder cannot be written to")
     log = log_on(disk)
     log.note("me", ENTRY)
-    log.written()
+    log.wait_until_written()
     log.close()
     assert disk.written == []

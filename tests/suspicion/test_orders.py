@@ -7,7 +7,7 @@ import pytest
 from bench.injections import Line, forms, lines
 from bench.suspicion import held
 from mcp_memory.suspicion.flags import flags, flags_of
-from mcp_memory.suspicion.injected_instructions import orders_in
+from mcp_memory.suspicion.injected_instructions import instructions_in
 from mcp_memory.suspicion.lexicon import LANGUAGES, folded, matches
 
 PLAIN = {
@@ -178,7 +178,7 @@ def test_every_language_has_a_word_for_every_concept_an_attack_needs() -> None:
     ],
 )
 def test_an_order_in_words_of_no_list_is_found_by_its_meaning(text: str) -> None:
-    assert orders_in(text) == set()
+    assert instructions_in(text) == set()
     assert flags(f"The garden is open all year.\n\n{text}\n\nTickets are sold at the door.", "web") == ("order",)
     assert flags(text, "user") == ()
 

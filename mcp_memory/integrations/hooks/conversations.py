@@ -31,7 +31,7 @@ from mcp_memory.integrations.importers.records import Agent, agent_named, sessio
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
-from mcp_memory.suspicion.flags import sifted
+from mcp_memory.suspicion.flags import without_flagged_lines
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -154,7 +154,7 @@ async def opening_text(memory: Memory, session: str, *, source: str, recorded: b
     parts += [block for block in (start.stable, start.dynamic) if block]
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
-        canvas_text = await anyio.to_thread.run_sync(sifted, view.text)
+        canvas_text = await anyio.to_thread.run_sync(without_flagged_lines, view.text)
         canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{canvas_text}", part="canvas")
         parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
     already_shown = "\n".join(shown)

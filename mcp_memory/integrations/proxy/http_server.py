@@ -29,7 +29,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.proxy.edit import tools_of
 from mcp_memory.integrations.proxy.stdio import MAX_LINE, failure
-from mcp_memory.service.jsonrpc import repaired_message
+from mcp_memory.service.jsonrpc import repair_message
 
 logger = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ def _parse_message(line: bytes) -> wire.JSONRPCMessage:
     try:
         return wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError as error:
-        message = repaired_message(error).message
+        message = repair_message(error).message
     text = json.dumps(message.model_dump(by_alias=True, exclude_unset=True), ensure_ascii=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return wire.jsonrpc_message_adapter.validate_json(whole, by_name=False)

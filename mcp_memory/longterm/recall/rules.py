@@ -31,7 +31,7 @@ from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_oth
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.models.embed.rule_relevance import (
     Governing,
-    ending,
+    ending_probability,
     general_query,
     governing,
     governing_by_vectors,
@@ -364,7 +364,7 @@ class _Ending(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _ends(newer: str, older: str) -> _Ending:
-    chances = [(ending(older, sentence, tells_change=True), surely) for sentence, surely in _changes(newer)]
+    chances = [(ending_probability(older, sentence, tells_change=True), surely) for sentence, surely in _changes(newer)]
     return _Ending(
         max((chance for chance, _ in chances), default=0.0),
         max((chance for chance, surely in chances if surely), default=0.0),

@@ -39,7 +39,7 @@ from mcp_memory.longterm.verification.support import repeats
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom, Vectors
-from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, worded
+from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, wording_flags
 
 JUDGED_AT_ONCE = 100_000
 """Characters of turns that a call judges before it answers, about a second; with 0 all judging is left to the
@@ -185,8 +185,8 @@ def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn
     judged = flags_of([(turn.content, source_of_turn(turn)) for turn in turns], are_turns=True)
     for turn, suspicions in zip(turns, judged, strict=True):
         found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
-        if turn.role == "user" and may_be_pasted and (suspected := worded(turn.content)):
-            lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if worded(line))
+        if turn.role == "user" and may_be_pasted and (suspected := wording_flags(turn.content)):
+            lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if wording_flags(line))
             lines = list(islice(lines, 5)) or [turn.content[:_PASTED_CHARS]]
             found += sorted(suspected) if any(map(is_pasted, lines)) else []
         flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn)

@@ -1,6 +1,7 @@
 """Embedding models: the bundled one, others on this machine, or any that litellm reaches.
 
-factory      the model that the settings name       protocol   what every model offers
-bundled      the model of this package              external   models on this machine, and remote ones
-classifiers  judgements by the bundled encoder      pieces, tensors   its files
+protocol     what every model offers             factory        the configured model
+bundled      the model of this package           external       models on this machine, and remote models
+classifiers, sentence_labels, rule_relevance     judgements by the bundled encoder
+mapped_files the files of the bundled models
 """

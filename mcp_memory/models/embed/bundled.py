@@ -32,9 +32,8 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.text import normalize
 from mcp_memory.language.words import languages_of
-from mcp_memory.models.embed.pieces import PieceNumbers
+from mcp_memory.models.embed.mapped_files import PieceNumbers, mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
-from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 STATIC_DIMENSIONS = 256
 TOKENS_READ = 256
 STATIC_CHARACTERS = 2048
-STATIC_KEPT_WORD = 40  # characters; a longer one is a path or a blob, seen once, and 16,384 of them would be 100 MB
+STATIC_KEPT_WORD = 40  # characters; longer words are paths or blobs, seen once, and 16,384 of them would be 100 MB
 
 _SPACE = re.compile("[ \\t\\n\\r]+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
@@ -62,7 +61,7 @@ _loading = threading.Lock()
 
 @contextmanager
 def reading(what: str, *, meanwhile: str = "") -> Generator[None]:
-    """Raise EmbeddingFailed where a file of the package cannot be read; `meanwhile` says what goes on without it."""
+    """Raise EmbeddingFailed if a file of the package cannot be read; `meanwhile` is appended to the message."""
     try:
         yield
     except (OSError, KeyError, ValueError, RuntimeError) as error:  # the last is a trie's
@@ -104,7 +103,7 @@ class _StaticModel:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """For what is no plain English word: it takes 20 ms to load, and 15 MB."""
+        """The tokenizer for anything except plain English words: it takes 20 ms to load, and 15 MB."""
         from tokenizers import Tokenizer
 
         with reading("The bundled embedding model", meanwhile=_BY_WORDS):
@@ -125,14 +124,14 @@ def _load_static() -> _StaticModel:
 def _known_tokens(model: _StaticModel, text: str) -> list[int]:
     """Return the first tokens that the model knows.
 
-    Word by word, because no token spans a space (nor, in ASCII, a sign), and the words of a language come
-    again and again: kept, they make this ten times as fast as the tokenizer alone.
+    Word by word, because no token spans a space (nor, in ASCII, a punctuation mark), and the words of a language recur:
+    cached, they make this ten times as fast as the tokenizer alone.
     """
     head = text[:STATIC_CHARACTERS]
     if head.isascii() and not _CONTROL.search(head):
         words = _ASCII_WORD.findall(head)
     else:
-        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # a lone surrogate is no text to tokenizers
+        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # tokenizers rejects lone surrogates
     ids: list[int] = []
     for word in words:
         ids += _kept_tokens(model, word) if len(word) <= STATIC_KEPT_WORD else _tokens(model, word)
@@ -148,7 +147,7 @@ def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
     return tuple(ids) if unknown not in ids else tuple(id for id in ids if id != unknown)
 
 
-def _pieces(known: PieceNumbers, word: str) -> tuple[int, ...]:
+def _pieces(vocabulary: PieceNumbers, word: str) -> tuple[int, ...]:
     """Return the WordPiece tokens of a plain word or a sign, longest first, without the tokenizer.
 
     A word with a piece that is not in the vocabulary is unknown as a whole.
@@ -156,7 +155,7 @@ def _pieces(known: PieceNumbers, word: str) -> tuple[int, ...]:
     ids: list[int] = []
     start, before = 0, ""
     while start < len(word):
-        begun = known.beginning(before + word[start:])
+        begun = vocabulary.beginning(before + word[start:])
         if not begun or begun[-1][0] <= len(before):
             return ()
         length, piece = begun[-1]
@@ -177,13 +176,13 @@ KEPT_WORD = 24  # characters; longer words are rare, and a run of Chinese hardly
 _UNKNOWN, _BEGIN, _END = 0, 1, 2
 _LONGEST_PIECE = 16
 _WIDTH = 256  # of the features of one window
-_WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them stand before the one in question
+_WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them precede the current piece
 _EPSILON = 1e-6
-_PIECES_TOGETHER = 512  # of short texts that are computed together: 10 MB meanwhile
+_PIECES_TOGETHER = 512  # of short texts that are computed together, in 10 MB
 
 
 class Encoder:
-    """The encoder of a folder, loaded. All of a process share the one (some 20 MB) that `shared_encoder` returns."""
+    """The encoder of a folder, loaded. A process shares the encoder (some 20 MB) that `shared_encoder` returns."""
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
@@ -200,11 +199,11 @@ class Encoder:
             if tensor.dtype != np.float16 and not name.endswith(("_scale", "scores"))
         }
         self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
-        self._segment = partial(_segmented, pieces, memoryview(tensors["scores"]))
-        # Remembers the words that it has seen: those of a language come again and again.
+        self._segment = partial(_segment_word, pieces, memoryview(tensors["scores"]))
+        # Words recur.
         self._segment_again = lru_cache(maxsize=4_096)(self._segment)
-        # Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
-        # hundred times as long on a machine that has other work.
+        # Limits the matrix library to a thread. With more, which wait for each other, these small matrices take a
+        # hundred times as long on a busy machine.
         libraries: Any = ThreadpoolController()  # its methods have no types
         self._one_thread = partial(libraries.limit, limits=1, user_api="blas")
 
@@ -221,8 +220,7 @@ class Encoder:
         return unit_rows(rows)
 
     def features(self, texts: Sequence[str]) -> Floats:
-        """Return one row of features a text for classifiers, more than the vector keeps; zeros for one without a
-        known piece.
+        """Return a row of features a text for classifiers, more than the vector keeps; zeros without a known piece.
 
         They are the sum over the text's pieces and the full output of the last layer. Short texts are computed
         together, in a third of the time.
@@ -232,7 +230,7 @@ class Encoder:
         pieces = [self._pieces(text) for text in texts]
         rows = np.zeros((len(texts), len(self._layers["sum_bias"]) + len(self._mean)), np.float32)
         with self._one_thread():
-            for group in _together(pieces):
+            for group in _batches(pieces):
                 rows[group] = np.concatenate(self._outputs([pieces[at] for at in group]), axis=1)
         return rows
 
@@ -247,7 +245,7 @@ class Encoder:
         return unit_rows(rows)
 
     def _pieces(self, text: str) -> list[int]:
-        """Return the first pieces of a text between the two that frame it; none where it is blank or unknown."""
+        """Return the first pieces of a text between the begin and end pieces; none for a blank or unknown text."""
         ids: list[int] = []
         for word in normalize("NFKC", text[:CHARACTERS_READ]).split():
             ids += self._segment_again(word) if len(word) <= KEPT_WORD else self._segment(word)
@@ -265,16 +263,16 @@ class Encoder:
         features = np.empty((lengths.sum(), 512 + _WIDTH * len(_WINDOWS)), np.float32)
         features[:, :512] = self._rows(np.concatenate(texts))
         inputs = features[:, :512] @ layers["project"] + layers["project_bias"]
-        inputs = _normalised(inputs, layers["project_gain"], layers["project_shift"])
+        inputs = _normalise(inputs, layers["project_gain"], layers["project_shift"])
         for place, (size, before) in enumerate(_WINDOWS):
             columns = slice(place * _WIDTH, (place + 1) * _WIDTH)
-            given, around = inputs[:, columns], _windows(lengths, size, before)
+            hidden, around = inputs[:, columns], _windows(lengths, size, before)
             for layer in (1, 2):
                 name = f"window{size}_{layer}"
-                seen = _side_by_side(given, around) @ layers[name] + layers[f"{name}_bias"]
-                given = np.maximum(seen, 0) + given
-            features[:, 512 + columns.start : 512 + columns.stop] = given
-        features = _normalised(features, layers["gain"], layers["shift"])
+                seen = _side_by_side(hidden, around) @ layers[name] + layers[f"{name}_bias"]
+                hidden = np.maximum(seen, 0) + hidden
+            features[:, 512 + columns.start : 512 + columns.stop] = hidden
+        features = _normalise(features, layers["gain"], layers["shift"])
         summed = np.add.reduceat(features, np.cumsum(lengths) - lengths) @ layers["sum"]
         summed = (summed + lengths[:, None] * layers["sum_bias"]) / np.sqrt(lengths)[:, None]
         summed = summed.astype(np.float32)
@@ -292,8 +290,8 @@ class Encoder:
         return (rows - 7.5) * self._scales[ids, None]
 
 
-def _together(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the places of texts that have pieces, in groups of at most `_PIECES_TOGETHER` pieces or of one text."""
+def _batches(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Yield the places of texts with pieces, in groups of at most `_PIECES_TOGETHER` pieces or a single text."""
     group, size = list[int](), 0
     for at, ids in enumerate(pieces):
         if group and size + len(ids) > _PIECES_TOGETHER:
@@ -326,7 +324,7 @@ def _side_by_side(rows: Floats, around: NDArray[np.int64]) -> Floats:
     return padded[around].reshape(len(around), -1)
 
 
-def _normalised(rows: Floats, gain: Floats, shift: Floats) -> Floats:
+def _normalise(rows: Floats, gain: Floats, shift: Floats) -> Floats:
     """Layer normalisation."""
     import numpy as np
 
@@ -339,12 +337,12 @@ _encoder_of = cache(Encoder)
 
 
 def shared_encoder(folder: Path = MODEL) -> Encoder:
-    """Return the encoder of a folder, loaded once. EmbeddingFailed where its files cannot be read."""
+    """Return the encoder of a folder, loaded once. Raises EmbeddingFailed if its files cannot be read."""
     with _loading:
         return _encoder_of(folder)
 
 
-def _segmented(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int, ...]:
+def _segment_word(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int, ...]:
     """Return the most probable pieces of a word, by SentencePiece's unigram model: scores are log probabilities."""
     text = f"▁{word}"
     unknown = scores[-1] - 10.0
@@ -368,7 +366,7 @@ def _segmented(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int
 IDENTITY = f"{STATIC_IDENTITY}+use-multilingual-v3:256:e6346363"
 
 ENGLISH, UNCERTAIN, OTHER = 0.45, 0.6, 0.9
-"""What the encoder counts in a question in English, in one whose language does not show, and in any other."""
+"""Weight of the encoder in a question in English, in an unknown language, and in other languages."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -385,7 +383,7 @@ class BundledEmbedder:
         import numpy as np
 
         words, sense = self._words.embed(texts), shared_encoder().embed(texts)
-        # A text without a word that the table knows still needs that half: without it, its cosines would be higher.
+        # A text without a word of the table still needs that half: without it, its cosines would be higher.
         words[sense.any(axis=1) & ~words.any(axis=1), 0] = 1.0
         return unit_rows(np.concatenate([words, sense], axis=1))
 
@@ -398,14 +396,14 @@ class BundledEmbedder:
 
 
 def encoder_alone(question: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return a question's vector (one row) without the word table's half; zeros where the encoder has none."""
+    """Return a question's vector (one row) without the word table's half; zeros if the encoder knows no word."""
     alone = question.copy()
     alone[:, :STATIC_DIMENSIONS] = 0
     return unit_rows(alone)
 
 
 def encoder_share(question: str) -> float:
-    """Return how much of a question's vector is the encoder's."""
+    """Return the encoder's share of a question's vector."""
     languages = languages_of(_WORD.findall(question))
     if not languages:
         return UNCERTAIN if question.isascii() else OTHER

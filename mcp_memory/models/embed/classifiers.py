@@ -1,22 +1,22 @@
 """Small classifiers on the bundled model.
 
-Injected orders, prompts that need memory, questions about many things, standing rules, related words.
+Injected instructions: two linear models, added. The first uses hashed word beginnings and pairs of them, in any
+language and cheap; the second the encoder's features (1 to 5 ms a sentence) and traits from the caller, alone and in
+pairs. The encoder reads only sentences that the first model lets through, at most `_MOST_SENTENCES` of a text, and
+those of several texts together. Sentences are judged without their context, the speaker and quotation included.
+`scripts/fit_injected.py` fits both.
 
-Injected instructions: two linear models, added. One uses hashed word beginnings and pairs of them, in any language
-and cheap; the other the encoder's features (1 to 5 ms a sentence) and traits given by the caller, alone and in pairs.
-The encoder reads only sentences that the first model lets through, at most `_MOST_SENTENCES` of a text, and those of
-several texts together.
-`scripts/fit_injected.py` fits both. Sentences are judged without their context, the speaker and quotation included.
-
-Prompts: a network with a hidden layer on the encoder's features predicts whether an answer needs earlier
-conversations. `scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no memory.
+Prompts that need memory: a network with a hidden layer on the encoder's features predicts whether an answer needs
+earlier conversations. `scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no
+memory.
 
 Questions about many things: a logistic regression on the encoder's features recognises questions for an order, a count,
 a list, a sum, places, a summary or a development. `scripts/fit_many_things.py` fits it to prompts in sixteen languages.
 
-Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. One is a network with a
-hidden layer on the encoder's features and the cues of `language.rule_cues`; the other, `language.rule_words`, weighs
-words. `scripts/fit_rules.py` fits both to sentences in twenty languages. A sentence takes 2 ms, most of it the encoder.
+Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. The first is a network
+with a hidden layer on the encoder's features and the cues of `language.rule_cues`; the second, `language.rule_words`,
+weighs words. `scripts/fit_rules.py` fits both to sentences in twenty languages. A sentence takes 2 ms, most of it the
+encoder.
 
 Related words: a table made once from the word vectors (`scripts/related_words.py`), English only: *camping* to
 *tent*.
@@ -37,7 +37,7 @@ from mcp_memory.core.text import normalize
 from mcp_memory.language.rule_cues import cues_of
 from mcp_memory.language.rule_words import word_score
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
-from mcp_memory.models.embed.tensors import mapped_tensors
+from mcp_memory.models.embed.mapped_files import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,26 +55,30 @@ _STEM = 6  # characters of a word that count: endings vary
 _TOKEN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffef]+")
 
 
-def injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
-    """Tell of each text, given as its sentences, whether one of them reads like an injected order.
+def detect_injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
+    """Return for each text, a list of sentences, whether a sentence reads like an injected instruction.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
-    return [found for start in range(0, len(texts), _AT_ONCE) for found in _injected(texts[start:][:_AT_ONCE], traits)]
+    return [
+        verdict
+        for start in range(0, len(texts), _AT_ONCE)
+        for verdict in _detect_batch(texts[start:][:_AT_ONCE], traits)
+    ]
 
 
-def _injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
+def _detect_batch(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
     import numpy as np
 
     model = _injection_model()
     asked = [(at, sentence, score) for at, text in enumerate(texts) for sentence, score in _suspects(text, model)]
-    found = np.zeros(len(texts), bool)
+    is_injected = np.zeros(len(texts), bool)
     if asked:
         places, sentences, by_words = zip(*asked, strict=True)
         features = features_of(sentences, traits)
         scores = features @ model.features[:-1] + model.features[-1] + model.share * np.array(by_words)
-        found[np.array(places)[features.any(axis=1) & (scores > model.bar)]] = True
-    return found.tolist()
+        is_injected[np.array(places)[features.any(axis=1) & (scores > model.bar)]] = True
+    return is_injected.tolist()
 
 
 def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[str, float]]:
@@ -84,17 +88,17 @@ def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[st
     if not sentences:
         return []
     slots = [word_slots(sentence) for sentence in sentences]
-    lengths = np.array([len(one) for one in slots])
-    flat = np.concatenate([np.array(one, np.int64) for one in slots])
+    lengths = np.array([len(row) for row in slots])
+    flat = np.concatenate([np.array(row, np.int64) for row in slots])
     by_words = np.add.reduceat(model.words[flat], np.cumsum(lengths) - lengths) / np.sqrt(lengths) + model.words_bias
     highest = np.argsort(-by_words)[:_MOST_SENTENCES]
     return [(sentences[at], float(by_words[at])) for at in map(int, highest) if by_words[at] > model.floor]
 
 
 def features_of(sentences: Sequence[str], traits: Traits) -> NDArray[np.float32]:
-    """Return one row a sentence, of at least one: the encoder's features and its traits.
+    """Return a row a sentence: the encoder's features and its traits; zeros without a known word piece.
 
-    Zeros for a sentence without a known word piece.
+    There must be at least one sentence.
     """
     import numpy as np
 
@@ -125,10 +129,10 @@ class _InjectionModel:
     words_bias: float
     features: NDArray[np.float32]
     floor: float
-    """Of the first model: below it the encoder is not asked."""
+    """Score of the first model, below which the encoder is not asked."""
     share: float
     bar: float
-    """Of the sum: above it a sentence is suspected."""
+    """Sum of both scores, above which a sentence is suspected."""
 
 
 @cache
@@ -150,7 +154,7 @@ _MOST_LOG_ODDS = 6.0
 def leans_on_memory(prompt: str) -> float:
     """Return the log-odds, -6 to 6, that a prompt needs earlier conversations; 0 for a text without words.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
     features = shared_encoder().features([prompt])
     if not features.any():
@@ -167,7 +171,7 @@ def _prompt_network() -> _Network:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Network:
-    """A hidden layer beside a linear part."""
+    """A network of a hidden layer and a linear part."""
 
     hidden: NDArray[np.float32]
     shift: NDArray[np.float32]
@@ -188,7 +192,7 @@ class _Network:
 
 
 def probability(log_odds: float) -> float:
-    """Return the probability, 0 to 1, of log-odds."""
+    """Return log-odds as a probability, 0 to 1."""
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
 
 
@@ -196,9 +200,9 @@ MANY_THINGS_FILE = "many_things.safetensors"
 
 
 def asks_for_many_things(question: str) -> bool:
-    """Return whether a question asks for an order, a count, a list, a sum or a summary rather than for one fact.
+    """Return whether a question asks for an order, a count, a list, a sum or a summary rather than for a single fact.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
     features = shared_encoder().features([question])
     if not features.any():
@@ -220,7 +224,7 @@ RULES_FILE = "rules.safetensors"
 def rule_scores(sentences: Sequence[str]) -> list[float]:
     """Return for each sentence the log-odds that it states a standing rule for an agent.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
     import numpy as np
 
@@ -243,9 +247,9 @@ _CLEAR = 3.0  # log-odds
 
 
 def rule_probability(alone: float, between: float) -> float:
-    """Return the probability that a sentence states a rule, from its score alone and that between its neighbours.
+    """Return the probability that a sentence states a rule, from its score alone and its score between its neighbours.
 
-    The two count equally, except that small talk around an order that is clear by itself does not weaken it.
+    Both count equally, except that small talk around a clear rule does not weaken it.
     """
     mean = (alone + between) / 2
     return probability(max(alone, mean) if alone >= _CLEAR else mean)
@@ -261,7 +265,7 @@ def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:
 
 @cache
 def _rule_models() -> tuple[_Network, float]:
-    """Return the network, and what the score by words counts beside it."""
+    """Return the network, and the weight of the score by words."""
     with reading("The model of standing rules"):
         tensors = mapped_tensors(MODEL / RULES_FILE)
         return _Network.of(tensors), float(tensors["words"][0])
@@ -276,8 +280,8 @@ def related_words(word: str) -> list[tuple[str, float]]:
     place = places.get(word)
     if place is None:
         return []
-    found = zip(neighbours[place].tolist(), nearness[place].tolist(), strict=True)
-    return [(words[other], near / 255) for other, near in found if near]
+    pairs = zip(neighbours[place].tolist(), nearness[place].tolist(), strict=True)
+    return [(words[other], near / 255) for other, near in pairs if near]
 
 
 @cache

@@ -36,7 +36,7 @@ from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.models.embed.protocol import NO_PREFIXES, Prefixes, is_folder, unit_rows
-from mcp_memory.models.llm import first_line, import_litellm, passes, trouble
+from mcp_memory.models.llm import explain_failure, first_line, import_litellm, is_temporary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,9 +89,9 @@ class LocalEmbedder:
         import numpy as np
 
         rows = [row for row, text in enumerate(texts) if text and not text.isspace()]
-        sent = [prefix + _sendable(texts[row]) for row in rows]
+        sent = [prefix + _shortened(texts[row]) for row in rows]
         if not sent:
-            sent = ["nothing"]  # a blank text has a row of zeros, as long as any other
+            sent = ["nothing"]  # to learn the length of the row of zeros
         try:
             data = loaded.question(sent) if question else loaded.passages(sent)
         except Exception as error:
@@ -112,7 +112,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Loading:
-    """A model on its way, or there; `began` is by the monotonic clock."""
+    """A model that is loading or loaded; `began` is by the monotonic clock."""
 
     done: Future[_Loaded]
     began: float
@@ -121,16 +121,16 @@ class _Loading:
 # --- loading ----------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
-_known: dict[tuple[str, str], _Loading] = {}
+_loadings: dict[tuple[str, str], _Loading] = {}
 
 
 def _loading(library: Library, model: str, models: Path) -> _Loading:
-    """Return the model, loaded or being loaded. A failure is not kept: whoever asks next tries again."""
+    """Return the model, loaded or being loaded. A failure is not kept: the next call tries again."""
     with _lock:
-        known = _known.get((library, model))
-        if known is not None and not (known.done.done() and known.done.exception()):
-            return known
-        loading = _known[library, model] = _Loading(done=Future(), began=time.monotonic())
+        current = _loadings.get((library, model))
+        if current is not None and not (current.done.done() and current.done.exception()):
+            return current
+        loading = _loadings[library, model] = _Loading(done=Future(), began=time.monotonic())
     threading.Thread(target=_load, args=(loading.done, library, model, models), name="model", daemon=True).start()
     return loading
 
@@ -141,11 +141,11 @@ def _load(future: Future[_Loaded], library: Library, model: str, models: Path) -
     except ModuleNotFoundError as error:
         future.set_exception(
             EmbeddingFailed(
-                f"The embedder {library}:{model} needs a library that is not here ({error.name}). "
+                f"The embedder {library}:{model} needs a library that is not installed ({error.name}). "
                 f"Install it: {install_hint(library)}."
             )
         )
-    except Exception as error:  # noqa: BLE001 libraries raise their own errors; all mean this
+    except Exception as error:  # noqa: BLE001 libraries raise their own errors
         future.set_exception(
             EmbeddingFailed(
                 f"The embedding model {model} cannot be loaded: {first_line(error)}. Check its name in "
@@ -160,17 +160,17 @@ def _fastembed(model: str, models: Path) -> _Loaded:
         _register(library, model)
         loaded = library.TextEmbedding(model_name=model, specific_model_path=model)
     else:
-        cache = os.environ.get("FASTEMBED_CACHE_PATH") or str(models)  # its default is a folder that reboots empty
+        cache = os.environ.get("FASTEMBED_CACHE_PATH") or str(models)  # its default folder is emptied by a reboot
         loaded = library.TextEmbedding(model_name=model, cache_dir=cache)
     return _Loaded(
-        passages=lambda texts: _stacked(loaded.passage_embed(texts, batch_size=_BATCH)),
-        question=lambda texts: _stacked(loaded.query_embed(texts)),
+        passages=lambda texts: _stack(loaded.passage_embed(texts, batch_size=_BATCH)),
+        question=lambda texts: _stack(loaded.query_embed(texts)),
     )
 
 
 def _register(library: Any, folder: str) -> None:
-    """Tell fastembed of a model that it does not list: what its files say of pooling and size."""
-    if any(known["model"] == folder for known in library.TextEmbedding.list_supported_models()):
+    """Register a model that fastembed does not list, with pooling and size from its files."""
+    if any(supported["model"] == folder for supported in library.TextEmbedding.list_supported_models()):
         return
     described: Any = import_module("fastembed.common.model_description")
     place = Path(folder)
@@ -195,7 +195,7 @@ def _model2vec(model: str) -> _Loaded:
     return _Loaded(passages=encode, question=encode)
 
 
-def _stacked(rows: Any) -> NDArray[np.float32]:
+def _stack(rows: Any) -> NDArray[np.float32]:
     import numpy as np
 
     return np.stack(list(rows)).astype(np.float32)
@@ -233,7 +233,7 @@ TEXTS_A_REQUEST = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPatience:
-    """How long one request may take, and how long to wait before each further attempt, in seconds."""
+    """The timeout of a request, and the pauses before further attempts, in seconds."""
 
     timeout: float
     pauses: tuple[float, ...]
@@ -287,7 +287,7 @@ class RemoteEmbedder:
         import numpy as np
 
         # Providers refuse an empty text, and with it the whole request.
-        sent = [(row, prefix + _sendable(text)) for row, text in enumerate(texts) if text and not text.isspace()]
+        sent = [(row, prefix + _shortened(text)) for row, text in enumerate(texts) if text and not text.isspace()]
         batches = [sent[start : start + TEXTS_A_REQUEST] for start in range(0, len(sent), TEXTS_A_REQUEST)]
         answers = [(batch, self._answer([text for _, text in batch], patience)) for batch in batches]
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -296,7 +296,7 @@ class RemoteEmbedder:
         return unit_rows(vectors)
 
     def _answer(self, texts: list[str], patience: RequestPatience) -> NDArray[np.float32]:
-        return self._checked(self._ask(texts, patience), len(texts))
+        return self._check_vectors(self._ask(texts, patience), len(texts))
 
     def _ask(self, texts: list[str], patience: RequestPatience) -> Any:
         """Return the model's answer as litellm gives it, after as many attempts as `patience` allows."""
@@ -314,13 +314,15 @@ class RemoteEmbedder:
                 )
             except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
                 status = getattr(error, "status_code", None)
-                if not passes(status) or pause is None:
+                if not is_temporary(status) or pause is None:
                     settings, secret = "EMBEDDER", self._api_key
-                    self._fail(*trouble(status, error, settings=settings, timeout=patience.timeout, secret=secret))
+                    self._fail(
+                        *explain_failure(status, error, settings=settings, timeout=patience.timeout, secret=secret)
+                    )
             self._pause(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    def _checked(self, response: Any, expected: int) -> NDArray[np.float32]:
+    def _check_vectors(self, response: Any, expected: int) -> NDArray[np.float32]:
         import numpy as np
 
         data: Any = getattr(response, "data", None)
@@ -332,7 +334,7 @@ class RemoteEmbedder:
         if len(rows) != expected:
             self._fail(f"answered with {len(rows)} vectors for {expected} texts", _WRONG_ENDPOINT)
         if vectors.ndim != 2 or vectors.shape[1] == 0 or not np.isfinite(vectors).all():
-            self._fail("answered with numbers that make no vector", _WRONG_ENDPOINT)
+            self._fail("answered with invalid numbers", _WRONG_ENDPOINT)
         if self._learned not in (None, vectors.shape[1]):
             self._fail(
                 f"answered with {vectors.shape[1]} numbers a vector and with {self._learned} before",
@@ -348,5 +350,5 @@ class RemoteEmbedder:
 _WRONG_ENDPOINT = "Check that MCP_MEMORY_EMBEDDER_BASE_URL is the address of an embedding endpoint."
 
 
-def _sendable(text: str) -> str:
-    return text[:CHARACTERS_SENT].encode("utf-8", "replace").decode()  # a lone surrogate is no JSON
+def _shortened(text: str) -> str:
+    return text[:CHARACTERS_SENT].encode("utf-8", "replace").decode()  # a lone surrogate is not valid JSON

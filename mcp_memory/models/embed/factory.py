@@ -1,6 +1,6 @@
-"""Makes the embedder that is configured; nothing is loaded until it is first asked.
+"""Creates the configured embedder; nothing is loaded until it is first used.
 
-Every vector is stored under its model's `identity`, so a change of model is seen, and rows are embedded
+Every vector is stored under its model's `identity`, so a change of model is noticed, and rows are embedded
 again, rather than compared across models.
 """
 
@@ -17,7 +17,7 @@ from mcp_memory.models.embed.protocol import Embedder, is_folder, prefixes_of
 
 
 def make_embedder(settings: Settings) -> Embedder | None:
-    """Return the embedder that the settings name; None where they say `none`. InvalidInput for half a name."""
+    """Return the configured embedder; None for `none`. Raises InvalidInput for an incomplete name."""
     match settings.embedder.partition(":"):
         case "none", "", _:
             return None
@@ -30,18 +30,23 @@ def make_embedder(settings: Settings) -> Embedder | None:
 
 
 def embedder_for(identity: str, settings: Settings) -> Embedder | None:
-    """Return an embedder that makes vectors of that identity today; None if there is none.
+    """Return an embedder whose vectors have that identity today, or None.
 
-    The bundled model always can, if it is still the same, and so can a local one while its folder is, with its known
-    prefixes. A remote one can only while it is configured: the address and key of an earlier one are not stored.
+    The bundled model can if it is still the same, a local model if its folder is the same, with its default prefixes. A
+    remote model can only while it is configured: the address and key of an earlier one are not stored.
     """
-    for embedder in (make_embedder(settings), BundledEmbedder(), StaticEmbedder(), _earlier(identity, settings)):
+    for embedder in (
+        make_embedder(settings),
+        BundledEmbedder(),
+        StaticEmbedder(),
+        _earlier_embedder(identity, settings),
+    ):
         if embedder is not None and embedder.identity == identity:
             return embedder
     return None
 
 
-def _earlier(identity: str, settings: Settings) -> Embedder | None:
+def _earlier_embedder(identity: str, settings: Settings) -> Embedder | None:
     library, _, rest = identity.partition("/1:")
     if library not in ("fastembed", "model2vec"):
         return None

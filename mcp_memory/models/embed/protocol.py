@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Turns texts into vectors. Calls block, may come from any thread, and raise EmbeddingFailed.
 
-    Making one loads and asks nothing, and neither do `identity` and `local`.
+    Creating an embedder loads and asks nothing, and neither do `identity` and `local`.
     """
 
     @property
@@ -39,14 +39,14 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """How long a vector is. A remote model is asked once, unless it has answered something already."""
+        """The length of a vector. A remote model is asked once, unless it has answered before."""
         ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row a text, shape (texts, dimensions), each of length one.
 
-        A text in which the model knows nothing (empty, blank, or no known token) has a row of zeros: it is
-        as far from everything as can be, and never fails the texts beside it.
+        A text that the model does not know (empty, blank, or without a known token) has a row of zeros: it is as far as
+        possible from everything, and never fails the other texts.
         """
         ...
 
@@ -92,7 +92,7 @@ class Prefixes:
 
     @property
     def mark(self) -> str:
-        """A short name of them, for the identity of the vectors they went into; nothing where there are none."""
+        """A short hash for the identity of vectors with these prefixes; empty without prefixes."""
         if not self.query and not self.passage:
             return ""
         return "+" + sha256(f"{self.query}\0{self.passage}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -102,12 +102,12 @@ NO_PREFIXES = Prefixes()
 
 
 def prefixes_of(model: str, settings: Settings) -> Prefixes:
-    """Return the prefixes for a model's name or folder; each of the two settings overrides the known ones."""
-    known = (_told_by(Path(model)) if is_folder(model) else None) or _known(model)
+    """Return the prefixes for a model's name or folder; the two settings override the defaults."""
+    defaults = (_prefixes_in_config(Path(model)) if is_folder(model) else None) or _prefixes_in_table(model)
     query, passage = settings.embedder_query_prefix, settings.embedder_passage_prefix
     return Prefixes(
-        query=known.query if query is None else query,
-        passage=known.passage if passage is None else passage,
+        query=defaults.query if query is None else query,
+        passage=defaults.passage if passage is None else passage,
     )
 
 
@@ -116,7 +116,7 @@ def is_folder(model: str) -> bool:
     return model.startswith(("/", "./", "../", "~")) or model[1:3] in (":\\", ":/")
 
 
-def _told_by(folder: Path) -> Prefixes | None:
+def _prefixes_in_config(folder: Path) -> Prefixes | None:
     try:
         config: Any = json.loads(
             (folder.expanduser() / "config_sentence_transformers.json").read_text(encoding="utf-8")
@@ -129,7 +129,7 @@ def _told_by(folder: Path) -> Prefixes | None:
     return Prefixes(query=query, passage=passage) if query or passage else None
 
 
-def _known(model: str) -> Prefixes:
+def _prefixes_in_table(model: str) -> Prefixes:
     name = model.rpartition("/")[2].casefold()
     for pattern, query, passage in _KNOWN:
         if re.search(pattern, name):

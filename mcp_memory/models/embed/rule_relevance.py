@@ -1,17 +1,17 @@
-"""Which standing rules a prompt is governed by, and whether a later message ends one: small models on the encoder.
+"""Judges which standing rules govern a prompt, and whether a later message ends a rule: small models on the encoder.
 
-A rule governs a prompt in one of two ways, each with a logistic regression:
+A rule governs a prompt in two ways, each with a logistic regression:
 
     general   the rule is about every answer ("answer in German"); on the encoder's vector of the rule
-    scoped    prompt and rule are about one kind of work; on two features: the cosine of their vectors after a
+    scoped    prompt and rule are about the same kind of work; on two features: the cosine of their vectors after a
               projection to 30 dimensions, and how much the prompt reads like a task rather than a question about the
               past
 
 Plain cosines compare what two texts say; an order of chairs and a limit on spending say different things. The
-projection (linear discriminant analysis) keeps what tells 32 kinds of work apart and drops the rest.
+projection (linear discriminant analysis) keeps the differences between 32 kinds of work and drops the rest.
 
-`ending` is a regression on the cosine of two messages and whether the later one has words of change or withdrawal,
-which the caller finds.
+`ending_probability` is a regression on the cosine of two messages and whether the later message has words of change or
+withdrawal, which the caller finds.
 
 `scripts/fit_rule_relevance.py` fits all of them to `fixtures/rules/relevance` and writes `rule_relevance.safetensors`.
 """
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, reading, shared_encoder
 from mcp_memory.models.embed.classifiers import probability
+from mcp_memory.models.embed.mapped_files import mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
-from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ class Governing:
 def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
     """Return for each rule how likely it governs the prompt.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
     import numpy as np
 
@@ -61,10 +61,10 @@ def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
     return _model().governing(_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
 
 
-def ending(older: str, newer: str, *, tells_change: bool) -> float:
-    """Return the probability, 0 to 1, that the newer message replaces or takes back a rule that the older one states.
+def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
+    """Return the probability, 0 to 1, that the newer message replaces or withdraws a rule of the older message.
 
-    EmbeddingFailed where the files of the package cannot be read.
+    Raises EmbeddingFailed if the files of the package cannot be read.
     """
     return _model().ending(float(_vector(older) @ _vector(newer)), tells_change=tells_change)
 
@@ -72,7 +72,7 @@ def ending(older: str, newer: str, *, tells_change: bool) -> float:
 def general_query() -> Floats:
     """Return the bundled model's vector of a query, shape (1, dimensions), for rules about every answer.
 
-    A search for it needs no prompt: its cosine with a message tells such rules from anything else that people write.
+    A search for it needs no prompt: its cosine with a message separates such rules from other messages.
     """
     return _query(_model().general_query)
 
@@ -124,8 +124,8 @@ class RelevanceModel:
         general = rules @ self.general[:-1] + self.general[-1]
         scoped = self.features(prompt, rules) @ self.scoped[:-1] + self.scoped[-1]
         return [
-            Governing(probability(one), probability(other))
-            for one, other in zip(general.tolist(), scoped.tolist(), strict=True)
+            Governing(probability(general_odds), probability(scoped_odds))
+            for general_odds, scoped_odds in zip(general.tolist(), scoped.tolist(), strict=True)
         ]
 
     def features(self, prompt: Floats, rules: Floats) -> Floats:
@@ -133,9 +133,9 @@ class RelevanceModel:
         import numpy as np
 
         asked = unit_rows((prompt @ self.projection - self.prompt_mean)[None, :])[0]
-        said = unit_rows(rules @ self.projection - self.rule_mean)
+        projected = unit_rows(rules @ self.projection - self.rule_mean)
         task = prompt @ self.task[:-1] + self.task[-1]
-        return np.column_stack([said @ asked, np.full(len(rules), task)]).astype(np.float32)
+        return np.column_stack([projected @ asked, np.full(len(rules), task)]).astype(np.float32)
 
     def ending(self, cosine: float, *, tells_change: bool) -> float:
         return probability(float(self.ends[0] * cosine + self.ends[1] * tells_change + self.ends[2]))

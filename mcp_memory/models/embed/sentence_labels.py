@@ -1,9 +1,9 @@
-"""Classifies sentences of a user: what each states, if anything that a memory would keep, and what it is worth later.
+"""Classifies sentences of a user: which kind of statement each makes, if any, and how much it is worth later.
 
-Three logistic regressions, for the label, the worth, and whether it is a fragment, on the vectors of a sentence alone
-and between its neighbours, the cues of `language.rule_cues`, the scores of the model of standing rules, and the form of
-the sentence. They are fitted to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`,
-`scripts/fit_sentence_labels.py`). Nearly all of their time is the time of the encoder.
+Three logistic regressions (label, worth, fragment) on the vectors of a sentence alone and between its neighbours, the
+cues of `language.rule_cues`, the scores of the model of standing rules, and the form of the sentence. They are fitted
+to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`, `scripts/fit_sentence_labels.py`).
+Nearly all of their time is the time of the encoder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.sentences import may_state_rule
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 from mcp_memory.models.embed.classifiers import rule_probability, rule_scores_of
-from mcp_memory.models.embed.tensors import mapped_tensors
+from mcp_memory.models.embed.mapped_files import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,20 +62,19 @@ class SentenceInTurn:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What a sentence states, and what that is worth."""
+    """The labels of a sentence and its worth."""
 
     chances: Mapping[Label, float]
-    """The probability of each label, 0 to 1; what is left to 1 is that of none."""
+    """The probability of each label, 0 to 1; the rest to 1 is the probability of no label."""
     worth: float
-    """How much an assistant would want to know of it in later conversations: 0 for an episode or a request for once, 1
-    for what no page about the user may lack."""
+    """How useful it is to an assistant in later conversations: 0 for an episode or a single request, 1 for something
+    that belongs on every page about the user."""
     fragment: float
-    """The probability that nobody understands the sentence alone ("she wants it in blue"), given that it states
-    something."""
+    """The probability that the sentence cannot be understood alone ("she wants it in blue"), if it is a statement."""
 
 
-def classified(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
-    """Return what each sentence states. EmbeddingFailed if the files of the package cannot be read."""
+def classify(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
+    """Return the class of each sentence. Raises EmbeddingFailed if the files of the package cannot be read."""
     import numpy as np
 
     if not sentences:
@@ -87,10 +86,10 @@ def classified(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
     labels = scores[:, : len(LABELS) + 1]
     chances = np.exp(labels - labels.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
-    found = [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
+    by_label = [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
     chances_of = [
         _with_rule(chances, rule_probability(alone, between)) if _may_be_rule(sentence.text, chances) else chances
-        for sentence, chances, (alone, between) in zip(sentences, found, rules.tolist(), strict=True)
+        for sentence, chances, (alone, between) in zip(sentences, by_label, rules.tolist(), strict=True)
     ]
     return [
         Classified(chances, worth=max(worth, (worth + _RULE_WORTH * chances["rule"]) / 2), fragment=fragment)
@@ -108,16 +107,17 @@ def scaled(
 
 
 def _may_be_rule(text: str, chances: dict[Label, float]) -> bool:
-    """Return whether the model of standing rules is asked about a sentence.
+    """Return whether to ask the model of standing rules about a sentence.
 
-    It takes lists ("cups, bowls, plates") for terse rules: without a cue such as "always", the labels must agree.
+    That model takes lists ("cups, bowls, plates") for terse rules: without a cue such as "always", the labels must
+    agree.
     """
-    has_cue = any(found for name, found in zip(CUES, cues_of(text), strict=False) if name not in _PRONOUNS)
+    has_cue = any(has for name, has in zip(CUES, cues_of(text), strict=False) if name not in _PRONOUNS)
     return may_state_rule(text) and (has_cue or chances["rule"] >= _POSSIBLE_RULE)
 
 
 def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
-    """Return the chances with that of a rule as the model of standing rules has it, where that is sure of one.
+    """Return the chances with the probability of a rule by the model of standing rules, if that model is sure.
 
     That model knows no promises, and takes an order for later ("next time …, tell me …") for a rule.
     """
@@ -138,7 +138,7 @@ def _features_and_rules(sentences: Sequence[SentenceInTurn]) -> tuple[NDArray[np
 
     encoder = shared_encoder()
     texts = [sentence.text for sentence in sentences] + [sentence.context for sentence in sentences]
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # an only sentence is its own context
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # a single sentence is its context
     features = encoder.features(list(places))[[places[text] for text in texts]]
     cues = np.array([cues_of(text) for text in texts], np.float32)
     count = len(sentences)

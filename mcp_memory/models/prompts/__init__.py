@@ -1,6 +1,6 @@
-"""Prompts, one text file each, with placeholders.
+"""Prompts: a text file each, with placeholders.
 
-A file holds the system message and, after a line `---`, the user message. A placeholder is `{{name}}`. Its value is
+A file has the system message and, after a line `---`, the user message. A placeholder is `{{name}}`. Its value is
 data: it is inserted unchanged, and placeholders or lines in it have no meaning.
 """
 
@@ -17,15 +17,14 @@ _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
 def prompt(name: str, **holes: str) -> tuple[ChatMessage, ChatMessage]:
-    """Return a question's two messages, its holes filled. KeyError for a hole that is not given."""
+    """Return the two messages of a prompt with its placeholders filled. Raises KeyError for a missing value."""
     text = (resources.files("mcp_memory.models.prompts") / f"{name}.md").read_text(encoding="utf-8")
     system, user = text.split("\n---\n", 1)
     return ChatMessage(role="system", text=_filled(system, holes)), ChatMessage(role="user", text=_filled(user, holes))
 
 
 def fenced(text: str, *tags: str) -> str:
-    """Return data to be put between tags of a prompt, with `‹` for the `<` of anything that reads like one of these
-    tags.
+    """Return data to put between tags of a prompt, with `‹` for the `<` of anything that reads like such a tag.
 
     This includes encoded forms of `<`, and invisible characters between it and the name.
     """

@@ -1,18 +1,18 @@
-"""One compression of a list of messages.
+"""Compresses a list of messages once: reads it, replays earlier edits, adds new edits that pay, and writes it back.
 
-A compression reads the list, replays earlier edits, makes new ones where they pay, and writes the list back.
-Guarantees: the same list gives the same list, as does one that was compressed before and has grown; everything that
-leaves the list is stored; messages that are not edited come back as the very objects that were given.
+Guarantees: the same list gives the same result, also a list that was compressed before and has grown; everything that
+is removed is stored; messages without edits are returned as the same objects.
 
-Earlier edits are found again in the list and repeated byte for byte, so the caller need not remember them. The list
-may be the caller's own, a compressed one that has grown, or an older one of these. Each message is recognised by its
-place in the conversation, in its original or its replaced form. The store is read only for the edits that `walk` and
-`replayed` need.
+Earlier edits are recognised in the list and repeated byte for byte, so the caller need not remember them. The list may
+be the caller's original, a compressed list that has grown, or an older version of either. Each message is recognised
+by its place in the conversation, in its original or its replaced form. The store is read only for the edits that
+`locate_messages` and `replay_edits` need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.core.lru import LRU
 from mcp_memory.service.compression import message_lists
-from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, behind, digest
+from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, digest, place_after
 from mcp_memory.service.compression.plan import (
     MESSAGE_TOKENS,
     CompressionRules,
     EditPlan,
     Level,
     PlanItem,
-    Replacement,
     make_plan,
     sent_before,
 )
@@ -43,30 +42,30 @@ if TYPE_CHECKING:
 IMAGE_TOKENS = 1_600
 """The most tokens of an image that its provider scales down; other blocks count as their JSON."""
 ROUNDS = 50
-"""A plan goes by what things will have at most, so when it is carried out more may be wanted: until nothing is."""
+"""Plans estimate sizes by their upper limits, so more edits may be needed after a plan is applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """A list as it may go to the model, in the form it came in."""
+    """A compressed list, in the form of the input."""
 
     messages: list[Any]
     level: Level
-    """What the window asked for at this call."""
+    """The level that the window required at this call."""
     tokens_before: int
-    """Of the list as it was given, `overhead` included."""
+    """Of the input list, `overhead` included."""
     tokens: int
-    """Of the list as it is now, `overhead` included."""
+    """Of the result, `overhead` included."""
     edits: int
-    """How many were made at this call; 0: the provider's cache still holds all it held."""
+    """New edits of this call; 0: the provider's cache stays valid."""
     cache_broken: int
-    """Tokens sent before that come after the first of these edits and are read again without the cache."""
+    """Tokens sent before that follow the first of these edits and are read again without the cache."""
     fits: bool
     """Whether it is within the window. If not, `note` says what cannot be made shorter."""
     note: str | None
     session: str
     places: list[tuple[int, ...]]
-    """For each message, the places in the given list of those it stands for."""
+    """For each message, the indexes of the input messages it represents."""
 
 
 def compress_list(
@@ -83,16 +82,16 @@ def compress_list(
     keep_secrets: bool = False,
 ) -> Compressed:
     """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
-    given = message_lists.read(messages)
+    parsed = message_lists.read(messages)
     secret = store.secret("message")
-    digests = [digest(message, secret) for message in given]
+    digests = [digest(message, secret) for message in parsed]
     made = broken = conflicts = 0
     reached: Level | None = None
     for _ in range(ROUNDS):
-        positions = walk(given, digests, store.message_edits(space, shown=digests))
-        known = store.message_edits(space, reaching=list({position.after for position in positions}))
-        items = replayed(given, positions, known, counter)
-        name = session or (known[0].session if known else _new_name(positions))
+        positions = locate_messages(parsed, digests, store.message_edits(space, shown=digests))
+        earlier = store.message_edits(space, reaching=list({position.after for position in positions}))
+        items = replay_edits(parsed, positions, earlier, counter)
+        name = session or (earlier[0].session if earlier else _session_name(positions))
         plan = make_plan(items, rules, overhead=overhead, level=level)
         reached = reached or plan.level
         storage = MessageStorage(
@@ -108,9 +107,9 @@ def compress_list(
         if not edits:
             tokens = overhead + sum(item.total for item in items)
             return Compressed(
-                messages=[_written(messages, item) for item in items],
+                messages=[_write_item(messages, item) for item in items],
                 level=reached,
-                tokens_before=overhead + sum(sum(_tokens(message, counter)) + MESSAGE_TOKENS for message in given),
+                tokens_before=overhead + sum(sum(_tokens(message, counter)) + MESSAGE_TOKENS for message in parsed),
                 tokens=tokens,
                 edits=made,
                 cache_broken=broken,
@@ -119,28 +118,28 @@ def compress_list(
                 session=name,
                 places=[item.places for item in items],
             )
-        trial = [replace(edit, id=_LAST + place) for place, edit in enumerate(edits)]
-        saving = _saving(items, replayed(given, positions, [*known, *trial], counter), plan, edits, at=now())
+        trial = [replace(edit, id=_UNSTORED + place) for place, edit in enumerate(edits)]
+        saving = _saving(items, replay_edits(parsed, positions, [*earlier, *trial], counter), plan, edits, at=now())
         try:
-            store.put_message_edits(space, edits, seen=max((edit.id for edit in known), default=0), saving=saving)
+            store.put_message_edits(space, edits, seen=max((edit.id for edit in earlier), default=0), saving=saving)
             broken = max(broken, saving.cache_broken)
             made += len(edits)
         except Conflict:
             conflicts += 1
     raise StoreUnavailable(
-        f"This conversation is being compressed by others at once ({conflicts} times meanwhile). Call again."
+        f"Other programs compress this conversation at the same time ({conflicts} conflicts). Call again."
     )
 
 
-_LAST = 2**62
-"""Edits that are not stored yet are newer than all that are."""
+_UNSTORED = 2**62
+"""First id of edits that are not stored yet: they are newer than all stored edits."""
 
 
 def _saving(
     before: Sequence[PlanItem], after: Sequence[PlanItem], plan: EditPlan, edits: Sequence[MessageEdit], *, at: datetime
 ) -> Saving:
     """Return what the edits save, and how many cached tokens they invalidate."""
-    first = min([*(put.item for put in plan.puts), *(cut.start for cut in plan.cuts)])
+    first = min([*(replacement.item for replacement in plan.replacements), *(cut.start for cut in plan.cuts)])
     unsent = {place for item in before[sent_before(before) :] for place in item.places}
     behind = [item for item in after if item.places[0] >= before[first].places[0]]
     changed = [item for item in after if any(item.after == edit.after for edit in edits)]
@@ -160,38 +159,38 @@ def _saving(
 
 @dataclass(frozen=True, slots=True)
 class MessagePosition:
-    """Where a message stands in its conversation. `edit`: the one whose result it is, if it is one."""
+    """The place of a message in its conversation. `edit`: the edit that produced the message, if any."""
 
     before: str
     after: str
     edit: MessageEdit | None = None
 
 
-def walk(
+def locate_messages(
     messages: Sequence[ListMessage], digests: Sequence[str], shown: Iterable[MessageEdit]
 ) -> list[MessagePosition]:
     """Return the position of each message; a replacement counts as the messages it represents."""
-    known = {(edit.before, edit.shown): edit for edit in shown}
+    edits = {(edit.before, edit.shown): edit for edit in shown}
     positions: list[MessagePosition] = []
     at = START
     for message, shown_digest in zip(messages, digests, strict=True):
         if message.role == "system":
             positions.append(MessagePosition(at, at))
             continue
-        edit = known.get((at, shown_digest))
-        after = edit.after if edit else behind(at, shown_digest)
+        edit = edits.get((at, shown_digest))
+        after = edit.after if edit else place_after(at, shown_digest)
         positions.append(MessagePosition(at, after, edit))
         at = after
     return positions
 
 
-def _new_name(positions: Sequence[MessagePosition]) -> str:
-    """Name a conversation by how it begins."""
+def _session_name(positions: Sequence[MessagePosition]) -> str:
+    """Return a name for a conversation, from its first message."""
     first = next((position.after for position in positions if position.after), START)
     return f"chat-{first[:10] or 'empty'}"
 
 
-def replayed(
+def replay_edits(
     messages: Sequence[ListMessage],
     positions: Sequence[MessagePosition],
     reaching: Iterable[MessageEdit],
@@ -205,13 +204,13 @@ def replayed(
             newest[edit.after] = edit
         else:
             notes.append(edit)
-    runs = _noted_runs(messages, positions, notes)
+    runs = _find_noted_runs(messages, positions, notes)
     items: list[PlanItem] = []
     for at, (message, position) in enumerate(zip(messages, positions, strict=True)):
         run = next((run for run in runs if at in run[0]), None)
         if message.role == "system" or run is None:
             edit = None if message.role == "system" else newest.get(position.after)
-            items.append(_edited(message, position, at, edit, counter))
+            items.append(_apply_edit(message, position, at, edit, counter))
         elif at == run[0].start:
             span, note = run
             message = ListMessage(role="user", parts=(MessagePart("text", note.note or ""),))
@@ -230,7 +229,7 @@ def replayed(
     return items
 
 
-def _edited(
+def _apply_edit(
     message: ListMessage, position: MessagePosition, at: int, edit: MessageEdit | None, counter: TokenCounter
 ) -> PlanItem:
     texts = edit.texts.items() if edit else ()
@@ -249,20 +248,20 @@ def _edited(
     )
 
 
-def _noted_runs(
+def _find_noted_runs(
     messages: Sequence[ListMessage], positions: Sequence[MessagePosition], notes: Iterable[MessageEdit]
 ) -> list[tuple[range, MessageEdit]]:
-    """Where notes stand for messages; of two that overlap the longer one."""
+    """Return the runs of messages that notes replace; of overlapping runs the longest."""
     named = [at for at, message in enumerate(messages) if message.role != "system"]
     ends = {positions[at].after: at for at in named}
     starts = {positions[at].before: at for at in reversed(named)}
-    found = [
+    runs = [
         (range(starts[edit.before], ends[edit.after] + 1), edit)
         for edit in notes
         if edit.before in starts and edit.after in ends and starts[edit.before] <= ends[edit.after]
     ]
     chosen: list[tuple[range, MessageEdit]] = []
-    for span, edit in sorted(found, key=lambda each: (-len(each[0]), -each[1].id)):
+    for span, edit in sorted(runs, key=lambda each: (-len(each[0]), -each[1].id)):
         if not any(span.start < other.stop and other.start < span.stop for other, _ in chosen):
             chosen.append((span, edit))
     return chosen
@@ -284,28 +283,31 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
     if len(part.text) < 200:
         return called + counter.count(part.text)
     key = (counter.name, blake2b(part.text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
-    known = _COUNTS.get(key)
-    return called + (_COUNTS.put(key, counter.count(part.text)) if known is None else known)
+    cached = _COUNTS.get(key)
+    return called + (_COUNTS.put(key, counter.count(part.text)) if cached is None else cached)
 
 
 # --- the new edits ----------------------------------------------------------------------------------
 
 
-def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
-    """Store the parts to remove, and yield their replacements."""
-    for at, puts in groupby(plan.puts, key=lambda put: put.item):
+def _edits(storage: MessageStorage, plan: EditPlan, originals: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
+    """Store the parts to remove, and yield the edits that replace them."""
+    for at, replacements in groupby(plan.replacements, key=lambda put: put.item):
         item = storage.items[at]
-        kept = {put.part: stored for put in puts if (stored := _put_away(storage, put))}
+        kept: dict[int, tuple[str, str]] = {}
+        for replacement in replacements:
+            with suppress(Refused):  # a forgotten part stays in the caller's list, and is not stored again
+                kept[replacement.part] = storage.store_part(replacement)
         if not kept:
             continue
         texts = {**(item.edit.texts if item.edit else {}), **{part: text for part, (text, _) in kept.items()}}
-        shown = message_lists.write(given[item.places[0]], texts)
+        shown = message_lists.write(originals[item.places[0]], texts)
         refs = [*(item.edit.refs if item.edit else ()), *(ref for _, ref in kept.values())]
         yield MessageEdit(
             session=storage.session,
             before=item.before,
             after=item.after,
-            shown=digest(message_lists.read([shown])[0], secret),  # as it will be read when it comes back
+            shown=digest(message_lists.read([shown])[0], secret),  # as a later call will read it
             texts=texts,
             refs=tuple(dict.fromkeys(refs)),
         )
@@ -326,28 +328,20 @@ def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret
         )
 
 
-def _put_away(storage: MessageStorage, put: Replacement) -> tuple[str, str] | None:
-    """Store a part. A forgotten one stays in the list, which is its owner's, and is not stored again."""
-    try:
-        return storage.put_away(put)
-    except Refused:
-        return None
-
-
 # --- the answer -------------------------------------------------------------------------------------
 
 
-def _written(given: Sequence[Any], item: PlanItem) -> Any:
+def _write_item(originals: Sequence[Any], item: PlanItem) -> Any:
     if item.new_note is not None:
         return message_lists.note(item.new_note)
-    return message_lists.write(given[item.places[0]], item.texts)
+    return message_lists.write(originals[item.places[0]], item.texts)
 
 
 def _too_large(items: Sequence[PlanItem], tokens: int, window: int, overhead: int) -> str:
-    told = f"The list is {tokens:,} tokens and the window is {window:,}: what is left cannot be made shorter. "
+    text = f"The list is {tokens:,} tokens and the window is {window:,}: what is left cannot be made shorter. "
     if items:
         largest = max(items, key=lambda item: item.total)
-        told += f"The largest is message {largest.places[0] + 1} ({largest.message.role}, {largest.total:,} tokens). "
+        text += f"The largest is message {largest.places[0] + 1} ({largest.message.role}, {largest.total:,} tokens). "
     if overhead:
-        told += f"{overhead:,} are taken by `overhead`. "
-    return told + "Shorten the system prompt or the newest message, or use a model with a larger window."
+        text += f"{overhead:,} are taken by `overhead`. "
+    return text + "Shorten the system prompt or the newest message, or use a model with a larger window."

@@ -1,13 +1,13 @@
 """Message lists of OpenAI and Anthropic in a neutral form: roles and parts.
 
-A part is one text: words, the arguments of a tool call, or a tool's result. `digest` identifies a message; marks that
-callers move about do not count. `behind` names a place in a conversation by everything said up to there, so an edit
-in one conversation never touches a similar message of another. System messages name no place: callers rewrite them
-from call to call.
+A part is a text: words, the arguments of a tool call, or a tool's result. `digest` identifies a message; cache marks,
+which callers move, do not count. `place_after` identifies a place in a conversation by everything before it, so an edit
+in one conversation never applies to a similar message of another. System messages are not part of a place: callers
+rewrite them from call to call.
 
-The two APIs use different names for different things, so one reader takes both, message by message. Unknown blocks
+The two APIs use different names for different things, so a single reader takes both, message by message. Unknown blocks
 are kept unchanged: only the texts of an edit are ever written. Objects of the vendors' libraries (anything with
-`model_dump`) are accepted too; an edited one comes back as a dict.
+`model_dump`) are accepted too; an edited object is returned as a dict.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ START = ""
 """The place before the first message."""
 
 _RECALLED = re.compile(r"<mcp-memory-recall (?!part=\"earlier\")[^>]*>.*?</mcp-memory-recall>\s*", re.DOTALL)
-"""What recall puts into a message, for a while; not the notes that `texts` puts in place of messages."""
+"""A recalled block in a message; not a note in place of messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """One text of a message. `fixed` is a block that is no text (an image, a signature): `text` is its JSON."""
+    """A text of a message. `fixed` is a block without text (an image, a signature): `text` is its JSON."""
 
     kind: Literal["text", "call", "result", "fixed"]
     text: str
     call_id: str = ""
-    """Of a call and of its result: the id that joins them, as the provider gave it."""
+    """The provider's id of a call and its result."""
     tool: str = ""
 
 
@@ -52,12 +52,12 @@ class ListMessage:
 
     @property
     def is_said_by_user(self) -> bool:
-        """Whether the user speaks in it; a message of the role `user` may be nothing but results of tools."""
+        """Whether it has words of the user; a message of the role `user` may have only results of tools."""
         return self.role == "user" and any(part.kind != "result" for part in self.parts)
 
 
 def without_private_text(message: ListMessage) -> ListMessage:
-    """Return a message whose texts have no private passages: what may be stored of it. Results of tools stay."""
+    """Return a message without the private passages in its texts, for storing. Results of tools are unchanged."""
     texts = iter(without_private_parts(part.text for part in message.parts if part.kind == "text"))
     parts = (replace(part, text=next(texts)) if part.kind == "text" else part for part in message.parts)
     return replace(message, parts=tuple(parts))
@@ -65,25 +65,25 @@ def without_private_text(message: ListMessage) -> ListMessage:
 
 def digest(message: ListMessage, secret: bytes) -> str:
     """Return a keyed hash of a message's role and parts, without recalled blocks. Its secrets are not masked yet."""
-    told = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
-    return keyed_hash(secret, json.dumps(told))
+    content = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
+    return keyed_hash(secret, json.dumps(content))
 
 
-def behind(before: str, of: str) -> str:
-    """Return the place behind a message that stands at the place `before` and has the digest `of`."""
+def place_after(before: str, of: str) -> str:
+    """Return the place after a message with the digest `of` at the place `before`."""
     return sha256(f"{before} {of}".encode()).hexdigest()[:32]
 
 
 def units(messages: Sequence[ListMessage]) -> list[range]:
-    """Divide a list into what must stay together: each a message, or a call with all that answers it.
+    """Divide a list into ranges that must stay together: a message, or a call with all its answers.
 
-    A message that holds results belongs to the calls before it, whether or not its ids are known there.
+    A message with results belongs to the calls before it, even if its ids are unknown there.
     """
-    starts = [at for at, message in enumerate(messages) if at == 0 or not _answers(message)]
+    starts = [at for at, message in enumerate(messages) if at == 0 or not _is_answer(message)]
     return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
 
 
-def _answers(message: ListMessage) -> bool:
+def _is_answer(message: ListMessage) -> bool:
     return message.role == "tool" or any(part.kind == "result" for part in message.parts)
 
 
@@ -94,24 +94,24 @@ _ROLES: dict[str, Role] = {
 
 Block = dict[str, Any]
 Address = tuple[str | int, ...]
-"""Where in a message a text stands: keys and places on the way down to it."""
+"""Path to a text in a message: keys and indexes."""
 
 
 def read(messages: Sequence[object]) -> list[ListMessage]:
-    """Return the list in the neutral form. InvalidInput names the first message that is none."""
+    """Return the list in the neutral form. Raises InvalidInput, naming the first item that is not a message."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("messages is not a list. Pass the messages as they go to the model: [{role, content}, …].")
-    found: list[ListMessage] = []
-    for place, given in enumerate(messages, start=1):
-        message = _plain(given)
+    parsed: list[ListMessage] = []
+    for place, original in enumerate(messages, start=1):
+        message = _as_dict(original)
         role = _ROLES.get(str(message.get("role")))
         if role is None:
             raise InvalidInput(
-                f"Message {place} is no chat message: {one_line(repr(given), 60)}. Each needs a role (one of "
+                f"Message {place} is not a chat message: {one_line(repr(original), 60)}. Each needs a role (one of "
                 f"{', '.join(_ROLES)}) and a content, as the APIs of OpenAI and Anthropic take them."
             )
-        found.append(ListMessage(role=role, parts=tuple(part for _, part in _parts(message, role, place))))
-    return found
+        parsed.append(ListMessage(role=role, parts=tuple(part for _, part in _parts(message, role, place))))
+    return parsed
 
 
 def write(message: object, texts: Mapping[int, str]) -> Any:
@@ -121,29 +121,29 @@ def write(message: object, texts: Mapping[int, str]) -> Any:
     """
     if not texts:
         return message
-    plain: Block = json.loads(json.dumps(_plain(message)))  # a copy that shares nothing
+    plain: Block = json.loads(json.dumps(_as_dict(message)))  # a copy that shares nothing
     addresses = [address for address, _ in _parts(plain, _ROLES[plain["role"]], 0)]
     for place, text in texts.items():
-        _put(plain, addresses[place], text)
+        _set_text(plain, addresses[place], text)
     return plain
 
 
 def note(text: str) -> Block:
-    """Return a message that both APIs take, with words of ours."""
+    """Return a message with our text that both APIs accept."""
     return {"role": "user", "content": text}
 
 
-def _plain(given: object) -> Block:
-    """Return a message as a dict, its blocks and calls too; empty for anything else."""
-    dump = getattr(given, "model_dump", None)
+def _as_dict(value: object) -> Block:
+    """Return a message as a dict, including its blocks and calls; empty for anything else."""
+    dump = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json", exclude_none=True)
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         return {}
-    message: Block = dict(cast("Mapping[str, Any]", given))
+    message: Block = dict(cast("Mapping[str, Any]", value))
     for key in ("content", "tool_calls"):
         if isinstance(message.get(key), list):
-            message[key] = [_plain(each) if hasattr(each, "model_dump") else each for each in message[key]]
+            message[key] = [_as_dict(each) if hasattr(each, "model_dump") else each for each in message[key]]
     return message
 
 
@@ -175,13 +175,13 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Me
             f"The tool_calls of message {place} are {type(calls).__name__}. They are a list, or left out."
         )
     for at, call in enumerate(cast("list[Any]", calls)):
-        yield _called(("tool_calls", at), cast("Block", call) if isinstance(call, dict) else {})
+        yield _call_part(("tool_calls", at), cast("Block", call) if isinstance(call, dict) else {})
     if isinstance(message.get("function_call"), dict):
-        yield _called(("function_call",), message["function_call"])
+        yield _call_part(("function_call",), message["function_call"])
 
 
-def _called(address: Address, call: Block) -> tuple[Address, MessagePart]:
-    """A call of OpenAI's: of a function, of a custom tool whose input is any text, or bare."""
+def _call_part(address: Address, call: Block) -> tuple[Address, MessagePart]:
+    """Return a call of OpenAI: of a function, of a custom tool with any text as input, or bare."""
     kind = next((key for key in ("function", "custom") if isinstance(call.get(key), dict)), None)
     called: Block = call[kind] if kind else call
     key = "arguments" if "arguments" in called else "input"
@@ -201,11 +201,11 @@ def _block(address: Address, block: Any) -> Iterator[tuple[Address, MessagePart]
         case str():
             yield address, MessagePart("text", block)
         case _:
-            yield address, MessagePart("fixed", _unmarked(block))
+            yield address, MessagePart("fixed", _without_cache_mark(block))
 
 
 def _result(address: Address, content: object, call_id: str, tool: str) -> Iterator[tuple[Address, MessagePart]]:
-    """A result is one text or several blocks; each text of it is a part, each of the rest is fixed."""
+    """Yield the parts of a result, which is a text or several blocks; blocks without text are fixed."""
     if not isinstance(content, list) or not content:
         text = "" if content is None or isinstance(content, list) else _json(content)
         yield address, MessagePart("result", text, call_id, tool)
@@ -215,11 +215,11 @@ def _result(address: Address, content: object, call_id: str, tool: str) -> Itera
             case {"type": "text", "text": str(text)}:
                 yield (*address, at, "text"), MessagePart("result", text, call_id, tool)
             case _:
-                yield (*address, at), MessagePart("fixed", _unmarked(block), call_id, tool)
+                yield (*address, at), MessagePart("fixed", _without_cache_mark(block), call_id, tool)
 
 
-def _unmarked(block: object) -> str:
-    """Return a block as JSON, without the mark where a cache ends: callers move it along from call to call."""
+def _without_cache_mark(block: object) -> str:
+    """Return a block as JSON, without the mark where a cache ends: callers move it from call to call."""
     if isinstance(block, dict):
         block = {key: value for key, value in cast("Block", block).items() if key != "cache_control"}
     return _json(block)
@@ -240,10 +240,10 @@ def _json(value: object) -> str:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _put(message: Block, address: Address, text: str) -> None:
-    """Write a text where another stood; an object takes it as the JSON that it is."""
-    held: Any = message
+def _set_text(message: Block, address: Address, text: str) -> None:
+    """Replace the text at an address; a JSON object is replaced by the parsed text."""
+    parent: Any = message
     for key in address[:-1]:
-        held = held[key]
+        parent = parent[key]
     last = address[-1]
-    held[last] = json.loads(text) if isinstance(held[last], dict) else text
+    parent[last] = json.loads(text) if isinstance(parent[last], dict) else text

@@ -1,19 +1,19 @@
 """Decides which edits to make in a list of messages. Pure: the same list gives the same plan.
 
 Guarantees: a call and its results go together or stay together; system messages and the first and last words of the
-user are never removed, and in an emergency at worst shortened; a plan is a batch that pays by the rules, or one that
-the window requires.
+user are never removed, and in an emergency at worst shortened; a plan is a batch that pays by the rules, or a batch
+that the window requires.
 
 A provider caches the beginning of a prompt and reads it again at a fraction of the price. An edit of an old message
 invalidates the cache from there on: everything behind it is read at full price once. In return every later call is
-shorter. So edits come in batches, and a batch has to be worth it:
+shorter. So edits are made in batches, and a batch has to be worth it:
 
     saves   removed x cached_price x (this call and those expected)
     costs   tokens behind the first edit that were sent before x (1 - cached_price)
 
 The number of further calls is unknown. Without `further_calls` as many are expected as there were: the best single
-guess, and one that keeps the first batch from coming too early. A batch that only just pays is better postponed,
-since the next calls bring more to remove behind the same break: hence `worth`.
+guess, which keeps the first batch from being made too early. A batch that only just pays is better postponed, since the
+next calls bring more to remove behind the same break: hence `worth`.
 
 Results whose names occur in the model's newest messages are still in use, and are not removed first.
 """
@@ -37,49 +37,49 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 MESSAGE_TOKENS = 4
 """Tokens of a message in addition to its texts."""
 LEAST = 60
-"""Tokens; a text is not shortened below that."""
+"""The fewest tokens that a text is shortened to."""
 LEAST_NOTE = 120
-"""Tokens; a note with fewer could not say what went and where it is."""
+"""The fewest tokens of a note: with fewer it could not say what was removed and where it is."""
 LEAST_CUT = 0.05
-"""Share of the window that a cut has to free: each is a new beginning for the cache."""
+"""Share of the window that a removal has to free, since it invalidates the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanItem:
-    """A message as it now stands, edits of earlier calls included."""
+    """A message with the edits of earlier calls."""
 
     message: ListMessage
     tokens: tuple[int, ...]
-    """Of each part."""
+    """Per part."""
     before: str
     after: str
-    """Its place in the conversation, see `message_lists`; the same for a system message, which names none."""
+    """Its place in the conversation, see `message_lists`; equal to `before` for a system message."""
     places: tuple[int, ...]
-    """The places in the given list of the messages that it represents."""
+    """The indexes of its messages in the input list."""
     edit: MessageEdit | None = None
     texts: Mapping[int, str] = field(default_factory=dict[int, str])
-    """What to write into the parts of the message at `places[0]`."""
+    """New texts of the parts of the message at `places[0]`."""
     new_note: str | None = None
-    """What to write in place of all its messages; None where the note is in the list already."""
+    """The note to write in place of its messages; None if it is in the list already."""
 
     @property
     def is_note(self) -> bool:
-        """Whether it is a note of ours, in place of removed messages."""
+        """Whether it is our note in place of removed messages."""
         return self.edit is not None and self.edit.note is not None
 
     @property
-    def is_asked(self) -> bool:
-        """Whether the user says it."""
+    def has_user_words(self) -> bool:
+        """Whether it has words of the user."""
         return self.message.is_said_by_user and not self.is_note
 
     @property
     def calls(self) -> int:
-        """Calls of the model that it stands for."""
+        """The number of model calls that it represents."""
         return self.edit.calls if self.edit and self.is_note else int(self.message.role == "assistant")
 
     @property
     def edited(self) -> Collection[int]:
-        """The parts that were put away before."""
+        """The parts that were replaced before."""
         return self.edit.texts if self.edit else ()
 
     @property
@@ -89,7 +89,7 @@ class PlanItem:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Have something shorter, of at most `limit` tokens, in place of a part. `middle`: its beginning and its end."""
+    """Replaces a part by a text of at most `limit` tokens. `middle` keeps its beginning and its end."""
 
     item: int
     part: int
@@ -104,7 +104,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Have one note of at most `limit` tokens in place of the items from `start` to before `end`."""
+    """Replaces the items from `start` to before `end` by a note of at most `limit` tokens."""
 
     start: int
     end: int
@@ -114,16 +114,16 @@ class Removal:
 def make_plan(
     items: Sequence[PlanItem], rules: CompressionRules, *, overhead: int = 0, level: Level | None = None
 ) -> EditPlan:
-    """Decide what to edit. `level` asks for one, whatever the size.
+    """Decide what to edit. `level` forces a level at any size.
 
     `overhead`: tokens of the prompt that are not in the list, such as the definitions of tools.
     """
     plan = EditPlan(items, rules, overhead)
     plan.level = level or plan.level
     if plan.level == "mild":
-        plan.put_what_pays()
+        plan.replace_what_pays()
     elif plan.level != "none":
-        plan.put(plan.old_parts())
+        plan.add(plan.old_parts())
         plan.cut_oldest(before=plan.kept_from, least=LEAST_CUT)
         if plan.level == "emergency":
             plan.force()
@@ -131,13 +131,13 @@ def make_plan(
 
 
 def sent_before(items: Sequence[PlanItem]) -> int:
-    """Return the first item that no earlier call has sent: the last message of the model, or what follows it."""
+    """Return the first item that no earlier call has sent: the last message of the model, or the item after it."""
     last = next((at for at in reversed(range(len(items))) if items[at].calls), None)
     return 0 if last is None or items[last].is_note else last
 
 
 class EditPlan:
-    """The edits to make, and the tokens that the list has with them. `level` is what its size asks for."""
+    """The edits to make, and the tokens of the list with them. `level` follows from its size."""
 
     def __init__(self, items: Sequence[PlanItem], rules: CompressionRules, overhead: int) -> None:
         self.items = items
@@ -146,8 +146,8 @@ class EditPlan:
         self.total = overhead + sum(item.total for item in items)
         self.level: Level = rules.level(self.total)
         self._units = units([item.message for item in items])
-        self._puts: dict[tuple[int, int], Replacement] = {}
-        asked = [at for at, item in enumerate(items) if item.is_asked]
+        self._replacements: dict[tuple[int, int], Replacement] = {}
+        asked = [at for at, item in enumerate(items) if item.has_user_words]
         self._pinned = {
             *asked[:1],
             *asked[-1:],
@@ -163,49 +163,49 @@ class EditPlan:
                 break
 
     @property
-    def puts(self) -> list[Replacement]:
+    def replacements(self) -> list[Replacement]:
         """The replacements in messages that stay, in order."""
-        gone = self._gone()
-        return [self._puts[place] for place in sorted(self._puts) if place[0] not in gone]
+        gone = self._removed()
+        return [self._replacements[place] for place in sorted(self._replacements) if place[0] not in gone]
 
-    def _gone(self) -> set[int]:
+    def _removed(self) -> set[int]:
         return {at for cut in self.cuts for at in range(cut.start, cut.end)}
 
     # --- mild ---------------------------------------------------------------------------------------
 
     def old_parts(self) -> Iterator[Replacement]:
-        """Yield the parts before the newest calls that something shorter can stand for, oldest first."""
+        """Yield the replaceable parts before the newest calls, oldest first."""
         limits = {"result": self.rules.result_tokens, "call": self.rules.call_tokens}
         for at, item in enumerate(self.items[: self.kept_from]):
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
                 if part.kind in ("result", "call") and place not in item.edited and tokens > 1.5 * limits[part.kind]:
                     yield Replacement(at, place, part.kind, tokens, limits[part.kind])
 
-    def put(self, puts: Iterable[Replacement]) -> None:
-        for put in puts:
-            self.total -= put.saved
-            self._puts[put.item, put.part] = put
+    def add(self, replacements: Iterable[Replacement]) -> None:
+        for replacement in replacements:
+            self.total -= replacement.saved
+            self._replacements[replacement.item, replacement.part] = replacement
 
-    def put_what_pays(self) -> None:
-        """The batch, from some place on, that gains most; none where none gains."""
-        spared = in_use(self.items, self.rules.keep_calls)
-        free = [put for put in self.old_parts() if (put.item, put.part) not in spared]
+    def replace_what_pays(self) -> None:
+        """Add the batch, from some item on, with the largest gain, if any batch gains."""
+        spared = results_in_use(self.items, self.rules.keep_calls)
+        free = [replacement for replacement in self.old_parts() if (replacement.item, replacement.part) not in spared]
         saved = [0] * len(self.items)
-        for put in free:
-            saved[put.item] += put.saved
+        for replacement in free:
+            saved[replacement.item] += replacement.saved
         sizes = [item.total - less for item, less in zip(self.items, saved, strict=True)]
-        behind = [*accumulate(reversed(sizes))][::-1]  # from each item on, once all are put away
+        behind = [*accumulate(reversed(sizes))][::-1]  # from each item on, with all replacements
         unsent = sum(sizes[sent_before(self.items) :])
         calls = sum(item.calls for item in self.items)
         best, start = 0.0, None
         removed = 0
-        for at in sorted({put.item for put in free}, reverse=True):
+        for at in sorted({replacement.item for replacement in free}, reverse=True):
             removed += saved[at]
             gain = self.rules.gain(removed=removed, behind=max(0, behind[at] - unsent), calls=calls)
             if gain > best:
                 best, start = gain, at
         if start is not None:
-            self.put(put for put in free if put.item >= start)
+            self.add(replacement for replacement in free if replacement.item >= start)
 
     # --- aggressive ---------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class EditPlan:
             freed += sum(self._size(at) for at in unit)
         spans = [(run[0], run[-1] + 1) for run in runs if run]
         spans = [(start, end) for start, end in spans if end - start > 1 or not self.items[start].is_note]
-        # Where there is not room for a note on each, as between many system messages, the largest go.
+        # Without room for a note on each span, as between many system messages, only the largest are removed.
         spans = sorted(sorted(spans, key=lambda span: -self._of(*span))[: max(1, most // LEAST_NOTE)])
         cuts = [Removal(start, end, min(most // len(spans), self._of(start, end) // 2)) for start, end in spans]
         cuts = [cut for cut in cuts if cut.limit >= LEAST_NOTE]
@@ -238,14 +238,14 @@ class EditPlan:
         return sum(self._size(at) for at in range(start, end))
 
     def _size(self, at: int) -> int:
-        """Of an item with what the draft puts away."""
-        puts = (self._puts.get((at, place)) for place in range(len(self.items[at].tokens)))
-        return self.items[at].total - sum(put.saved for put in puts if put)
+        """Return the tokens of an item with its replacements."""
+        replacements = (self._replacements.get((at, place)) for place in range(len(self.items[at].tokens)))
+        return self.items[at].total - sum(replacement.saved for replacement in replacements if replacement)
 
     # --- emergency ----------------------------------------------------------------------------------
 
     def force(self) -> None:
-        """Whatever it takes to come down to the target: all but the newest unit goes, then the largest texts."""
+        """Reach the target at any cost: remove all but the newest unit, then shorten the largest texts."""
         goal = self.rules.target * self.rules.window
         newest = self._units[-1].start if self._units else 0
         if self.total > goal:
@@ -253,46 +253,50 @@ class EditPlan:
             self.cuts = []
             self.cut_oldest(before=newest)
         while self.total > goal:
-            largest = max(self._shortenable(goal), key=lambda put: put.saved, default=None)
+            largest = max(self._shortenable(goal), key=lambda replacement: replacement.saved, default=None)
             if largest is None or largest.saved <= LEAST:
                 return
-            self.put([largest])
+            self.add([largest])
 
     def _shortenable(self, goal: float) -> Iterable[Replacement]:
-        """Yield the remaining parts that can be shortened, each by as much as would suffice."""
-        gone = self._gone()
+        """Yield replacements of the remaining parts, each by the amount that would suffice."""
+        gone = self._removed()
         for at, item in enumerate(self.items):
             if at in gone or item.is_note or item.message.role == "system":
                 continue
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
                 limit = max(LEAST, int(tokens - (self.total - goal)))
-                if (at, place) in self._puts or part.kind == "fixed" or (place in item.edited and tokens <= 4 * LEAST):
+                if (
+                    (at, place) in self._replacements
+                    or part.kind == "fixed"
+                    or (place in item.edited and tokens <= 4 * LEAST)
+                ):
                     continue
                 yield Replacement(at, place, "call" if part.kind == "call" else "middle", tokens, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionRules:
-    """Settings of a compression; shares are of `window`. Raises InvalidInput for what cannot be."""
+    """Settings of a compression; shares are of `window`. Raises InvalidInput for impossible values."""
 
     window: int
     """Tokens that the model can read, definitions and system prompt included."""
     mild: float = 0.5
-    """Share from which old results and long arguments are put away, where that pays."""
+    """Share from which old results and long arguments are replaced, if that pays."""
     aggressive: float = 0.85
-    """Share from which they are put away whether or not it pays, and then the oldest messages go."""
+    """Share from which they are replaced in any case, and then the oldest messages are removed."""
     emergency: float = 0.95
-    """Share from which nothing but the newest messages is safe."""
+    """Share from which only the newest messages are safe."""
     target: float = 0.6
-    """Share that the two come down to."""
+    """Share to reach at the levels aggressive and emergency."""
     canvas: float = 0.2
     """The largest share of the summary of removed messages."""
     cached_price: float = 0.1
     """The relative price of a cached token; 1 without a cache."""
     further_calls: int | None = None
-    """How many calls are still to come; None: as many as there were."""
+    """Expected further calls; None: as many as there were."""
     worth: float = 4.0
-    """How many times its cost a batch has to save."""
+    """Least ratio of a batch's saving to its cost."""
     keep_calls: int = 8
     """The newest calls of the model whose messages stay as they are."""
     result_tokens: int = 60
@@ -349,24 +353,24 @@ _LIMITS: tuple[tuple[str, float, float], ...] = (
 assert {name for name, _, _ in _LIMITS} == {field.name for field in fields(CompressionRules)}
 
 
-def make_rules(window: int, given: Mapping[str, Any]) -> CompressionRules:
-    """Return rules with the given ones in place of the defaults. InvalidInput for a name that is none."""
-    known = [field.name for field in fields(CompressionRules) if field.name != "window"]
-    for name, value in given.items():
-        if name not in known:
-            raise InvalidInput(f"There is no rule {name!r}. Known rules: {', '.join(known)}.")
+def make_rules(window: int, values: Mapping[str, Any]) -> CompressionRules:
+    """Return the rules with these values in place of defaults. Raises InvalidInput for an unknown name."""
+    rule_names = [field.name for field in fields(CompressionRules) if field.name != "window"]
+    for name, value in values.items():
+        if name not in rule_names:
+            raise InvalidInput(f"There is no rule {name!r}. Known rules: {', '.join(rule_names)}.")
         if not isinstance(value, int | float) and value is not None:
             raise InvalidInput(f"{name} is {value!r}; it has to be a number.")
-    return CompressionRules(window=window, **given)
+    return CompressionRules(window=window, **values)
 
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{5,}")
 RARE = 2
-"""The most messages, without those of the newest calls, that may have a name which identifies a result."""
+"""The most messages, except the newest, with a name that identifies a result."""
 
 
-def in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
-    """Return the results (item, part) that the newest `calls` messages of the model still speak of."""
+def results_in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
+    """Return the results (item, part) whose names occur in the newest `calls` messages of the model."""
     newest: list[int] = [at for at, item in enumerate(items) if item.calls and not item.is_note][-calls:]
     if not newest:
         return set()
@@ -382,9 +386,9 @@ def in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
         for at, item in enumerate(items[: newest[0]])
         for place, part in enumerate(item.message.parts)
     }
-    held = Counter(name for found in names.values() for name in found)
+    counts = Counter(name for shared in names.values() for name in shared)
     return {
         (at, place)
-        for (at, place), found in names.items()
-        if items[at].message.parts[place].kind == "result" and any(held[name] <= RARE for name in found)
+        for (at, place), shared in names.items()
+        if items[at].message.parts[place].kind == "result" and any(counts[name] <= RARE for name in shared)
     }

@@ -1,10 +1,9 @@
-"""Stores everything that an edit removes (results on their canvas, the rest as refs and turns) and makes its
-replacement.
+"""Stores the parts that an edit removes (results on their canvas, the rest as refs and turns) and writes replacements.
 
-Guarantees: a replacement may go into the list at once, for the ids it names are on disk; storing the same part twice
+Guarantees: a replacement may go into the list at once, since the ids in it are on disk; storing the same part twice
 gives the same ref and node, so an interrupted call is simply repeated. No replacement exceeds its limit of tokens;
-arguments stay JSON of the same shape, so that a provider accepts them; outside text is masked, and our own notes are
-fenced so that they are not recorded as said.
+arguments stay JSON of the same shape, so that a provider accepts them; text from outside is masked, and our own notes
+are fenced so that they are not recorded as turns.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ TALK_CHARS = 6_000
 LOOK_BACK = 5_000
 """The newest turns of a session that are searched for recorded messages."""
 SMALL = 60
-"""Tokens; a larger result that is removed with its message gets its own node."""
+"""Tokens; a larger result of a removed message gets a node."""
 
 _STAND_IN = re.compile(r"\[(?P<node>\d{3,}-N\d+) (?P<ref>r-[0-9a-f]{12,64})\b[^\n]*\]\n(?P<summary>[^\n]*)")
 _DATA_URL = re.compile(r"data:([\w/+.-]+);base64,")
@@ -54,7 +53,7 @@ _REF = re.compile(r"\br-[0-9a-f]{12,64}\b")
 
 @dataclass(frozen=True, kw_only=True)
 class MessageStorage:
-    """Stores parts of one conversation: `items` are its messages without private passages, `session` its name."""
+    """Stores parts of a conversation: `items` are its messages without private passages, `session` its name."""
 
     store: Store
     space: str
@@ -64,20 +63,20 @@ class MessageStorage:
     items: Sequence[PlanItem]
     keep_secrets: bool = False
 
-    def put_away(self, put: Replacement) -> tuple[str, str]:
-        """Store a part and return its replacement, and the ref. Raises Refused where it was forgotten."""
-        part = self.items[put.item].message.parts[put.part]
-        if put.how == "result":
-            return self._result(put.item, part, put.limit)
-        if put.how == "call":
+    def store_part(self, replacement: Replacement) -> tuple[str, str]:
+        """Store a part; return its replacement and its ref. Raises Refused if it was forgotten."""
+        part = self.items[replacement.item].message.parts[replacement.part]
+        if replacement.how == "result":
+            return self._result(replacement.item, part, replacement.limit)
+        if replacement.how == "call":
             ref = self._ref(part.text, f"{part.tool} arguments", "application/json")
-            return shorter_arguments(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
+            return shorten_arguments(part.text, ref=ref, limit=replacement.limit, counter=self.counter), ref
         text = part.text or PRIVATE  # all of it may have been a private passage
         ref = self._ref(text, part.tool or "message", "text/plain")
-        return middle(text, ref=ref, limit=put.limit, counter=self.counter), ref
+        return cut_middle(text, ref=ref, limit=replacement.limit, counter=self.counter), ref
 
     def note(self, cut: Removal) -> tuple[str, tuple[str, ...]]:
-        """Store whole messages; return the note that stands for them, and the refs. Raises Refused as `put_away`."""
+        """Store whole messages; return the note that replaces them, and the refs. Raises Refused as `store_part`."""
         going = self.items[cut.start : cut.end]
         pointers = {
             (at, place): self._pointer_of(at, part)
@@ -88,10 +87,10 @@ class MessageStorage:
         ref = self._ref("\n".join(self._transcript(cut, pointers)), "conversation", "text/plain")
         turns = self._turns(going)
         numbers = sorted({number_of(node) for node, _ in pointers.values() if node != FORGOTTEN})
-        shown = earlier_note(
+        shown = write_note(
             calls=sum(item.calls for item in going),
             ref=ref,
-            said=[words for item in going for words in _words_of_user(item, turns)],
+            quotes=[words for item in going for words in _user_quotes(item, turns)],
             canvases=lambda room: self._canvases(numbers, room),
             limit=cut.limit,
             counter=self.counter,
@@ -102,14 +101,14 @@ class MessageStorage:
     # --- results ------------------------------------------------------------------------------------
 
     def _result(self, at: int, part: MessagePart, limit: int) -> tuple[str, str]:
-        """Return the record of a result and as much of a preview as fits, and its ref."""
+        """Return the record of a result with a preview that fits, and its ref."""
         raw, node, ref, summary = self._offloaded(at, part)
         bare = stand_in(node=node, ref=ref, summary=summary, preview="").rstrip("\n")
         room = limit - self.counter.count(bare) - 1
         if room < 12:
             return (bare if room >= 0 else self.counter.cut(bare, limit)), ref
         tool, arguments = self._call_of(at, part)
-        made = synopsise(  # of a masked text, before lines are cut: half a secret would not be known as one
+        made = synopsise(  # masked before lines are cut: half a secret is not recognised
             mask(raw), tool=tool, arguments=arguments, talk=self._talk_since(at), budget_chars=room * 3
         )
         shown = f"{bare}\n{mask(made.preview)}"
@@ -118,19 +117,19 @@ class MessageStorage:
     def _pointer_of(self, at: int, part: MessagePart) -> tuple[str, str]:
         try:
             _, node, ref, _ = self._offloaded(at, part)
-        except Refused:  # its words are not to be kept in another place either
+        except Refused:  # its words must not be stored elsewhere either
             return FORGOTTEN, ""
         return node, ref
 
     def _offloaded(self, at: int, part: MessagePart) -> tuple[str, str, str, str]:
-        """Return the text, node, ref and summary of a result, which is offloaded unless it was."""
-        if found := _STAND_IN.match(part.text):
+        """Return the text, node, ref and summary of a result, offloading it unless it was offloaded before."""
+        if pointer := _STAND_IN.match(part.text):
             try:
-                raw = self.store.read_ref(self.space, found["ref"]).decode("utf-8", "replace")
-                return raw, found["node"], found["ref"], found["summary"]
+                raw = self.store.read_ref(self.space, pointer["ref"]).decode("utf-8", "replace")
+                return raw, pointer["node"], pointer["ref"], pointer["summary"]
             except NotFound:
                 pass
-        asked = next((said(item.message) for item in reversed(self.items[:at]) if item.is_asked), "")
+        asked = next((text_of(item.message) for item in reversed(self.items[:at]) if item.has_user_words), "")
         tool, arguments = self._call_of(at, part)
         done = offload(
             self.store,
@@ -184,7 +183,7 @@ class MessageStorage:
                     yield self._block(part.text) if part.kind == "fixed" else part.text
 
     def _block(self, block: str) -> str:
-        """A block that is no text: itself where it is short, a ref of its bytes where it holds a file."""
+        """Return a short block without text unchanged, a file in it or a long block as a ref."""
         file = _file_in(_value(block))
         if file is None and len(block) <= 4_000:
             return block
@@ -196,31 +195,31 @@ class MessageStorage:
 
     def _turns(self, going: Sequence[PlanItem]) -> dict[str, str]:
         """Record the messages as turns, unless the session has them already; return the ids of turns by place."""
-        held: dict[tuple[str, str], list[str]] = {}
+        recorded: dict[tuple[str, str], list[str]] = {}
         for turn in self.store.last_turns(self.space, self.session, limit=LOOK_BACK, roles=("user", "assistant")):
-            held.setdefault((turn.role, turn.content), []).append(turn.id)
+            recorded.setdefault((turn.role, turn.content), []).append(turn.id)
         ids: dict[str, str] = {}
         for item in going:
-            role, text = item.message.role, said(item.message)
+            role, text = item.message.role, text_of(item.message)
             if item.is_note or not text.strip() or role not in ("user", "assistant"):
                 continue
             try:
                 admitted = admit([NewTurn(role=role, content=text, client_id=item.after)]).turns
-            except InvalidInput:  # too large, or no text that a turn can hold: the transcript has it
+            except InvalidInput:  # too large, or not a valid turn: the transcript has it
                 continue
             for turn in flag_turns(self.store, self.space, admitted):
-                known = held.get((turn.role, turn.content))
-                stored = [] if known else self.store.append_turns(self.space, self.session, [turn], now=self.now).stored
-                if not ids.get(item.after):  # what was attached to the message follows it
-                    ids[item.after] = known.pop(0) if known else next((one.id for one in stored), "")
+                same = recorded.get((turn.role, turn.content))
+                stored = [] if same else self.store.append_turns(self.space, self.session, [turn], now=self.now).stored
+                if not ids.get(item.after):  # an attachment follows its message
+                    ids[item.after] = same.pop(0) if same else next((new.id for new in stored), "")
         return ids
 
     def _canvases(self, numbers: Sequence[int], room: int) -> str:
-        """The tasks that the messages were about, the newest first, as much as there is room for."""
+        """Return the tasks of the messages, the newest first, within the tokens."""
         drawn: list[str] = []
         for number in reversed(numbers):
             row = self.store.canvas(self.space, number)
-            left = room - sum(self.counter.count(one) + 8 for one in drawn) - 16
+            left = room - sum(self.counter.count(text) + 8 for text in drawn) - 16
             try:
                 canvas = current_state(self.store, self.space, row).canvas
                 address = canvas_address(self.store, row.number, row.label)
@@ -250,16 +249,16 @@ class MessageStorage:
         return self.store.put_ref(self.space, new).id
 
 
-def said(message: ListMessage) -> str:
+def text_of(message: ListMessage) -> str:
     return "\n".join(part.text for part in message.parts if part.kind == "text")
 
 
-def _words_of_user(item: PlanItem, turns: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the user's words in a message, each with the id of its turn; of a note, the words that it quotes."""
+def _user_quotes(item: PlanItem, turns: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the user's words in a message, each with the id of its turn; for a note, the words that it quotes."""
     if item.is_note:
-        yield from told_before(item.message.parts[0].text)
-    elif item.is_asked:
-        yield turns.get(item.after, ""), said(item.message)
+        yield from read_quotes(item.message.parts[0].text)
+    elif item.has_user_words:
+        yield turns.get(item.after, ""), text_of(item.message)
 
 
 def _value(text: str) -> Any:
@@ -270,12 +269,12 @@ def _value(text: str) -> Any:
 
 
 def _file_in(block: Any) -> tuple[str, bytes] | None:
-    """Return the type and content of a file that a block holds in base64, for either API."""
+    """Return the type and content of a base64 file in a block of either API."""
     match block:
         case {"source": {"type": "base64", "data": str(data), "media_type": str(kind)}}:
             pass
-        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}} if found := _DATA_URL.match(url):
-            kind, data = found[1], url[found.end() :]
+        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}} if data_url := _DATA_URL.match(url):
+            kind, data = data_url[1], url[data_url.end() :]
         case _:
             return None
     try:
@@ -285,7 +284,7 @@ def _file_in(block: Any) -> tuple[str, bytes] | None:
 
 
 EARLIER = "earlier"
-"""The part of the recall block that a note is."""
+"""The `part` of the recall block of a note."""
 
 _STRINGS = (600, 300, 160, 80, 40, 0)
 _SAID_HEAD = "What the user said there:"
@@ -293,14 +292,14 @@ _SAID_LINE = re.compile(r"- (?:(t\d+) )?(.*)")
 _SAID = (400, 200, 100, 50)
 
 
-def shorter_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the arguments with their long texts cut: of the same keys where that is short enough."""
+def shorten_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
+    """Return the arguments with their long texts cut, and with the same keys if that is short enough."""
     try:
-        given = mask_values(json.loads(text))
+        arguments = mask_values(json.loads(text))
     except (ValueError, RecursionError):
-        return middle(text, ref=ref, limit=limit, counter=counter)
+        return cut_middle(text, ref=ref, limit=limit, counter=counter)
     for most in _STRINGS:
-        shown = json.dumps(_cut(given, most, ref), ensure_ascii=False, separators=(",", ":"))
+        shown = json.dumps(_cut(arguments, most, ref), ensure_ascii=False, separators=(",", ":"))
         if counter.fits(shown, limit):
             return shown
     return json.dumps({"put_away": f"{ref}; expand_node opens it"}, separators=(",", ":"))
@@ -318,8 +317,8 @@ def _cut(value: Any, most: int, ref: str) -> Any:
             return value
 
 
-def middle(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the beginning and the end of a text, and between them a pointer to the whole.
+def cut_middle(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
+    """Return the beginning and the end of a text with a pointer to the whole between them.
 
     Secrets are masked, because the text is stored and used again at the next call.
     """
@@ -335,18 +334,18 @@ def middle(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
     return shown
 
 
-def earlier_note(
+def write_note(
     *,
     calls: int,
     ref: str,
-    said: Sequence[tuple[str, str]],
+    quotes: Sequence[tuple[str, str]],
     canvases: Callable[[int], str],
     limit: int,
     counter: TokenCounter,
 ) -> str:
     """Return the note that replaces removed messages.
 
-    `said`: the user's words among them, each with its id; `canvases` draws the tasks within a number of tokens.
+    `quotes`: the user's words in them, each with its id; `canvases` draws the tasks within a number of tokens.
     """
     head = (
         f"Earlier messages of this conversation, {calls} calls of the model among them, were put away to make room. "
@@ -355,27 +354,27 @@ def earlier_note(
     )
     parts = [head]
     for most in _SAID:
-        lines = [f"- {id + ' ' if id else ''}{one_line(mask(text), most)}" for id, text in said]
-        told = "\n".join([_SAID_HEAD, *lines]) if lines else ""
-        if counter.fits("\n".join([head, told]), limit * 2 // 3):
-            parts += [told] if told else []
+        lines = [f"- {id + ' ' if id else ''}{one_line(mask(text), most)}" for id, text in quotes]
+        quoted = "\n".join([_SAID_HEAD, *lines]) if lines else ""
+        if counter.fits("\n".join([head, quoted]), limit * 2 // 3):
+            parts += [quoted] if quoted else []
             break
-    room = limit - counter.count(_fenced(parts)) - 4
+    room = limit - counter.count(_fence(parts)) - 4
     if room > 40 and (drawn := canvases(room)):
         parts.append(drawn)
-    shown = _fenced(parts)
-    return shown if counter.fits(shown, limit) else _fenced([counter.cut(head, max(0, limit - 30))])
+    shown = _fence(parts)
+    return shown if counter.fits(shown, limit) else _fence([counter.cut(head, max(0, limit - 30))])
 
 
-def _fenced(parts: Sequence[str]) -> str:
+def _fence(parts: Sequence[str]) -> str:
     return recall_block("\n".join(parts), part=EARLIER)
 
 
-def told_before(note: str) -> Iterator[tuple[str, str]]:
-    """Yield the user's words that a note quotes, each with its id, for the next note."""
+def read_quotes(note: str) -> Iterator[tuple[str, str]]:
+    """Yield the user's words that a note quotes, each with its id, to repeat them in the next note."""
     _, _, rest = note.partition(f"{_SAID_HEAD}\n")
     for line in rest.splitlines():
-        found = _SAID_LINE.fullmatch(line)
-        if found is None:
+        quote = _SAID_LINE.fullmatch(line)
+        if quote is None:
             return
-        yield found[1] or "", found[2]
+        yield quote[1] or "", quote[2]

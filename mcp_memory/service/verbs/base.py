@@ -1,10 +1,10 @@
-"""Base of the verbs: the parts they work with, and how a blocking verb becomes awaitable."""
+"""Base of the verbs: the parts they work with, how a blocking verb becomes awaitable, and answers within a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial, wraps
 from hashlib import sha256
@@ -14,9 +14,13 @@ import anyio.to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.lru import LRU
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask, require_no_key
 from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import Bundle, CanvasView, Expansion, MemoryResults, TurnResults
+from mcp_memory.service.persona_page import write_persona
+from mcp_memory.service.recall_log import RecalledContexts
+from mcp_memory.store.values import Filters
 
 if TYPE_CHECKING:
     from mcp_memory.core.process_registry import ProcessNote
@@ -26,16 +30,20 @@ if TYPE_CHECKING:
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.recall_log import RecallLog
-    from mcp_memory.service.scheduler import Scheduler, SchedulerThread
+    from mcp_memory.service.scheduler import Scheduler
+    from mcp_memory.service.scheduler_thread import SchedulerThread
     from mcp_memory.store.protocol import EmbeddedStore, Store
     from mcp_memory.store.values import Vectors
 
-
 MAX_LIMIT = 50
-_SESSIONS = 1_000  # whose last stable block is remembered
+MAX_PAGE = 500
+FRAME_TOKENS = 40
+"""About as many tokens as `render` adds to a text."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Results = TypeVar("Results", TurnResults, MemoryResults)
+Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
 
 
 def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -48,61 +56,35 @@ def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return run
 
 
-def of_store(verb: Callable[Concatenate[Any, str, P], T]) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
-    """Make a verb of the store, which takes a space first, a verb of the space of a memory."""
+def store_verb(verb: Callable[Concatenate[Any, str, P], T]) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
+    """Make a verb of the memory's space from a method of the store that takes a space first."""
 
     @wraps(verb)
     async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        blocking = getattr(self._parts.store, verb.__name__)  # pyright: ignore[reportPrivateUsage]
+        blocking = getattr(self._store, verb.__name__)  # pyright: ignore[reportPrivateUsage]
         return await anyio.to_thread.run_sync(partial(blocking, self.space, *args, **kwargs))
 
     return run
 
 
-class Verbs:
-    """A group of verbs over one space of one store."""
+def home_verb(verb: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
+    """Make a verb from a method of the store that concerns all spaces."""
 
-    def __init__(self, parts: Parts, session: str) -> None:
-        self._parts = parts
-        self.settings = parts.settings
-        self.space = parts.settings.space
-        self.session = session
-        """The handle used where a caller names none."""
+    @wraps(verb)
+    async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await anyio.to_thread.run_sync(partial(getattr(self._store, verb.__name__), *args, **kwargs))  # pyright: ignore[reportPrivateUsage]
 
-    def under(self, session: str) -> Self:
-        """Return the same memory for a caller whose session this is where it names none."""
-        other = copy(self)
-        other.session = session
-        return other
-
-    def of_client(self, client: str) -> Self:
-        """Return the same memory for an authenticated client; its session is of the client and the day."""
-        return self.under(f"{self._parts.now():%Y-%m-%d}-{sha256(client.encode()).hexdigest()[:8]}")
-
-    def _session(self, name: str | None) -> str:
-        if name is None:
-            return self.session
-        require_no_key(name, "session")
-        return safe_name(name, what="session")
-
-    def _changed(self) -> None:
-        """Update data derived from the rows: the persona now, the indexes in the background."""
-        self._parts.scheduler.write_persona()
-        self._parts.stored()
-
-    def _waiting(self, session: str | None = None) -> int:
-        """Return how many turns, of a session or of all, are still to be read by a model."""
-        return sum(one.turns for one in self._parts.store.backlog(self.space, session=session))
+    return run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What `open_memory` joined."""
+    """The parts of a memory; `open_memory` makes them."""
 
     settings: Settings
     store: Store
     embedded: EmbeddedStore | None
-    """The same store where it is the one with files; None on PostgreSQL."""
+    """The same store if it has files; None on PostgreSQL."""
     search: Search
     indexing: Indexing
     model: MeteredModel | None
@@ -111,26 +93,23 @@ class Parts:
     rerank: Rerank
     counter: TokenCounter
     now: Callable[[], datetime]
-    note: ProcessNote | None
+    process: ProcessNote | None
     recall_log: RecallLog
-    stable_blocks: LRU[tuple[str, str], tuple[int, datetime]] = field(default_factory=lambda: LRU(_SESSIONS))
-    """Hash of the stable block that a session got last, and when, by space and session."""
-    shown_promises: LRU[tuple[str, str], tuple[frozenset[str], datetime]] = field(
-        default_factory=lambda: LRU(_SESSIONS)
-    )
-    """Ids of the promises that a session was shown, and when the last, by space and session."""
+    contexts: RecalledContexts = field(default_factory=RecalledContexts)
 
-    def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
-        """Return the moment that a time filter names; None for no filter."""
+    def parse_time(
+        self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False
+    ) -> datetime | None:
+        """Return the moment that the argument `what` names; None for no text."""
         from mcp_memory.language.when.intervals import parse_time
 
         return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
 
-    def times(
+    def parse_period(
         self, since: str | None, until: str | None, *, now: datetime | None = None
     ) -> tuple[datetime | None, datetime | None]:
-        """Return from when and before when something is looked for. InvalidInput where no time is between."""
-        begin, end = self.moment(since, "since", now=now), self.moment(until, "until", now=now, end=True)
+        """Return the beginning and the end of a period. Raises InvalidInput for an empty period."""
+        begin, end = self.parse_time(since, "since", now=now), self.parse_time(until, "until", now=now, end=True)
         if begin is not None and end is not None and begin >= end:
             raise InvalidInput(
                 f"Nothing is between since {one_line(since or '', 40)!r} ({begin:%Y-%m-%d %H:%M}) and until "
@@ -138,35 +117,146 @@ class Parts:
             )
         return begin, end
 
-    def asking(self) -> QueryVectors:
-        return QueryVectors(self.indexing)
-
-    def stored(self, turns: int = 0) -> None:
-        """Tell the background that there is something new, such as so many turns."""
+    def notify_background(self, turns: int = 0) -> None:
+        """Wake the background threads: something was stored, `turns` new turns among it."""
         self.indexing.stored(turns)
         if self.worker:
             self.worker.ring()
 
 
+class Verbs:
+    """A group of verbs over a space of a store."""
+
+    def __init__(self, parts: Parts, session: str) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self.settings = parts.settings
+        self.space = parts.settings.space
+        self.session = session
+        """The session of calls that name none."""
+
+    def under(self, session: str) -> Self:
+        """Return the same memory with another default session."""
+        other = copy(self)
+        other.session = session
+        return other
+
+    def of_client(self, client: str) -> Self:
+        """Return the same memory for an authenticated client, whose default session changes every day."""
+        return self.under(f"{self._parts.now():%Y-%m-%d}-{sha256(client.encode()).hexdigest()[:8]}")
+
+    def _session_name(self, name: str | None) -> str:
+        if name is None:
+            return self.session
+        require_no_key(name, "session")
+        return safe_name(name, what="session")
+
+    def _refresh(self) -> None:
+        """Update data derived from the rows: the persona now, the indexes in the background."""
+        self._write_persona()
+        self._parts.notify_background()
+
+    def _write_persona(self) -> None:
+        write_persona(self._store, self.space, self._parts.now())
+
+    def _count_undistilled(self, session: str | None = None) -> int:
+        """Return how many turns, of a session or of all, no model has read yet."""
+        return sum(backlog.turns for backlog in self._store.backlog(self.space, session=session))
+
+    def _search_page(
+        self,
+        search: Callable[..., Results],
+        query: str,
+        filters: Filters,
+        *,
+        since: str | None,
+        until: str | None,
+        as_of: str | None = None,
+        limit: int,
+        cursor: str | None,
+    ) -> Results:
+        """Return a page of a search; relative times are relative to the request for its first page."""
+        from mcp_memory.longterm.search.pages import asked_at
+
+        check_range(limit, "limit", 1, MAX_LIMIT)
+        parts, vectors = self._parts, QueryVectors(self._parts.indexing)
+        at = asked_at(cursor, parts.now())
+        begin, end = parts.parse_period(since, until, now=at)
+        moment = parts.parse_time(as_of, "as_of", now=at, end=True)
+        results = search(
+            parts.store,
+            parts.search,
+            self.space,
+            without_private(query),
+            embed=vectors.embed,
+            filters=replace(filters, since=begin, until=end, as_of=moment),
+            limit=limit,
+            cursor=cursor,
+            at=at,
+            rerank=parts.rerank,
+        )
+        return replace(results, note=join_notes(vectors.note, results.note))
+
+    async def _fit_budget(
+        self, answer_in: Callable[[int], Awaitable[Framed]], budget: int, *, first: int, also_as_json: bool = False
+    ) -> Framed:
+        """Return an answer whose text (and JSON, if `also_as_json`) fits the budget, counted exactly.
+
+        `answer_in` is called with the tokens that the text may take: `first`, then less by what the whole was over.
+        Raises InvalidInput if no room is left for the text.
+        """
+        from mcp_memory.service.render import as_json, render
+
+        def excess(answer: Framed) -> int:
+            forms = (render, as_json) if also_as_json else (render,)
+            return max(self._parts.counter.count(form(answer)) for form in forms) - budget
+
+        room = first = max(1, first)
+        while True:
+            try:
+                answer = await answer_in(room)
+            except InvalidInput:
+                if room == first:
+                    raise
+                break
+            over = await anyio.to_thread.run_sync(excess, answer)
+            if over <= 0:
+                return answer
+            if room == 1:
+                break
+            room = max(1, room - over)
+        raise InvalidInput(
+            f"{budget} tokens are too few for this answer with its headings. Ask again with {2 * budget}."
+        )
+
+
 class QueryVectors:
-    """A question whose vectors are made when a search first wants them; `note` says if that went wrong."""
+    """The vectors of a query, made when a search first needs them. `note`: why a model failed."""
 
     def __init__(self, indexing: Indexing) -> None:
         self._indexing = indexing
-        self._found: dict[str, list[Vectors]] = {}
+        self._vectors: dict[str, list[Vectors]] = {}
         self.note: str | None = None
 
-    def vectors(self, text: str) -> list[Vectors]:
-        """Return the vectors of a text by each model there is. It is masked: the model may be across a network."""
-        if text not in self._found:
-            self._found[text], self.note = self._indexing.of_query(mask(text))
-        return self._found[text]
+    def embed(self, text: str) -> list[Vectors]:
+        """Return the vectors of a text by each available model. It is masked: the model may be across a network."""
+        if text not in self._vectors:
+            self._vectors[text], self.note = self._indexing.of_query(mask(text))
+        return self._vectors[text]
 
 
-def notes(*notes: str | None) -> str | None:
+def join_notes(*notes: str | None) -> str | None:
     return " ".join(note for note in notes if note) or None
 
 
-def in_range(value: int, what: str, least: int, most: int) -> None:
+def check_range(value: int, what: str, least: int, most: int) -> None:
     if not least <= value <= most:
         raise InvalidInput(f"{what} is {value}; it can be {least} to {most}.")
+
+
+def require_query(query: str) -> str:
+    """Return the query without private passages. Raises InvalidInput for an empty query."""
+    query = without_private(query)
+    if not query.strip():
+        raise InvalidInput("The query is empty. Say what was, or would be, searched for.")
+    return query

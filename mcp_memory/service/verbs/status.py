@@ -1,155 +1,47 @@
-"""Status of a memory: counts, sizes, indexing, jobs, usage, savings and problems."""
+"""Status of a memory: counts, sizes, activity, jobs, usage, savings and problems."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from mcp_memory import __version__
-from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
-from mcp_memory.core.private import without_private
+from mcp_memory.core.errors import DamagedRow, Refused
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.service.verbs.base import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
+from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, store_verb
+from mcp_memory.service.verbs.recall import RecallVerbs
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Saved, Token, Tombstone
 
-if TYPE_CHECKING:
-    from mcp_memory.core.types import Kind
-    from mcp_memory.longterm.recall.blocks import Recalled
-    from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.store.values import Saved, Token
-
-
-_MANY = 10_000
+MAX_DAYS = 366
+_COUNT_LIMIT = 10_000
+_ENTRY_CHARS = 200  # of a row in an activity entry
+CACHED_PRICE = 0.1
+"""Price of a token that the provider has in its cache, as most do; a new token costs 1."""
+_KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}
 
 T = TypeVar("T")
 
 
-class StatusVerbs(Verbs):
-    """Status, changes and repairs."""
-
-    def met(self, client: str) -> None:
-        """Register the name of a client, masked, shown to other processes. Blocks shortly; never raises."""
-        if self._parts.note:
-            self._parts.note.met(mask(client))
-
-    last_change = of_store(Store.last_change)
-    changes = of_store(Store.changes)
-
-    @in_thread
-    def not_ready(self) -> str | None:
-        """Return why the store cannot serve requests now, or None. Raises the same errors as a request."""
-        return self._parts.store.not_ready()
-
-    @in_thread
-    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Take up to `wanted` requests from the allowance of an HTTP client; return how many were granted."""
-        return self._parts.store.take_requests(key, wanted=wanted, a_minute=a_minute)
-
-    @in_thread
-    def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
-        """Return the number of the last change of several spaces."""
-        return self._parts.store.last_changes(spaces)
-
-    @in_thread
-    def spaces(self) -> list[str]:
-        """Return the names of all spaces of the store."""
-        return self._parts.store.spaces()
-
-    @in_thread
-    def on_change(self, heard: Callable[[], None]) -> None:
-        """Have `heard` called, on another thread, when other processes may have changed something."""
-        self._parts.store.on_change(heard)
-
-    @in_thread
-    def problems(self) -> list[str]:
-        from mcp_memory.shortterm.canvas.state import canvas_problems
-
-        store = self._parts.store
-        found = store.problems()
-        try:
-            return found + [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
-        except DamagedRow:
-            return found  # which names it
-
-    @in_thread
-    def drop_old_vectors(self) -> list[str]:
-        """Delete the vectors of every embedding model but the one that is set; return their identities.
-
-        Refused until that one has embedded everything, for until then the fullest other is searched too.
-        """
-        state, store = self._parts.indexing.state(), self._parts.store
-        if state.model is None or state.embedded < state.total:
-            raise Refused(
-                f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
-                "A running server embeds the rest; `mcp-memory status` shows how far it is."
-            )
-        old = [index.identity for index in store.index_progress().vectors if index.identity != state.model]
-        for identity in old:
-            store.drop_vector_index(identity)
-        return old
-
-    @in_thread
-    def explain(
-        self,
-        query: str,
-        *,
-        kind: Kind | None = None,
-        entity: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int = 10,
-    ) -> Explained:
-        """Explain the ranking of a memory search. Raises InvalidInput without a query.
-
-        Raises NotFound for an unknown entity.
-        """
-        from mcp_memory.longterm.search.explain import explain
-        from mcp_memory.longterm.search.pages import resolved
-        from mcp_memory.store.values import Filters
-
-        query = without_private(query)
-        _not_empty(query)
-        in_range(limit, "limit", 1, MAX_LIMIT)
-        parts, now = self._parts, self._parts.now()
-        asking = parts.asking()
-        begin, end = parts.times(since, until, now=now)
-        filters, taken_as = resolved(parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end))
-        found = explain(
-            parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now
-        )
-        note = (
-            "A model puts the first results of real searches into order; it was not asked."
-            if parts.settings.rerank
-            else None
-        )
-        return replace(found, note=notes(taken_as, asking.note, note))
-
-    @in_thread
-    def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
-        """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
-        from mcp_memory.longterm.recall.blocks import recalled
-
-        query = without_private(query)
-        _not_empty(query)
-        in_range(budget_tokens, "budget_tokens", 100, 100_000)
-        parts = self._parts
-        return recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
+class StatusVerbs(RecallVerbs):
+    """Status, activity, savings, changes and problems."""
 
     @in_thread
     def status(self, *, brief: bool = False) -> dict[str, Any]:
         """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values.
 
-        `brief` leaves growth and savings empty, and of what waits it has the turns: the rest takes longer the more
-        there is.
+        `brief` leaves out growth, savings and all waiting rows but turns, which take longer in a large memory.
         """
-        parts, store, now = self._parts, self._parts.store, self._parts.now()
+        parts, store, now = self._parts, self._store, self._parts.now()
         damaged: list[str] = []
         counts = asdict(store.counts(self.space))
         quarantined = counts.pop("quarantined")
@@ -181,105 +73,260 @@ class StatusVerbs(Verbs):
             "savings": {} if brief else self._savings_status(),
             "held": quarantined,
             "set_aside": [path.name for path in (embedded.kept_beside(self.space) if embedded else ())],
-            "retention": [_plain(one, "what", "days", "took", "ran_at") for one in store.policies(self.space)],
-            "tokens": keys(_read(store.tokens, damaged), now=now),
-            "connected": connected(self.settings.home),
+            "retention": [_as_json(policy, "what", "days", "took", "ran_at") for policy in store.policies(self.space)],
+            "tokens": _count_tokens(_read_rows(store.tokens, damaged), now=now),
+            "connected": _home_processes(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
         }
 
     @in_thread
     def ledger(self) -> dict[str, Any]:
-        """Return the parts of `status` that tell of tokens and money, and whether models are paused."""
-        counts, paused = self._parts.store.counts(self.space), self._parts.store.paused()
+        """Return the parts of `status` on tokens and costs, and whether models are paused."""
+        counts = self._store.counts(self.space)
         raw, kept = counts.tokens_raw, counts.tokens_kept
         return {
             "offload": {"tokens_raw": raw, "tokens_kept": kept, "tokens_saved": raw - kept},
             "savings": self._savings_status(),
             "model": self._model_status(),
-            "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},
+            "paused": self._pause_status(),
         }
 
+    def _pause_status(self) -> dict[str, str] | None:
+        paused = self._store.paused()
+        return None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()}
+
     def _savings_status(self) -> dict[str, Any]:
-        """What real use saved; `…_later` counts again for every later call that is proven, so it is a lower bound."""
-        kinds = self._parts.store.savings(self.space)
-        saved = sum(one.saved - one.spent for one in kinds if one.kind in ("offload", "compress"))
-        saved_later = sum(one.saved_later - one.spent_later for one in kinds if one.kind in ("offload", "compress"))
-        read = {one.kind: one for one in kinds if one.kind in ("expand", "canvas")}
-        broken = sum(one.cache_broken for one in kinds)
-        spent = sum(one.spent for one in read.values())
-        spent_later = sum(one.spent_later for one in read.values())
+        """Return the savings in real use. `…_later` counts each proven later call again, so it is a lower bound."""
+        rows = self._store.savings(self.space)
+        saving = [row for row in rows if row.kind in ("offload", "compress")]
+        spending = [row for row in rows if row.kind in ("expand", "canvas")]
+        saved = sum(row.saved - row.spent for row in saving)
+        saved_later = sum(row.saved_later - row.spent_later for row in saving)
+        spent, spent_later = sum(row.spent for row in spending), sum(row.spent_later for row in spending)
         return {
             "saved_once": saved,
             "saved_later": saved_later,
-            "spent": {kind: one.spent for kind, one in read.items()},
+            "spent": {row.kind: row.spent for row in spending},
             "spent_later": spent_later,
-            "cache_broken": broken,
+            "cache_broken": sum(row.cache_broken for row in rows),
             "net_tokens": saved + saved_later - spent - spent_later,
-            "net_cost": round(sum(map(_worth, kinds))),
-            "kinds": [asdict(one) for one in kinds],
+            "net_cost": round(sum(map(_net_cost, rows))),
+            "kinds": [asdict(row) for row in rows],
         }
 
     def _pyramid_status(self, damaged: list[str], *, brief: bool) -> dict[str, Any]:
-        parts, store = self._parts, self._parts.store
-        (turns, sessions), paused = store.unread(self.space), store.paused()
+        parts, store = self._parts, self._store
+        turns, sessions = store.unread(self.space)
         return {
             "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
-            "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},
+            "paused": self._pause_status(),
             "waiting": {"turns": turns, "sessions": sessions, **({} if brief else self._waiting_rows(damaged))},
             "works": [
-                _plain(work, "id", "stage", "session", "state", "until", "attempts", "error")
-                for work in _read(lambda: store.jobs(self.space), damaged)
+                _as_json(job, "id", "stage", "session", "state", "until", "attempts", "error")
+                for job in _read_rows(lambda: store.jobs(self.space), damaged)
             ],
             "done": {
                 done.stage: {"works": done.works, "last": done.last.isoformat(), **done.outcome}
-                for done in _read(lambda: store.stage_logs(self.space), damaged)
+                for done in _read_rows(lambda: store.stage_logs(self.space), damaged)
             },
         }
 
     def _waiting_rows(self, damaged: list[str]) -> dict[str, int]:
         from mcp_memory.shortterm import canvas_stage, summary_stage
 
-        parts, store = self._parts, self._parts.store
-        told = store.stage_states(self.space).get("scenes")
-        after = told.position if told else 0
-        untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY, sentences=False), damaged)
-        drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
-        thin = _read(lambda: summary_stage.thin(store, self.space, parts.now(), limit=_MANY), damaged)
-        grown = _read(lambda: canvas_stage.grown(store, self.space, parts.now()), damaged)
-        return {
-            "drafts": len(drafts),
-            "atoms_in_no_scene_yet": len(untold),
-            "poor_summaries": len(thin),
-            "grown_canvases": len(grown),
+        store, space, now = self._store, self.space, self._parts.now()
+        scenes = store.stage_states(space).get("scenes")
+        after = scenes.position if scenes else 0
+        rows: dict[str, Callable[[], Sequence[object]]] = {
+            "drafts": lambda: store.drafts(space, limit=_COUNT_LIMIT),
+            "atoms_in_no_scene_yet": lambda: store.atoms_since(space, after, limit=_COUNT_LIMIT, sentences=False),
+            "poor_summaries": lambda: summary_stage.thin(store, space, now, limit=_COUNT_LIMIT),
+            "grown_canvases": lambda: canvas_stage.grown(store, space, now),
         }
+        return {name: len(_read_rows(read, damaged)) for name, read in rows.items()}
 
     def _model_status(self) -> dict[str, Any]:
         from mcp_memory.models.metered import this_hour, today
 
-        parts, settings = self._parts, self.settings
-        calls = parts.store.spent(since=today(parts.now()))
-        ever = parts.store.spent(since=datetime.fromtimestamp(0, UTC))
+        store, settings, now = self._store, self.settings, self._parts.now()
+        calls = store.spent(since=today(now))
         return {
-            "name": parts.model.name if parts.model else None,
+            "name": self._parts.model.name if self._parts.model else None,
             "rerank": settings.rerank,
-            "tokens_today": sum(one.prompt_tokens + one.completion_tokens for one in calls),
+            "tokens_today": _count_model_tokens(calls),
             "daily_tokens": settings.llm_daily_tokens,
-            "tokens_this_hour": sum(
-                one.prompt_tokens + one.completion_tokens for one in parts.store.spent(since=this_hour(parts.now()))
-            ),
+            "tokens_this_hour": _count_model_tokens(store.spent(since=this_hour(now))),
             "hourly_tokens": settings.llm_hourly_tokens,
-            "today": [asdict(one) for one in calls],
-            "ever": [asdict(one) for one in ever],
+            "today": [asdict(row) for row in calls],
+            "ever": [asdict(row) for row in store.spent(since=datetime.fromtimestamp(0, UTC))],
         }
 
+    @in_thread
+    def savings_by_day(self, *, days: int = 30) -> list[DaySavings]:
+        """Return the savings and costs of the last days in this machine's time zone, today last."""
+        check_range(days, "days", 1, MAX_DAYS)
+        today = self._parts.now().astimezone().date()
+        dates = [today - timedelta(days=back) for back in reversed(range(days))]
+        limits = [datetime.combine(day, time()).astimezone() for day in (*dates, today + timedelta(days=1))]
+        saved = self._store.savings_between(self.space, limits[:-1])
+        calls = self._store.spent_between(limits)
+        return [
+            DaySavings(
+                day=day,
+                saved=_saved(kinds),
+                spent=_spent(kinds),
+                model_tokens=_count_model_tokens(rows),
+                cost=sum(prices) if (prices := [row.cost for row in rows if row.cost is not None]) else None,
+            )
+            for day, kinds, rows in zip(dates, saved, calls, strict=True)
+        ]
 
-def _not_empty(query: str) -> None:
-    if not query.strip():
-        raise InvalidInput("The query is empty. Say what was, or would be, searched for.")
+    @in_thread
+    def savings_by_session(self, *, days: int = 7, limit: int = 30) -> list[SessionSavings]:
+        """Return the savings and costs of each session in the last days, the latest session first."""
+        check_range(days, "days", 1, MAX_DAYS)
+        rows = self._store.savings_of_sessions(self.space, since=self._parts.now() - timedelta(days=days))
+        return [
+            SessionSavings(session=session, at=at, saved=_saved(kinds), spent=_spent(kinds))
+            for session, at, kinds in rows[:limit]
+        ]
+
+    @in_thread
+    def activity(self, *, limit: int = 50) -> list[ActivityEntry]:
+        """Return the last stored, recalled and forgotten rows, the newest first."""
+        check_range(limit, "limit", 1, MAX_PAGE)
+        store, space = self._store, self.space
+        clients = {log.session: log.client for log in store.followed_logs(space)}
+        newest = store.totals(space, "turn").newest
+        last = [f"t{number}" for number in range(max(1, newest - limit + 1), newest + 1)]
+        turns = [turn for turn in store.turns(space, last) if turn.role != "note"]
+        atoms = store.atoms_since(space, max(0, store.totals(space, "atom").newest - limit), limit=limit)
+        records = store.records(space, start=max(0, store.recorded(space) - limit), limit=limit)
+        entries = [
+            *(_entry(turn.learned_at, "turn", turn.id, turn.session, turn.content) for turn in turns),
+            *_atom_entries(atoms, store.superseded_by(space, [atom.id for atom in atoms])),
+            *(
+                _entry(row.timestamp, "result", row.ref, row.session, row.summary)
+                for row in records
+                if not row.forgotten
+            ),
+            *(_entry(row.at, "recall", None, row.session, " ".join(row.ids)) for row in self._recalls(limit)),
+            *self._tombstone_entries(store.tombstones(space)[-limit:]),
+        ]
+        latest = sorted(entries, key=lambda entry: entry.at, reverse=True)[:limit]
+        return [replace(entry, client=clients.get(entry.session or "")) for entry in latest]
+
+    def _tombstone_entries(self, tombstones: Sequence[Tombstone]) -> Iterator[ActivityEntry]:
+        """Yield an entry for each forgetting, and another if it was undone."""
+        restored = [id for row in tombstones if row.undone for id in row.took if id[0] == "t"]
+        notes = {turn.id for turn in self._store.turns(self.space, restored) if turn.role == "note"}
+        for row in tombstones:
+            entry = ActivityEntry(
+                at=row.at,
+                what="uncorrected" if row.how == "correction" else "forgotten",
+                id=row.id,
+                session=None,
+                text=" ".join(row.ids or [id for id in row.took if id not in notes]),
+                client=None,
+                reason=row.reason,
+            )
+            yield entry
+            if row.undone_at is not None:
+                yield replace(entry, at=row.undone_at, what="back", reason="")
+
+    # --- the store and its processes ----------------------------------------------------------------
+
+    def met(self, client: str) -> None:
+        """Register the masked name of a client, which other processes show. Blocks shortly; never raises."""
+        if self._parts.process:
+            self._parts.process.met(mask(client))
+
+    @in_thread
+    def connected(self) -> list[dict[str, Any]]:
+        """Return the processes that have the home open, with the clients that they serve, as in `status`."""
+        return _home_processes(self.settings.home)
+
+    last_change = store_verb(Store.last_change)
+    changes = store_verb(Store.changes)
+    last_changes = home_verb(Store.last_changes)
+    on_change = home_verb(Store.on_change)
+    spaces = home_verb(Store.spaces)
+    not_ready = home_verb(Store.not_ready)
+    take_requests = home_verb(Store.take_requests)
+
+    @in_thread
+    def problems(self) -> list[str]:
+        from mcp_memory.shortterm.canvas.state import canvas_problems
+
+        store = self._store
+        problems = store.problems()
+        try:
+            return problems + [f"{space}: {line}" for space in store.spaces() for line in canvas_problems(store, space)]
+        except DamagedRow:
+            return problems  # they include the row
+
+    @in_thread
+    def drop_old_vectors(self) -> list[str]:
+        """Delete the vectors of all embedding models except the configured one; return their identities.
+
+        Raises Refused until that model has embedded everything: until then another model's vectors are searched too.
+        """
+        state, store = self._parts.indexing.state(), self._store
+        if state.model is None or state.embedded < state.total:
+            raise Refused(
+                f"Nothing was deleted: the configured model has embedded {state.embedded:,} of {state.total:,} rows. "
+                "A running server embeds the rest; `mcp-memory status` shows how far it is."
+            )
+        old = [index.identity for index in store.index_progress().vectors if index.identity != state.model]
+        for identity in old:
+            store.drop_vector_index(identity)
+        return old
 
 
-def _plain(row: Any, *names: str) -> dict[str, Any]:
-    """Return a dataclass (these of its fields) as plain JSON values."""
+def _atom_entries(atoms: Sequence[Atom], replaced: Sequence[Atom]) -> Iterator[ActivityEntry]:
+    """Yield the stored statements; those that replaced others as corrections."""
+    for atom in atoms:
+        older = " ".join(old.id for old in replaced if old.superseded_by == atom.id)
+        entry = _entry(atom.learned_at, "correction" if older else "statement", atom.id, None, atom.text)
+        yield replace(entry, reason=older)
+
+
+def _entry(at: datetime, what: Any, id: str | None, session: str | None, text: str) -> ActivityEntry:
+    return ActivityEntry(at=at, what=what, id=id, session=session, text=one_line(text, _ENTRY_CHARS), client=None)
+
+
+def _saved(kinds: Sequence[Saved]) -> int:
+    return sum(_net(row) for row in kinds if row.kind in ("offload", "compress"))
+
+
+def _spent(kinds: Sequence[Saved]) -> int:
+    return -sum(_net(row) for row in kinds if row.kind in ("expand", "canvas"))
+
+
+def _net(row: Saved) -> int:
+    return row.saved + row.saved_later - row.spent - row.spent_later
+
+
+def _net_cost(row: Saved) -> float:
+    """Return the saving of a kind, in new tokens. An offloaded result was never read whole, not even once."""
+    net, later = row.saved - row.spent, row.saved_later - row.spent_later
+    first = CACHED_PRICE if row.kind == "compress" else 1.0
+    return net * first + later * CACHED_PRICE - row.cache_broken * (1 - CACHED_PRICE)
+
+
+def _count_model_tokens(calls: Sequence[Spent]) -> int:
+    return sum(row.prompt_tokens + row.completion_tokens for row in calls)
+
+
+def _count_tokens(tokens: Sequence[Token], *, now: datetime) -> dict[str, int]:
+    """Return how many tokens of HTTP clients are valid, expired and revoked."""
+    revoked = sum(1 for token in tokens if token.revoked_at)
+    valid = sum(1 for token in tokens if token.is_good(now))
+    return {"valid": valid, "expired": len(tokens) - valid - revoked, "revoked": revoked}
+
+
+def _as_json(row: Any, *names: str) -> dict[str, Any]:
+    """Return a dataclass, or some of its fields, as plain JSON values."""
     fields = asdict(row)
     return {name: _json_value(fields[name]) for name in names or fields}
 
@@ -294,8 +341,8 @@ def _json_value(value: Any) -> Any:
             return value
 
 
-def _read(read: Callable[[], list[T]], damaged: list[str]) -> list[T]:
-    """Return the rows; those that a damaged row makes unreadable are counted as none, and noted in `damaged`."""
+def _read_rows(read: Callable[[], Sequence[T]], damaged: list[str]) -> Sequence[T]:
+    """Return the rows; none if a damaged row makes them unreadable, which is noted in `damaged`."""
     try:
         return read()
     except DamagedRow as error:
@@ -303,25 +350,11 @@ def _read(read: Callable[[], list[T]], damaged: list[str]) -> list[T]:
         return []
 
 
-CACHED_PRICE = 0.1
-"""Of a token that the provider has read before, as it is with most: a new one costs 1."""
-
-
-def _worth(one: Saved) -> float:
-    """Return the saving of a kind, in new tokens. A result offloaded on arrival was never read whole, not even once."""
-    net, later = one.saved - one.spent, one.saved_later - one.spent_later
-    first = CACHED_PRICE if one.kind == "compress" else 1.0
-    return net * first + later * CACHED_PRICE - one.cache_broken * (1 - CACHED_PRICE)
-
-
-_KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}
-
-
 def disk(home: Path) -> dict[str, int]:
-    """Return the bytes in a home, by kind, over all spaces; empty kinds are left out.
+    """Return the bytes in a home, by kind, over all spaces, without empty kinds.
 
-    `database`, `results` (raw tool results), `journal`, `records`, `canvases`, `scenes`, `backups`, `hooks` (their
-    logs and notes) and `other`.
+    Kinds: `database`, `results` (raw tool results), `journal`, `records`, `canvases`, `scenes`, `backups`, `hooks`
+    (their logs and notes) and `other`.
     """
     sizes: Counter[str] = Counter()
     _add_sizes(sizes, str(home), ())
@@ -329,17 +362,17 @@ def disk(home: Path) -> dict[str, int]:
 
 
 def _add_sizes(sizes: Counter[str], folder: str, parts: tuple[str, ...]) -> None:
-    """Add the bytes of a folder, which is at `parts` in the home. A home may have a file for each of many results."""
-    with suppress(OSError), os.scandir(folder) as entries:  # gone since it was listed, as files may be
+    """Add the bytes of the folder at the path `parts` in the home, which may have a file for each of many results."""
+    with suppress(OSError), os.scandir(folder) as entries:  # files may be deleted meanwhile
         for entry in entries:
             with suppress(OSError):
                 if entry.is_dir(follow_symlinks=False):
                     _add_sizes(sizes, entry.path, (*parts, entry.name))
                 else:
-                    sizes[_kind((*parts, entry.name))] += entry.stat(follow_symlinks=False).st_size
+                    sizes[_file_kind((*parts, entry.name))] += entry.stat(follow_symlinks=False).st_size
 
 
-def _kind(parts: tuple[str, ...]) -> str:
+def _file_kind(parts: tuple[str, ...]) -> str:
     match parts:
         case (name,) if name.startswith("memory.db"):
             return "database"
@@ -353,12 +386,6 @@ def _kind(parts: tuple[str, ...]) -> str:
             return "other"
 
 
-def connected(home: Path) -> list[dict[str, Any]]:
-    """Return the processes that have the home open, except this one unless it serves."""
-    return [_plain(one) for one in all_processes(home) if one.pid != os.getpid() or one.what.startswith("serve")]
-
-
-def keys(tokens: Sequence[Token], *, now: datetime) -> dict[str, int]:
-    """Return how many tokens of HTTP clients open something now, how many are past their time, how many revoked."""
-    revoked, valid = sum(1 for one in tokens if one.revoked_at), sum(1 for one in tokens if one.is_good(now))
-    return {"valid": valid, "expired": len(tokens) - valid - revoked, "revoked": revoked}
+def _home_processes(home: Path) -> list[dict[str, Any]]:
+    """Return the processes that have the home open, without the current process unless it serves."""
+    return [_as_json(row) for row in all_processes(home) if row.pid != os.getpid() or row.what.startswith("serve")]

@@ -6,19 +6,21 @@ import logging
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask_id
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
-from mcp_memory.service.verbs.base import Verbs, in_thread
-from mcp_memory.store.values import Saving, SavingKind
+from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Ref, StepStatus
+from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, store_verb
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Saved, Saving, SavingKind
 
 if TYPE_CHECKING:
     from mcp_memory.service.compression.compress import Compressed
     from mcp_memory.service.compression.plan import Level
-    from mcp_memory.store.values import CanvasVersion, Saved
+    from mcp_memory.store.values import CanvasVersion
+
 
 logger = logging.getLogger(__name__)
 _NODE = re.compile(r"\d{3,9}(?:-N\d{1,9})?")
@@ -44,21 +46,21 @@ class TaskVerbs(Verbs):
         shown: str | None = None,
         replaced: bool = False,
     ) -> Offloaded:
-        """Keep a whole tool result in a file and return the stand-in that can replace it in the context.
+        """Store a whole tool result in a file and return the short text that can replace it in the context.
 
-        A saving is entered only if the program states with `replaced` that it replaces the result, or when
-        `note_replaced` reports that a client did. `shown` is the part that the client would have shown, if not all.
+        A saving is entered only if `replaced` (the program replaces the result), or when `note_replaced` reports that
+        a client did. `shown` is the part of the result that the client would have shown, if not all.
         """
         from mcp_memory.shortterm.chunks import AT_ONCE
         from mcp_memory.shortterm.offload import OffloadRequest, offload
 
-        name = self._session(session)
-        said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
-        if all(turn.role != "user" for turn in said):  # the last request counts, however old
-            said = [*self._parts.store.last_turns(self.space, name, limit=1, roles=("user",)), *said]
-        asked = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
-        done = offload(
-            self._parts.store,
+        name = self._session_name(session)
+        turns = self._store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
+        if all(turn.role != "user" for turn in turns):  # the last request counts, however old
+            turns = [*self._store.last_turns(self.space, name, limit=1, roles=("user",)), *turns]
+        request = next((turn.content for turn in reversed(turns) if turn.role == "user"), "")
+        offloaded = offload(
+            self._store,
             self.space,
             request=OffloadRequest(
                 tool_name=tool_name,
@@ -77,28 +79,28 @@ class TaskVerbs(Verbs):
             ),
             counter=self._parts.counter,
             now=self._parts.now().astimezone(),
-            goal_hint=one_line(asked, 120),
-            talk="\n".join(turn.content[:2_000] for turn in said),
-            said=said,
+            goal_hint=one_line(request, 120),
+            talk="\n".join(turn.content[:2_000] for turn in turns),
+            said=turns,
             books=True,
         )
-        if len(result) > AT_ONCE // 4:  # it may be one that waits for its index
-            self._parts.stored()
-        return done
+        if len(result) > AT_ONCE // 4:  # it may have to be indexed in the background
+            self._parts.notify_background()
+        return offloaded
 
     @in_thread
     def note_replaced(self, session: str, tool_call_id: str, text: str, *, at: datetime | None = None) -> None:
         """Enter the savings of a call's stored results, after their client has shown `text` for them at the time `at`.
 
-        Only results whose stand-ins are in the text count, each once. A stand-in reaches up to the next one.
+        Only results whose replacements are in the text count, each once. A replacement extends to the next one.
         """
-        store, call = self._parts.store, mask_id(tool_call_id)
-        refs = {record.ref for record in store.records(self.space, session=session, tool_call_id=call)}
-        found = {ref: text.find(f" {ref};") for ref in refs}
-        places = sorted((text.rfind("[", 0, place), ref) for ref, place in found.items() if place >= 0)
-        stops = [*(start for start, _ in places[1:]), len(text)]
-        for (start, ref), stop in zip(places, stops, strict=False):
-            store.note_replaced(
+        call = mask_id(tool_call_id)
+        refs = {record.ref for record in self._store.records(self.space, session=session, tool_call_id=call)}
+        positions = {ref: text.find(f" {ref};") for ref in refs}
+        starts = sorted((text.rfind("[", 0, position), ref) for ref, position in positions.items() if position >= 0)
+        stops = [*(start for start, _ in starts[1:]), len(text)]
+        for (start, ref), stop in zip(starts, stops, strict=False):
+            self._store.note_replaced(
                 self.space,
                 session=session,
                 tool_call_id=call,
@@ -109,8 +111,8 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_compacted(self, session: str, *, at: datetime | None = None) -> None:
-        """Enter that a client replaced a context by a summary: earlier savings are not counted for later calls."""
-        self._enter(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
+        """Note that a client replaced a context by a summary: earlier savings are not counted for later calls."""
+        self._add_saving(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
 
     @in_thread
     def keep_tool_result(
@@ -123,7 +125,7 @@ class TaskVerbs(Verbs):
         session: str | None = None,
         at: datetime | None = None,
     ) -> Ref:
-        """Keep a tool result of the past, produced `at`, in a file that search finds; no canvas shows it."""
+        """Store a tool result of the past, produced `at`, in a file that search finds; no canvas shows it."""
         from mcp_memory.shortterm.offload import OffloadRequest, keep
 
         request = OffloadRequest(
@@ -131,27 +133,27 @@ class TaskVerbs(Verbs):
             result=result,
             arguments=arguments,
             tool_call_id=tool_call_id,
-            session=self._session(session),
+            session=self._session_name(session),
             keep_secrets=self.settings.keep_secrets,
         )
-        kept = keep(self._parts.store, self.space, request=request, now=(at or self._parts.now()).astimezone())
-        self._index(kept)
-        return kept
+        ref = keep(self._store, self.space, request=request, now=(at or self._parts.now()).astimezone())
+        self._index(ref)
+        return ref
 
     def _index(self, ref: Ref) -> None:
-        """Have a result found by its lines: at once where it is short, else in the background."""
+        """Index the lines of a short result now, of a long result in the background."""
         from mcp_memory.shortterm import chunks
 
         if ref.bytes > chunks.AT_ONCE:
-            self._parts.stored()
+            self._parts.notify_background()
             return
         try:
-            chunks.index(self._parts.store, self.space, ref.id, self._parts.store.read_ref(self.space, ref.id))
+            chunks.index(self._store, self.space, ref.id, self._store.read_ref(self.space, ref.id))
         except NotFound:
-            return  # it was forgotten, and stays so
-        except StoreUnavailable:  # it is kept all the same, and waits for its index
+            return  # it was forgotten
+        except StoreUnavailable:  # it is stored, and indexed later
             logger.exception("%s is not indexed yet", ref.id)
-            self._parts.stored()
+            self._parts.notify_background()
 
     @in_thread
     def expand_node(
@@ -165,14 +167,14 @@ class TaskVerbs(Verbs):
         max_tokens: int = 2000,
         cursor: str | None = None,
     ) -> Expansion:
-        """Return the layer below a canvas, node, folded group or ref, or a whole turn or statement, in `max_tokens`."""
+        """Open a canvas, node, folded group, ref, turn or statement, in `max_tokens` without headings and fences."""
         from mcp_memory.longterm.opened import ROW, opened_text
         from mcp_memory.shortterm.expand_node import expand
 
         id = target.strip()
-        text = opened_text(self._parts.store, self.space, id) if ROW.fullmatch(id) else None
-        opened = expand(
-            self._parts.store,
+        text = opened_text(self._store, self.space, id) if ROW.fullmatch(id) else None
+        expansion = expand(
+            self._store,
             self.space,
             target=target,
             text=text,
@@ -185,8 +187,20 @@ class TaskVerbs(Verbs):
             counter=self._parts.counter,
         )
         if text is None:
-            self._note_saving("expand", self._session_of(opened.ref, target), spent=opened.tokens)
-        return opened
+            self._note_spent("expand", self._session_of(expansion.ref, id), expansion.tokens)
+        return expansion
+
+    async def expand_answer(
+        self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any
+    ) -> Expansion:
+        """Return the expansion of a node or a ref, within the budget. `view`: other arguments of `expand_node`."""
+        if (node is None) == (ref is None):
+            raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
+
+        async def expansion_in(budget: int) -> Expansion:
+            return await self.expand_node(node or ref or "", max_tokens=budget, **view)
+
+        return await self._fit_budget(expansion_in, max_tokens, first=max_tokens - FRAME_TOKENS)
 
     @in_thread
     def fold_canvas(
@@ -198,11 +212,11 @@ class TaskVerbs(Verbs):
         budget_tokens: int | None = None,
         session: str | None = None,
     ) -> CanvasView:
-        """Show, fold, unfold, complete or switch a task's canvas, and return it as it now stands."""
+        """Show, fold, unfold, complete or switch a task's canvas, and return it."""
         from mcp_memory.shortterm.canvas.view import fold_canvas
 
-        shown = fold_canvas(
-            self._parts.store,
+        view = fold_canvas(
+            self._store,
             self.space,
             task=task,
             nodes=nodes,
@@ -212,46 +226,57 @@ class TaskVerbs(Verbs):
             counter=self._parts.counter,
             now=self._parts.now().astimezone(),
         )
-        self._note_saving("canvas", self._session(session or None), spent=shown.tokens)
-        return shown
+        self._note_spent("canvas", self._session_name(session or None), view.tokens)
+        return view
 
-    def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
-        if self._parts.store.read_only is None:
-            self._enter(Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent))
+    async def canvas_answer(
+        self,
+        *,
+        task: str | None = None,
+        nodes: Sequence[str] = (),
+        action: Literal["show", "fold", "unfold", "complete", "switch"] = "show",
+        budget_tokens: int | None = None,
+        session: str | None = None,
+    ) -> CanvasView:
+        """Do what `fold_canvas` does, and return the canvas within the budget."""
+        view = await self.fold_canvas(
+            task=task, nodes=nodes, action=action, budget_tokens=budget_tokens, session=session
+        )
+        if budget_tokens is None:
+            return view
 
-    def _enter(self, saving: Saving) -> None:
+        async def view_in(budget: int) -> CanvasView:
+            return view if budget == budget_tokens else await self.fold_canvas(task=view.canvas, budget_tokens=budget)
+
+        return await self._fit_budget(view_in, budget_tokens, first=budget_tokens)
+
+    def _note_spent(self, kind: SavingKind, session: str, tokens: int) -> None:
+        if self._store.read_only is None:
+            self._add_saving(Saving(session=session, at=self._parts.now(), kind=kind, spent=tokens))
+
+    def _add_saving(self, saving: Saving) -> None:
         """Add a saving to the ledger; a failure to write it does not fail the call."""
         try:
-            self._parts.store.add_saving(self.space, saving)
+            self._store.add_saving(self.space, saving)
         except StoreUnavailable:
             logger.exception("a saving was not entered in the ledger")
 
     def _session_of(self, ref: str | None, target: str) -> str:
-        """Whose result was opened: the session whose context has it."""
-        store = self._parts.store
+        """Return the session whose context has the opened result, else the default session."""
         if ref is not None:
-            return store.ref(self.space, ref).session
-        node = target.strip() if _NODE.fullmatch(target.strip()) else None
-        held = store.records(self.space, node=node, limit=1) if node else []
-        return held[0].session if held else self.session
+            return self._store.ref(self.space, ref).session
+        records = self._store.records(self.space, node=target, limit=1) if _NODE.fullmatch(target) else []
+        return records[0].session if records else self.session
 
     @in_thread
     def ref(self, id: str) -> tuple[Ref, bytes]:
-        """Return a ref and its raw bytes. NotFound, or Damaged when they do not match their hash."""
-        found = self._parts.store.ref(self.space, id)
-        return found, self._parts.store.read_ref(self.space, found.id)
+        """Return a ref and its raw bytes. Raises NotFound, and Damaged when they do not match their hash."""
+        ref = self._store.ref(self.space, id)
+        return ref, self._store.read_ref(self.space, ref.id)
 
-    @in_thread
-    def canvases(self, *, limit: int = 100) -> list[CanvasRow]:
-        return self._parts.store.canvases(self.space, limit=limit)
-
-    @in_thread
-    def active_canvas(self, session: str | None = None) -> CanvasRow | None:
-        return self._parts.store.active_canvas(self.space, session)
-
-    @in_thread
-    def canvas(self, number: int) -> CanvasRow:
-        return self._parts.store.canvas(self.space, number)
+    canvases = store_verb(Store.canvases)
+    active_canvas = store_verb(Store.active_canvas)
+    canvas = store_verb(Store.canvas)
 
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
@@ -259,7 +284,7 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.canvas.view import history
 
         return history(
-            self._parts.store,
+            self._store,
             self.space,
             session=session,
             but=but,
@@ -270,27 +295,22 @@ class TaskVerbs(Verbs):
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:
         """Redraw a canvas from its versions, row and file, and return it."""
-        return self._parts.store.redraw_canvas(self.space, number)[0]
+        return self._store.redraw_canvas(self.space, number)[0]
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
         """Undo the last patch of a canvas, keeping later changes. Raises NotFound."""
         from mcp_memory.shortterm.canvas.state import undo_patch
 
-        return undo_patch(self._parts.store, self.space, number)
+        return undo_patch(self._store, self.space, number)
 
     @in_thread
     def canvas_versions(self, number: int) -> list[CanvasVersion]:
-        """Return the versions of a canvas, the oldest first, each with the change that made it. Raises NotFound."""
-        self._parts.store.canvas(self.space, number)
-        return self._parts.store.canvas_versions(self.space, number)
+        """Return the versions of a canvas with their changes, the oldest first. Raises NotFound."""
+        self._store.canvas(self.space, number)
+        return self._store.canvas_versions(self.space, number)
 
-    @in_thread
-    def records(
-        self, *, node: str | None = None, session: str | None = None, ref: str | None = None, limit: int = 100
-    ) -> list[Record]:
-        """Return records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
-        return self._parts.store.records(self.space, node=node, session=session, ref=ref, limit=limit)
+    records = store_verb(Store.records)
 
     @in_thread
     def compress(
@@ -303,13 +323,13 @@ class TaskVerbs(Verbs):
         level: Level | None = None,
         **rules: Any,
     ) -> Compressed:
-        """Return a list of messages, of OpenAI or Anthropic, that fits a window of tokens.
+        """Compress a list of messages of OpenAI or Anthropic so that it fits a window of tokens.
 
-        Call it before each call of the model, with the whole list or with its last result, grown. Removed parts are
-        stored first: `expand_node` opens results, `conversation_search` finds words. `overhead`: tokens sent beside
-        the list. `level` forces a level whatever the size, as after a provider refused a prompt. `rules` are fields
-        of `CompressionRules`. `session` is that of the canvas and turns; by default the conversation has one of its
-        own. Raises InvalidInput for anything but a list of messages, and for an impossible rule.
+        Call it before each call of the model, with the whole list or with the last result and the new messages. Removed
+        parts are stored first: `expand_node` opens results, `conversation_search` finds words. `overhead`: tokens that
+        are sent in addition to the list. `level` forces a level at any size, such as after a provider refused a prompt.
+        `rules` are fields of `CompressionRules`. `session` is that of the canvas and turns; by default each
+        conversation gets its own. Raises InvalidInput for anything but a list of messages, and for an impossible rule.
         """
         from mcp_memory.service.compression.compress import compress_list
         from mcp_memory.service.compression.plan import LEVELS, make_rules
@@ -318,8 +338,8 @@ class TaskVerbs(Verbs):
             raise InvalidInput(f"overhead is {overhead!r}; it can be 0 or more tokens.")
         if level not in (None, *LEVELS):
             raise InvalidInput(f"level {level!r} is unknown. Allowed: {', '.join(LEVELS)}, or none given.")
-        done = compress_list(
-            self._parts.store,
+        compressed = compress_list(
+            self._store,
             self.space,
             messages,
             rules=make_rules(window, rules),
@@ -330,11 +350,13 @@ class TaskVerbs(Verbs):
             level=level,
             keep_secrets=self.settings.keep_secrets,
         )
-        if done.edits:
-            self._parts.stored()
-        return done
+        if compressed.edits:
+            self._parts.notify_background()
+        return compressed
 
     @in_thread
     def savings(self, since: datetime | None = None) -> list[Saved]:
-        """Return what offloading, expanding, showing canvases and compressing came to, by kind."""
-        return self._parts.store.savings(self.space, since=since)
+        """Return the tokens saved and spent by offloading, expanding, showing canvases and compressing."""
+        return self._store.savings(self.space, since=since)
+
+    kept_calls = store_verb(Store.stored_calls)

@@ -1,11 +1,11 @@
 """Lexicon of attacks in twenty-eight languages: one file a language, one line a concept.
 
 `any.txt` has the words that are the same in all of them. In a file, a word that ends in `*` is a stem, and an entry of
-several words stands for these words in a row. From Hebrew on, where words carry prefixes or have no spaces between
-them, an entry is found inside words; one with a space at its end only at the end of a word. Entries of capitals alone
-(`AI`, `KI`) count in capitals alone.
+several words means these words in a row. From Hebrew on, where words carry prefixes or have no spaces between them, an
+entry is found inside words; an entry that ends in a space only at the end of a word. Entries of capitals alone (`AI`,
+`KI`) count in capitals alone.
 
-It knows no grammar: `signs.txt` says which concepts together are an attack.
+It knows no grammar: `signs.txt` defines which concepts together are an attack.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ANY = (1 << len(LANGUAGES)) - 1
 
 
 class Match(NamedTuple):
-    """A concept in a text: where it begins and ends, and a bit for each language it is a word of."""
+    """A concept in a text: its start and end, and a bit for each language of the word."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class Match(NamedTuple):
 class _Entry(NamedTuple):
     """The concept of a word in some languages, if the words or stems of `rest` follow it.
 
-    `needs` has the whole words of `rest`: a text without one of them has no such entry.
+    `needs` has the whole words of `rest`: a text that lacks any of them has no such entry.
     """
 
     concept: str
@@ -69,9 +69,9 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """`words` and `stems` are by the first word of an entry, `inside` by the first one or two characters.
+    """`words` and `stems` are keyed by the first word of an entry, `inside` by its first character or two.
 
-    `openings` has the first `_OPENING` characters of every stem: most words of a text begin like none.
+    `openings` has the first `_OPENING` characters of every stem: most words of a text match none.
     """
 
     words: dict[str, list[_Entry]]
@@ -99,9 +99,9 @@ _VIETNAMESE = re.compile("[\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
 
 
 def folded(text: str) -> str:
-    """Return a text without accents and vowel points, by which the same word is written in several ways.
+    """Return a text without accents and vowel points, which are optional in most languages.
 
-    In Vietnamese they make the word, so that they stay where a text has letters of that language.
+    In Vietnamese they distinguish words, so they stay in a text with letters of that language.
     """
     if text.isascii():
         return _NOT.sub(" not", text) if "n't" in text else text
@@ -113,18 +113,18 @@ def folded(text: str) -> str:
 
 
 def concepts_of(text: str) -> dict[str, int]:
-    """Return the concepts that a folded text may have, and in which languages: no fewer than `matches` finds."""
+    """Return the concepts that a folded text may have, with their languages: at least those that `matches` finds."""
     lower = text.lower()
-    found: dict[str, int] = {}
+    concepts: dict[str, int] = {}
     words = set(_TOKEN.findall(lower))
     for word in words:
         for concept, languages, _, needs in _begun_by(word):
             if needs <= words:
-                found[concept] = found.get(concept, 0) | languages
+                concepts[concept] = concepts.get(concept, 0) | languages
     if not lower.isascii():
         for match in _of_runs(lower):
-            found[match.concept] = found.get(match.concept, 0) | match.languages
-    return found
+            concepts[match.concept] = concepts.get(match.concept, 0) | match.languages
+    return concepts
 
 
 def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) -> bool:
@@ -141,17 +141,17 @@ def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) 
 
 
 def matches(text: str) -> list[Match]:
-    """Return the concepts of a folded text in the order of their place."""
+    """Return the concepts of a folded text, sorted by place."""
     lower = text.lower()
-    found = list(_of_words(text, lower))
+    concepts = list(_of_words(text, lower))
     if not lower.isascii():
-        found += _of_runs(lower)
-        found.sort()
-    return found
+        concepts += _of_runs(lower)
+        concepts.sort()
+    return concepts
 
 
-def parted(run: str) -> str:
-    """Return letters that were written without spaces as words, as far as they are words of the lexicon."""
+def split_run(run: str) -> str:
+    """Return letters that were written without spaces as words, as far as the lexicon has the words."""
     if _INSIDE.search(run):
         return run
     lexicon, lower, words, at = _lexicon(), folded(run).lower(), list[str](), 0
@@ -171,11 +171,11 @@ def parted(run: str) -> str:
 def _begun_by(word: str) -> tuple[_Entry, ...]:
     """Return the entries that a word of a text may begin."""
     lexicon = _lexicon()
-    found = lexicon.words.get(word, ())
+    whole_words = lexicon.words.get(word, ())
     if word[:_OPENING] not in lexicon.openings and word[:_SHORTEST_STEM] not in lexicon.stems:
-        return tuple(found)
+        return tuple(whole_words)
     lengths = range(_SHORTEST_STEM, min(len(word), _LONGEST_STEM) + 1)
-    return (*found, *(entry for length in lengths for entry in lexicon.stems.get(word[:length], ())))
+    return (*whole_words, *(entry for length in lengths for entry in lexicon.stems.get(word[:length], ())))
 
 
 def _of_words(text: str, lower: str) -> Iterator[Match]:
@@ -237,9 +237,9 @@ def _add(lexicon: _Lexicon, entry: str, concept: str, language: str) -> None:
             rest = [_CAPITALS]
         table = lexicon.stems if first[-1] == "*" else lexicon.words
         entries = table.setdefault(first.rstrip("*"), [])
-        for place, known in enumerate(entries):
-            if known.concept == concept and known.rest == tuple(rest):
-                entries[place] = known._replace(languages=known.languages | bit)
+        for place, other in enumerate(entries):
+            if other.concept == concept and other.rest == tuple(rest):
+                entries[place] = other._replace(languages=other.languages | bit)
                 break
         else:
             whole = frozenset(part for part in rest if part[-1] not in f"*{_CAPITALS}")

@@ -14,7 +14,7 @@ from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.upkeep.backup import Backup
-    from mcp_memory.service.verbs.retention import OverdueRows
+    from mcp_memory.service.verbs.forgetting import OverdueRows
     from mcp_memory.store.values import Tombstone
 
 

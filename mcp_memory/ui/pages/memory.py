@@ -20,7 +20,7 @@ from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
-    from mcp_memory.service.verbs.evidence import ProvenLine
+    from mcp_memory.service.verbs.pages import ProvenLine
 
 
 KINDS = get_args(Kind)

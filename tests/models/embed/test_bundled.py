@@ -28,7 +28,7 @@ from mcp_memory.models.embed.bundled import (
     encoder_share,
     shared_encoder,
 )
-from mcp_memory.models.embed.pieces import PieceNumbers
+from mcp_memory.models.embed.mapped_files import PieceNumbers
 from scripts import write_tries
 
 MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))

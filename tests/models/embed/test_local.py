@@ -68,7 +68,7 @@ def test_a_library_that_is_not_installed_is_named_with_the_command_that_installs
     with pytest.raises(EmbeddingFailed) as failed:
         made(f"{library}:{tmp_path}/words").embed(["bees"])
     assert str(failed.value) == (
-        f"The embedder {library}:{tmp_path}/words needs a library that is not here ({library}). "
+        f"The embedder {library}:{tmp_path}/words needs a library that is not installed ({library}). "
         f"Install it: pip install 'memory-pyramid[{library}] @ git+https://github.com/mcp-memory/mcp-memory'."
     )
 

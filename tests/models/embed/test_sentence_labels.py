@@ -1,10 +1,10 @@
 import pytest
 
-from mcp_memory.models.embed.sentence_labels import SentenceInTurn, classified
+from mcp_memory.models.embed.sentence_labels import SentenceInTurn, classify
 
 
 def _likeliest(text: str, reply_to: str = "") -> str:
-    (found,) = classified([SentenceInTurn(text, reply_to=reply_to)])
+    (found,) = classify([SentenceInTurn(text, reply_to=reply_to)])
     chances = found.chances
     return max((*chances, "none"), key=lambda label: chances.get(label, 1 - sum(chances.values())))
 
@@ -71,20 +71,20 @@ def test_a_terse_rule_is_a_rule(text: str) -> None:
 )
 def test_a_plain_short_fact_is_worth_more_than_what_just_happened(text: str) -> None:
     moments = ["I'm tired today.", "The tests pass now.", "We had pizza for lunch.", "make it shorter"]
-    fact, *others = classified([SentenceInTurn(said) for said in (text, *moments)])
+    fact, *others = classify([SentenceInTurn(said) for said in (text, *moments)])
     assert fact.worth > 2 * max(moment.worth for moment in others)
 
 
 @pytest.mark.parametrize("rule", ["siezen, bitte", "Answer in German.", "use pnpm, not npm"])
 def test_a_terse_rule_is_worth_more_than_a_terse_request(rule: str) -> None:
-    found, request = classified([SentenceInTurn(rule), SentenceInTurn("make it shorter")])
+    found, request = classify([SentenceInTurn(rule), SentenceInTurn("make it shorter")])
     assert found.worth > 4 * request.worth
     assert found.chances["rule"] >= 0.5
 
 
 @pytest.mark.parametrize("text", ["She is a nurse.", "Er ist Arzt.", "and she wants it in blue by then"])
 def test_a_sentence_without_its_subject_is_a_fragment(text: str) -> None:
-    whole, fragment = classified([SentenceInTurn("My sister Ines lives in Porto."), SentenceInTurn(text)])
+    whole, fragment = classify([SentenceInTurn("My sister Ines lives in Porto."), SentenceInTurn(text)])
     assert whole.fragment < 0.5 <= fragment.fragment
 
 
@@ -94,7 +94,7 @@ def test_requests_and_small_talk_state_nothing() -> None:
 
 
 def test_the_chances_of_a_sentence_add_up_to_at_most_one() -> None:
-    for found in classified([SentenceInTurn("ok"), SentenceInTurn(""), SentenceInTurn("我住在北京", "你好", "", "?")]):
+    for found in classify([SentenceInTurn("ok"), SentenceInTurn(""), SentenceInTurn("我住在北京", "你好", "", "?")]):
         chances = found.chances
         assert len(chances) == 7
         assert 0 <= found.worth <= 1
@@ -103,4 +103,4 @@ def test_the_chances_of_a_sentence_add_up_to_at_most_one() -> None:
 
 
 def test_an_empty_list_is_classified_as_an_empty_list() -> None:
-    assert classified([]) == []
+    assert classify([]) == []

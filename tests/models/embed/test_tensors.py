@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load, save_file  # pyright: ignore[reportUnknownVariableType]
 
 from mcp_memory.models.embed.bundled import MODEL
-from mcp_memory.models.embed.tensors import mapped_tensors
+from mcp_memory.models.embed.mapped_files import mapped_tensors
 
 
 @pytest.mark.parametrize("path", sorted(MODEL.glob("*.safetensors")), ids=lambda path: path.stem)

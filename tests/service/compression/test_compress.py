@@ -12,7 +12,7 @@ import pytest
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.compression.plan import CompressionRules, make_rules
-from mcp_memory.service.compression.storing import middle, shorter_arguments
+from mcp_memory.service.compression.storing import cut_middle, shorten_arguments
 from tests.service.compression.conftest import Program
 from tests.service.compression.lists import Step, anthropic, long_talk, openai
 
@@ -201,9 +201,9 @@ def test_a_result_that_was_offloaded_on_arrival_is_not_offloaded_again(program: 
     ("given", "wrong"),
     [
         ("hello", "not a list"),
-        ([{"role": "user", "content": "a"}, {"content": "b"}], "Message 2 is no chat message"),
+        ([{"role": "user", "content": "a"}, {"content": "b"}], "Message 2 is not a chat message"),
         ([{"role": "user", "content": 7}], "content of message 1 is int"),
-        (["x"], "Message 1 is no chat message"),
+        (["x"], "Message 1 is not a chat message"),
         ([{"role": "assistant", "content": "a", "tool_calls": 5}], "tool_calls of message 1 are int"),
         ([{"role": "user", "content": [{"type": "x", "y": DEEP}]}], "nested too deep"),
     ],
@@ -228,9 +228,9 @@ def test_what_was_forgotten_is_put_in_place_of_nothing(program: Program) -> None
 @pytest.mark.parametrize("limit", [60, 200, 1_000])
 def test_no_text_in_place_of_another_is_over_its_limit(limit: int) -> None:
     text = "".join(f"Zeile {n} 你好\n" for n in range(3_000))
-    assert COUNTER.fits(middle(text, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER), limit)
+    assert COUNTER.fits(cut_middle(text, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER), limit)
     given = json.dumps({"a": text, "b": [text, {"c": text}], "n": 4})
-    shorter = shorter_arguments(given, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER)
+    shorter = shorten_arguments(given, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER)
     assert COUNTER.fits(shorter, limit)
     assert isinstance(json.loads(shorter), dict)
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn, Stage
-from mcp_memory.service.scheduler import FIRST, DueStage, due
+from mcp_memory.service.due_stages import FIRST_QUESTIONS, DueStage, due
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, SceneChanges
@@ -162,7 +162,7 @@ def test_there_is_at_most_one_question_for_ten_turns_after_the_first_few_unless_
             if one.stage == "extract" and one in now_due(store, clock):
                 extract(store, clock, session=str(one.session))
                 asked += 1
-        assert asked <= FIRST + 2 * (number + 1) / 10 + 1
+        assert asked <= FIRST_QUESTIONS + 2 * (number + 1) / 10 + 1
     waiting = [one.session for one in store.backlog(SPACE)]
     assert waiting
     assert now_due(store, clock) == []

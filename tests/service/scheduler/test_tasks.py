@@ -23,9 +23,10 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel
+from mcp_memory.service.due_stages import LEAST_RESULTS, RECORDS_A_QUESTION, TASK_REST, DueStage, due
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, DueStage, Scheduler, due
+from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
@@ -71,13 +72,13 @@ def now_due(agent: Agent, later: timedelta = timedelta(0), *, eager: bool = Fals
 
 def test_poor_summaries_wait_until_they_fill_a_question_or_the_task_rests(store: Store) -> None:
     agent = Agent(store)
-    large(agent, SOME - 1)
-    assert now_due(agent, REST, eager=True) == []
+    large(agent, LEAST_RESULTS - 1)
+    assert now_due(agent, TASK_REST, eager=True) == []
     large(agent)
     assert now_due(agent) == []
-    assert now_due(agent, REST) == ["summaries"]
+    assert now_due(agent, TASK_REST) == ["summaries"]
     assert now_due(agent, eager=True) == ["summaries"]
-    large(agent, AT_ONCE - SOME)
+    large(agent, AT_ONCE - LEAST_RESULTS)
     assert now_due(agent) == ["summaries"]
     assert now_due(agent, llm_summaries="none") == []
 
@@ -126,7 +127,7 @@ async def test_the_connected_agent_is_asked_about_tasks_after_what_was_said(home
     asked: list[str] = []
     async with open_memory(home=home, embedder="none") as memory:
         await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
-        for number in range(SOME):
+        for number in range(LEAST_RESULTS):
             asked_for = {"url": f"https://harbour.example/{number}"}
             await memory.offload_tool_result("fetch", f"{number}. {PROSE}", arguments=asked_for, session="s")
         for number in range(12):
@@ -184,7 +185,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = open_store(home)
     agent = Agent(store)
     small(agent, 22)
-    large(agent, SOME)
+    large(agent, LEAST_RESULTS)
     store.close()
     return home
 
@@ -208,11 +209,11 @@ def test_whatever_call_a_worker_dies_at_a_task_is_bettered_once_and_whole(
                         pass_time(store, timedelta(hours=1))
             finish(store, clock, home)
             told, groups = bettered(store)
-            assert told[-SOME:] == [("It was read.", "model")] * SOME
+            assert told[-LEAST_RESULTS:] == [("It was read.", "model")] * LEAST_RESULTS
             assert groups == ["The way so far"]
             assert from_versions(store, "default", 1) == store.canvas("default", 1)
             lines = (store.folder("default") / "offload-s1.jsonl").read_text().splitlines()
-            assert len(lines) == len(told) + SOME
+            assert len(lines) == len(told) + LEAST_RESULTS
             assert store.problems() == []
         finally:
             store.close()

@@ -15,7 +15,7 @@ from mcp_memory.core.errors import NoUsableReply
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.scheduler import SchedulerThread
+from mcp_memory.service.scheduler_thread import SchedulerThread
 from mcp_memory.store.values import DISTIL
 from mcp_memory.testing import FixedClock
 

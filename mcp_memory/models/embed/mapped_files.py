@@ -1,19 +1,41 @@
-"""Word pieces with their numbers, in a trie that processes share: mapped from two files, some 10 bytes a piece.
+"""Memory-mapped files of the bundled models: processes share them, and only the parts that are read are loaded.
 
-`NAME.marisa` is the trie, `NAME.npy` the number of each piece by its place in the trie.
+Tensors are in safetensors files. The safetensors library copies the file, and reading it takes eleven lines: a length
+of eight bytes, a header in JSON (`{name: {"dtype", "shape", "data_offsets"}}`), and the data
+(https://github.com/huggingface/safetensors).
+
+Word pieces with their numbers are in a trie of some 10 bytes a piece: `NAME.marisa` is the trie, `NAME.npy` has the
+number of each piece by its place in the trie.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.tries import mapped_trie, write_trie
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_TYPES = {"I8": "<i1", "U8": "<u1", "U16": "<u2", "F16": "<f2", "F32": "<f4"}
+
+
+def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the tensors of a file by name, read-only. Raises OSError, KeyError or ValueError."""
+    import numpy as np
+
+    data = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
+    start = 8 + int.from_bytes(data[:8], "little")
+    header: dict[str, Any] = json.loads(data[8:start].tobytes())
+    header.pop("__metadata__", None)
+    return {
+        name: data[start:][slice(*entry["data_offsets"])].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
+        for name, entry in header.items()
+    }
 
 
 class PieceNumbers:

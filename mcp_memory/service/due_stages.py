@@ -1,0 +1,213 @@
+"""Decides which stages of a space are due, and when. Computed from rows alone, so a restart changes nothing.
+
+Extraction is due for a session when it has fallen silent and enough turns of the space are unread; fewer are read after
+a week. It is due at once when a question is full, or on request. Each question repeats its instructions, so few
+large questions cost a fraction of many small ones, and until then the turns can be searched word for word.
+(Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, since a question
+serves many. Scenes are written when enough is new, and not too often; the persona is due by `persona.trigger`. There is
+at most one question per ten turns, after the first few: anything beyond waits. Requests (`flush`, or `eager`) do not
+wait.
+
+Tasks have a separate budget, since they make many results and few turns: at most one question per 25 records. Results
+with a poor summary wait until they fill a question; a canvas is reviewed when it has grown by the same number, or its
+task is done. A task that was not touched for some days is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import Atom, Stage
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Backlog, Done, Draft, StageState
+
+# The least input of a question.
+DRAFTS = 24
+NEW_ATOMS = 40
+TURNS_A_QUESTION, FIRST_QUESTIONS = 11, 4  # the promise is ten turns; the first few and corrections come on top
+FIRST_TURNS = 2  # of the user, for the first question: a new user sees soon what a session gives
+RECORDS_A_QUESTION = 25
+LEAST_RESULTS = 3  # after TASK_REST, or if requested: one or two results are read as fast as their summaries
+
+# The longest wait for more input.
+LATEST = timedelta(days=7)  # of turns and drafts; until then, search finds each of them
+LATEST_SCENES = timedelta(days=14)  # of atoms that are on no page
+FIRST_SCENES, FIRST_ATOMS = (
+    timedelta(days=1),
+    20,
+)  # the same for the first pages: with fewer atoms they are soon rewritten
+TASK_REST = timedelta(hours=1)
+
+_COUNT_LIMIT = 10_000
+_TASK_STAGES: tuple[Stage, ...] = ("canvas", "summaries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueStage:
+    """A stage that is due, now or at a later moment if nothing is written until then."""
+
+    stage: Stage
+    session: str | None = None
+    at: datetime = field(compare=False)
+    waiting: Sequence[Draft] = field(default=(), compare=False)
+    """Of a merge: drafts that are not worth a question yet; only those that need none are merged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJobs:
+    """The input for which a model can be asked now."""
+
+    unread: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The position of the first unread turn, by session."""
+    drafts: int = 0
+    atoms: int = 0
+    """Atoms that are in no scene yet."""
+    results: int = 0
+    canvases: int = 0
+    persona: bool = False
+
+
+def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
+    """Yield the due stages, those nearest to completion first. `eager`: all possible ones, without waiting."""
+    return (stage for stage in planned(store, space, settings, now, eager=eager) if stage.at <= now)
+
+
+def planned(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
+    """Yield the stages that are due, and those that time alone will make due."""
+    log: dict[Stage, Done] = {done.stage: done for done in store.stage_logs(space)}
+    planner = _Planner(store, space, settings, now, eager, log)
+    yield from planner.conversation_stages()
+    yield from planner.task_stages()
+
+
+def unread_sessions(store: Store, space: str) -> list[Backlog]:
+    """Return the sessions with turns to read. An assistant's last words are read with the reply to them."""
+    return [backlog for backlog in store.backlog(space) if backlog.asked > 0 or backlog.turns > 2]
+
+
+def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) -> WaitingJobs:
+    """Return the work that a model would be asked to do if all possible jobs were run now."""
+    from mcp_memory.longterm import persona as l3_persona
+    from mcp_memory.shortterm import canvas_stage, summary_stage
+
+    no_summaries, no_canvas = settings.llm_summaries == "none", settings.llm_canvas == "none"
+    thin = [] if no_summaries else summary_stage.thin(store, space, now, limit=_COUNT_LIMIT)
+    grown = [] if no_canvas else canvas_stage.grown(store, space, now, eager=True)
+    return WaitingJobs(
+        unread={backlog.session: backlog.start for backlog in unread_sessions(store, space)},
+        drafts=len(store.drafts(space, limit=_COUNT_LIMIT)),
+        atoms=len(_new_atoms(store, space, store.stage_states(space).get("scenes"), limit=_COUNT_LIMIT)),
+        results=len(thin) if len(thin) >= LEAST_RESULTS else 0,
+        canvases=len(grown),
+        persona=l3_persona.trigger(store, space, settings) is not None,
+    )
+
+
+def _new_atoms(store: Store, space: str, scenes: StageState | None, *, limit: int) -> list[Atom]:
+    """Return the atoms that the scenes stage has not read."""
+    return store.atoms_since(space, scenes.position if scenes else 0, limit=limit, sentences=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    store: Store
+    space: str
+    settings: Settings
+    now: datetime
+    eager: bool
+    log: Mapping[Stage, Done]
+
+    def conversation_stages(self) -> Iterator[DueStage]:
+        """Yield extraction, merging, scenes and persona."""
+        from mcp_memory.longterm import persona as l3_persona
+
+        store, space, now = self.store, self.space, self.now
+        states = store.stage_states(space)
+        new_atoms = _new_atoms(store, space, states.get("scenes"), limit=2 * NEW_ATOMS)
+        sessions = unread_sessions(store, space)
+        if not self.eager and not self._can_afford_question(sessions):
+            for backlog in sessions:
+                if backlog.flush > backlog.start:
+                    yield DueStage(stage="extract", session=backlog.session, at=now)
+            return
+        if len(new_atoms) >= 2 * NEW_ATOMS:  # a long backlog must not delay scenes of atoms extracted so far
+            yield DueStage(stage="scenes", at=now)
+        drafts = store.drafts(space, limit=DRAFTS)
+        if drafts:  # before extraction, which shows the model the merged atoms
+            yield DueStage(stage="merge", at=now, waiting=drafts)
+        is_enough = sum(backlog.asked for backlog in sessions) >= self._least_turns()
+        for backlog in reversed(sessions) if self.eager else sessions:  # a whole history is read oldest first
+            yield DueStage(stage="extract", session=backlog.session, at=self._extract_at(backlog, is_enough))
+        if drafts:
+            yield DueStage(stage="merge", at=self._merge_at(drafts, states.get("merge")))
+        if (at := self._scenes_at(new_atoms, states.get("scenes"))) is not None:
+            yield DueStage(stage="scenes", at=at)
+        if l3_persona.trigger(store, space, self.settings) is not None:
+            yield DueStage(stage="persona", at=now)
+
+    def _can_afford_question(self, sessions: Sequence[Backlog]) -> bool:
+        """Return whether another question keeps the promise of at most one per ten turns."""
+        read = self.log["extract"].outcome.get("turns", 0) if "extract" in self.log else 0
+        turns = read + sum(backlog.turns for backlog in sessions)
+        asked = sum(done.asked for stage, done in self.log.items() if stage not in _TASK_STAGES)
+        return asked < FIRST_QUESTIONS + turns / TURNS_A_QUESTION
+
+    def _least_turns(self) -> int:
+        """Return how many turns of the user are worth a question."""
+        every_turns = self.settings.every_turns
+        return every_turns if "extract" in self.log else min(FIRST_TURNS, every_turns)
+
+    def _extract_at(self, backlog: Backlog, is_enough: bool) -> datetime:
+        """Return when a session is read. `is_enough`: the unread turns of the space are worth a question."""
+        if self.eager or backlog.flush > backlog.start or backlog.turns >= self.settings.batch_turns:
+            return self.now
+        return self._after(backlog.last, timedelta(seconds=self.settings.idle_seconds) if is_enough else LATEST)
+
+    def _merge_at(self, drafts: Sequence[Draft], state: StageState | None) -> datetime:
+        """Return when the drafts are worth a question: they are many, were requested, or have waited long."""
+        extracted = self.log.get("extract")
+        is_requested = state is not None and bool(state.wanted)
+        if self.eager or is_requested or len(drafts) >= DRAFTS or extracted is None:
+            return self.now
+        return self._after(extracted.last, LATEST)
+
+    def _scenes_at(self, new_atoms: Sequence[Atom], state: StageState | None) -> datetime | None:
+        """Return when scenes are written, or checked whether they have to be."""
+        from mcp_memory.longterm.scenes import is_stale
+
+        now = self.now
+        if state is not None and state.wanted:
+            return now
+        start = now
+        if state is not None and not self.eager:
+            start = max(now, self._after(state.at, timedelta(seconds=self.settings.scenes_interval)))
+        if not new_atoms:
+            return start if start > now or is_stale(self.store, self.space) else None
+        if self.eager or len(new_atoms) >= NEW_ATOMS:
+            return start
+        latest = FIRST_SCENES if state is None and len(new_atoms) >= FIRST_ATOMS else LATEST_SCENES
+        return max(start, self._after(new_atoms[0].learned_at, latest))
+
+    def task_stages(self) -> Iterator[DueStage]:
+        """Yield the summaries of results and the review of canvases."""
+        from mcp_memory.shortterm import canvas_stage, summary_stage
+
+        store, space, now = self.store, self.space, self.now
+        asked = sum(self.log[stage].asked for stage in _TASK_STAGES if stage in self.log)
+        if not self.eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
+            return
+        if self.settings.llm_summaries != "none":
+            thin = summary_stage.thin(store, space, now)
+            if len(thin) >= LEAST_RESULTS:
+                is_full = self.eager or len(thin) >= summary_stage.AT_ONCE
+                at = now if is_full else self._after(thin[-1].record.timestamp, TASK_REST)
+                yield DueStage(stage="summaries", at=at)
+        if self.settings.llm_canvas != "none" and canvas_stage.grown(store, space, now, eager=self.eager):
+            yield DueStage(stage="canvas", at=now)
+
+    def _after(self, last: datetime, span: timedelta) -> datetime:
+        """Return the moment `span` after `last`; now if `last` is that far in the future: a clock was set back."""
+        return self.now if last - self.now >= span else last + span

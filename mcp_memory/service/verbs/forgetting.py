@@ -1,0 +1,425 @@
+"""Verbs for forgetting, purging and retention.
+
+Forgetting takes rows and everything that quotes them out of memory, and can be undone. Purging erases forgotten rows,
+and searches every byte of the home for remains. Retention policies are off until somebody sets them; an open server
+follows them once a day.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from mcp_memory.core import process_registry
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+from mcp_memory.core.logs import SafeText
+from mcp_memory.core.secrets.masking import mask, mask_typed
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import FORGOTTEN, Forgotten, Turn
+from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, store_verb
+from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.purge_search import Proof, Traces, prove
+from mcp_memory.store.values import CanvasChange, Conflict, Tombstone
+
+if TYPE_CHECKING:
+    from mcp_memory.core.process_registry import HomeProcess
+
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_ATTEMPTS = 20
+_RETENTION_BATCH = 2_000
+_MAX_DAYS = 36_500
+_LISTED = 200
+_ALSO = 50
+_ALL = 2**31
+_MAX_REASON = 200
+_PURGE_ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeReport:
+    """Counts of erased rows, and the verification."""
+
+    tombstones: Sequence[str]
+    turns: int
+    atoms: int
+    refs: int
+    shredded: bool
+    """False if other processes kept reading: the log of writes may still have some of it. Call again."""
+    beside: Sequence[HomeProcess] = ()
+    """The other processes that have the home open."""
+    proof: Proof | None = None
+    """None if there were no words to search for."""
+    cut_short: bool = False
+    """An earlier purge was killed before its verification: its words are erased, but were not searched for."""
+    provable: bool = True
+    """False in PostgreSQL, whose pages, log, standbys and backups keep deleted bytes where we cannot search."""
+    copies: Sequence[str] = ()
+    """Backups, exports and quarantine folders in the home with rows that this purge or an earlier one erased."""
+    deleted: Sequence[str] = ()
+    """Such copies that were deleted."""
+    repeated: Sequence[str] = ()
+    """Ids of retained results and tasks with a step, summary, goal or label that repeats erased words."""
+    bucket: str | None = None
+    """The bucket that results were deleted from; if it has versioning, it keeps the deleted versions."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether this home, except its copies, has none of it, and no text of an agent repeats it."""
+        is_clean = self.proof is None or not (self.proof.found or self.proof.unread)
+        return self.shredded and is_clean and not self.repeated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverdueRows:
+    """Rows older than a policy allows: `going` at its next run, and `staying` because statements cite them."""
+
+    policy: Policy
+    going: int
+    staying: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRun:
+    """How many rows a policy forgot or purged, and under which tombstones."""
+
+    policy: Policy
+    took: int
+    tombstones: list[str]
+
+
+class ForgettingVerbs(Verbs):
+    """Forget, undo, purge, and follow retention policies."""
+
+    @in_thread
+    def forget(
+        self,
+        ids: Sequence[str] = (),
+        *,
+        query: str | None = None,
+        session: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        reason: str = "",
+        dry_run: bool | None = None,
+        undo: str | None = None,
+        also: bool = False,
+    ) -> Forgotten:
+        """Take turns, atoms and refs out of every search; with `undo`, restore those of a tombstone.
+
+        Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
+        it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
+        with `also=True` they are forgotten as well. The goal of a task is forgotten with the user's turn that it was
+        copied from, a step or summary by the agent with its result. The id of a task, such as `003`, means its goal,
+        and the titles, summaries and labels on its canvas that came from no step.
+        """
+        from mcp_memory.longterm import forgetting
+        from mcp_memory.longterm.restatements import restatements
+        from mcp_memory.shortterm.canvas.goals import agent_texts
+
+        has_filter = bool(query or session or since or until)
+        if undo:
+            if ids or has_filter:
+                raise InvalidInput("Give the tombstone to undo, or say what to forget: not both in one call.")
+            return self._undo(undo)
+        if len(one_line(reason, len(reason))) > _MAX_REASON:
+            raise InvalidInput(
+                f"reason has {len(reason):,} characters; it can have {_MAX_REASON}. Nothing was forgotten."
+            )
+        store, space = self._store, self.space
+        begin, end = self._parts.parse_period(since, until)
+        chosen = forgetting.chosen_ids(store, space, ids=ids, query=query, session=session, since=begin, until=end)
+        if not chosen and not query:
+            return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
+        reach = store.reach(space, chosen) if chosen else Reach(turns=(), atoms=(), refs=())
+        redrawn = self._redraw_canvases(reach)
+        repeats = restatements(store, space, reach, agent_texts(store, space, redrawn), query=query)
+        if also and repeats:
+            chosen = [*chosen, *repeats]
+            reach, repeats = store.reach(space, chosen), {}
+            redrawn = self._redraw_canvases(reach)
+        is_dry_run = not chosen or (dry_run if dry_run is not None else has_filter or not ids)
+        previews = forgetting.previews(store, space, reach.ids[:_LISTED])
+        along = forgetting.forgotten_along(store, space, reach, query=query)
+        along += _forgotten_goals(redrawn, reach)
+        if len(repeats) > _ALSO:
+            along.append(
+                f"{len(repeats) - _ALSO:,} more rows have the same content than the {_ALSO} that are listed; also=True"
+                " or --also forgets all."
+            )
+        also_ids = list(repeats)[:_ALSO]
+        tombstone = None
+        if not is_dry_run:
+            how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))
+            tombstone = self._forget(chosen, reason=one_line(mask_typed(reason), _MAX_REASON), how=how)
+        forgotten = tombstone.ids if tombstone else reach.ids
+        return Forgotten(
+            ids=forgotten[:_LISTED],
+            tombstone=tombstone.id if tombstone else None,
+            dry_run=is_dry_run,
+            previews=previews,
+            undone=False,
+            total=len(forgotten),
+            along=along,
+            also=also_ids,
+            also_previews=forgetting.previews(store, space, also_ids, written=repeats),
+        )
+
+    @in_thread
+    def undo_correction(self, id: str) -> Forgotten:
+        """Forget an explicit statement and make the statements it replaced current again. `forget(undo=…)` undoes this.
+
+        Raises InvalidInput if it replaced nothing, was replaced itself, or a fact has another value now.
+        """
+        from mcp_memory.longterm import forgetting
+
+        previews = forgetting.previews(self._store, self.space, [id])
+        tombstone = self._forget([id], reason="", how="correction")
+        ids = tombstone.ids
+        return Forgotten(
+            ids=ids, tombstone=tombstone.id, dry_run=False, previews=previews, undone=False, total=len(ids)
+        )
+
+    def _forget(self, ids: Sequence[str], *, reason: str, how: How) -> Tombstone:
+        store, now = self._store, self._parts.now()
+
+        def attempt() -> Tombstone:
+            redrawn = self._redraw_canvases(store.reach(self.space, ids))
+            return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
+
+        tombstone = _retry_conflicts(attempt)
+        self._refresh()
+        return tombstone
+
+    def _redraw_canvases(self, reach: Reach) -> list[CanvasChange]:
+        """Return the changed canvases, without the words of the rows that are forgotten."""
+        from mcp_memory.shortterm.canvas.goals import without_goals
+        from mcp_memory.shortterm.canvas.state import without_words
+
+        store, now = self._store, self._parts.now().astimezone()
+        redrawn = without_words(store, self.space, reach.refs, now=now) if reach.refs else ()
+        requests = {turn.id: turn.content for turn in store.turns(self.space, reach.turns) if turn.role == "user"}
+        return without_goals(store, self.space, said=requests, tasks=reach.tasks, redrawn=redrawn, now=now)
+
+    def _undo(self, undo: str) -> Forgotten:
+        from mcp_memory.longterm import forgetting
+        from mcp_memory.shortterm.canvas.state import with_words
+
+        store, now = self._store, self._parts.now()
+
+        def attempt() -> Tombstone:
+            tombstones = [row for row in store.tombstones(self.space) if row.id == undo]
+            ids = {id for row in tombstones for id in (*row.ids, *row.took)}
+            redrawn = with_words(store, self.space, ids) if ids else ()
+            return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
+
+        tombstone = _retry_conflicts(attempt)
+        self._refresh()
+        ids = tombstone.ids[:_LISTED]
+        return Forgotten(
+            ids=ids,
+            tombstone=None,
+            dry_run=False,
+            previews=forgetting.previews(store, self.space, ids),
+            undone=True,
+            total=len(tombstone.ids),
+        )
+
+    @in_thread
+    def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
+        """Return all tombstones, or the last `limit`, oldest first, including undone and purged ones."""
+        rows = self._store.tombstones(self.space)
+        return rows if limit is None else rows[max(0, len(rows) - limit) :]
+
+    @in_thread
+    def forgotten_words(self, tombstone: str, *, limit: int = 50) -> list[tuple[str, str]]:
+        """Return ids and words of the rows under a tombstone, to help a person decide whether to restore them.
+
+        Keys and passwords are masked. Restored and purged rows are left out. No tool may call this.
+        """
+        check_range(limit, "limit", 1, MAX_PAGE)
+        return [(id, mask(text)) for id, text in self._store.words_under(self.space, tombstone, limit=limit)]
+
+    @in_thread
+    def still_said(self, tombstone: str) -> list[Turn]:
+        """Return the turns that were kept although forgotten statements are based on their words."""
+        return self._store.turns(self.space, self._store.still_said(self.space, tombstone))
+
+    count_forgotten = store_verb(Store.count_under_tombstones)
+
+    @in_thread
+    def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
+        """Forget rows that a later state of this memory had forgotten; return the tombstone."""
+        return self._forget(ids, reason=reason, how=how).id
+
+    @in_thread
+    def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:
+        """Return the tombstones of this space that can still be undone, oldest first."""
+        before = None if older_than is None else self._parts.now() - older_than
+        return [
+            row
+            for row in self._store.tombstones(self.space)
+            if not row.undone and not row.purged and (before is None or row.at <= before)
+        ]
+
+    @in_thread
+    def unproven(self) -> bool:
+        """Return whether a purge of this home was started but not verified."""
+        embedded = self._parts.embedded
+        return bool(embedded and embedded.unverified_purges())
+
+    @in_thread
+    def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> PurgeReport:
+        """Erase the rows of these tombstones, and search every file of the home for remains.
+
+        Other processes may have the home open: rows and files change in one transaction, and their writes wait while
+        the database is rebuilt. Their main memory is not erased. Without tombstones it finishes an interrupted purge,
+        and searches the copies in the home (backups, exports, quarantine folders) for rows that earlier purges erased.
+        `delete_copies` deletes those copies. Raises NotFound, changing nothing, if a tombstone cannot be purged.
+        """
+        return self._purge(tombstones, delete_copies=delete_copies)
+
+    def _purge(self, tombstones: Sequence[str], *, delete_copies: bool) -> PurgeReport:
+        from mcp_memory.service.upkeep import purged_copies
+
+        chosen = list(dict.fromkeys(tombstones))
+        store, home = self._parts.embedded, self.settings.home
+        cut_short = store.unverified_purges() if store else ()
+        purged, repeated = self._erase_rows(chosen)
+        report = partial(
+            PurgeReport,
+            tombstones=purged.tombstones,
+            turns=purged.turns,
+            atoms=purged.atoms,
+            refs=purged.refs,
+            repeated=repeated,
+        )
+        if store is None:
+            return report(shredded=False, provable=False, bucket=self.settings.objects)
+        proof = None
+        # Readers of an older state delay it.
+        shredded = any(store.secure_delete() for _ in range(_PURGE_ATTEMPTS)) if chosen or cut_short else True
+        if chosen:
+            traces = Traces(purged.texts, words=purged.texts, names=purged.names)
+            also_in = store.exclude_retained(traces)
+            proof = prove(home, traces, texts=len(purged.texts), also_in=also_in, delete_copies=delete_copies)
+        if shredded:
+            store.note_verified([*cut_short, *(f"{self.space}/{id}" for id in purged.tombstones[:1])])
+        copies = purged_copies.with_purged_rows(home, store)
+        for path in copies if delete_copies else ():
+            purged_copies.remove(path)
+        names = [path.relative_to(home).as_posix() for path in copies]
+        return report(
+            copies=() if delete_copies else names,
+            deleted=names if delete_copies else (),
+            shredded=shredded,
+            beside=process_registry.other_processes(home),
+            proof=proof,
+            cut_short=bool(cut_short),
+        )
+
+    def _erase_rows(self, tombstones: Sequence[str]) -> tuple[Purged, list[str]]:
+        """Erase rows; return the counts, and the ids of results and tasks in which an agent repeats erased words."""
+        from mcp_memory.longterm.forgetting import pages_without
+        from mcp_memory.longterm.restatements import repeating
+        from mcp_memory.shortterm.canvas.goals import agent_texts, without_goals
+
+        if not tombstones:
+            return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []
+        store, now = self._store, self._parts.now()
+        ids = [id for row in store.tombstones(self.space) if row.id in tombstones for id in row.ids]
+        personas = pages_without(store, self.space, [id for id in ids if id.startswith("a")])
+        words = [pair for id in tombstones for pair in store.words_under(self.space, id, limit=_ALL)]
+
+        def attempt() -> Purged:
+            # Earlier versions did not forget a goal with the turn that it was copied from.
+            turns = {id: text for id, text in words if id[0] == "t"}
+            redrawn = without_goals(store, self.space, said=turns, now=now.astimezone())
+            return store.purge(self.space, Purge(tombstones=tombstones, personas=personas, redrawn=redrawn), now=now)
+
+        purged = _retry_conflicts(attempt)
+        self._refresh()
+        texts = (text for id, text in words if id[0] in "ta")
+        return purged, repeating(texts, agent_texts(store, self.space))
+
+    @in_thread
+    def retention(self) -> list[OverdueRows]:
+        """Return the policies of the space, each with the number of rows that are overdue."""
+        store, now = self._store, self._parts.now()
+
+        def overdue(policy: Policy) -> OverdueRows:
+            going, staying = store.count_overdue(self.space, policy.what, before=now - timedelta(days=policy.days))
+            return OverdueRows(policy=policy, going=going, staying=staying)
+
+        return [overdue(policy) for policy in store.policies(self.space)]
+
+    @in_thread
+    def set_retention(self, days: Mapping[Keeping, int | None]) -> None:
+        """Set the days after which each kind of row is forgotten, None for never. Nothing is forgotten yet."""
+        for what, number in days.items():
+            if number is not None and not 1 <= number <= _MAX_DAYS:
+                raise InvalidInput(f"{what} is {number} days; it can be 1 to {_MAX_DAYS:,}, or off.")
+        for what, number in days.items():
+            self._store.put_policy(self.space, what, number, now=self._parts.now())
+
+    @in_thread
+    def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
+        """Forget rows older than the policies of the space allow, at most once a day; `eager`: now.
+
+        It can be undone like any forgetting. It purges only by a policy for purging, and only rows that a policy
+        forgot: rows that a person forgot are left to that person.
+        """
+        store = self._store
+        if not store.policies(self.space):
+            return []
+        runs = list[RetentionRun]()
+        for policy in store.due_policies(self.space, now=self._parts.now(), eager=eager):
+            took, tombstones = self._apply_policy(policy)
+            store.note_retained(self.space, policy.what, took)
+            if took:
+                logger.warning("retention took %d %s after %d days", took, SafeText(policy.what), policy.days)
+            runs.append(RetentionRun(policy=policy, took=took, tombstones=tombstones))
+        return runs
+
+    def _apply_policy(self, policy: Policy) -> tuple[int, list[str]]:
+        store, before = self._store, self._parts.now() - timedelta(days=policy.days)
+        took, tombstones = 0, list[str]()
+        while ids := store.overdue(self.space, policy.what, before=before, limit=_RETENTION_BATCH):
+            if policy.what == "purge":
+                tombstones += self._purge(ids, delete_copies=False).tombstones
+            else:
+                reason = f"kept for {policy.days} days"
+                tombstones.append(self._forget(ids, reason=reason, how="retention").id)
+            took += len(ids)
+        return took, tombstones
+
+    @in_thread
+    def spaces_with_policies(self) -> list[str]:
+        """Return the spaces of the store that have a retention policy."""
+        return [space for space in self._store.spaces() if self._store.policies(space)]
+
+
+def _forgotten_goals(redrawn: Sequence[CanvasChange], reach: Reach) -> list[str]:
+    """Return a line on the goals that are forgotten because they were copied from the user's words."""
+    named = {int(task) for task in reach.tasks}
+    numbers = [change.row.number for change in redrawn if change.row.label == FORGOTTEN]
+    tasks = [f"{number:03}" for number in numbers if number not in named]
+    what = "goal of the task" if len(tasks) == 1 else "goals of the tasks"
+    return [f"The {what} {', '.join(tasks)} with it."] if tasks else []
+
+
+def _retry_conflicts(attempt: Callable[[], T]) -> T:
+    """Retry while other writers change a canvas first."""
+    for _ in range(_ATTEMPTS):
+        with suppress(Conflict):
+            return attempt()
+    raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was changed; call again.")

@@ -1,0 +1,276 @@
+"""Verbs of the pages: scenes (L2), the persona (L3), the jobs that write them, and their evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.secrets.masking import mask_typed
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Distilled, Mention, Persona, PersonaVersion, Scene, Verified, WorkQuestion
+from mcp_memory.models.llm import reply_schema
+from mcp_memory.service.verbs.base import Verbs, in_thread
+from mcp_memory.store.values import Conflict, SceneChanges
+
+if TYPE_CHECKING:
+    from mcp_memory.service.due_stages import WaitingJobs
+    from mcp_memory.service.scheduler import LeasedJob
+
+
+_BUSY_S = 0.2  # between attempts while another process has the space
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvenLine:
+    """A line of the persona with the statements and scenes that it cites."""
+
+    text: str
+    atoms: tuple[Atom, ...]
+    scenes: tuple[str, ...]
+    """Slugs or titles, as in the line."""
+    is_claim: bool
+    """False for headings, rules and blank lines, which need no proof."""
+
+
+class PageVerbs(Verbs):
+    """Scenes, the persona, their evidence, and the jobs that write them."""
+
+    @in_thread
+    def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:
+        """Apply the reply to a question and return the next question; without a reply, the question that is due.
+
+        The caller answers instead of a model, and the usage ledger is not touched. An unusable reply is returned once
+        with the reason and the same question; after the second the job is parked, and no question follows.
+        Raises NotFound for an unknown job.
+        """
+        if (work_id is None) != (reply is None):
+            raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
+        if work_id is None or reply is None:
+            return self._next_question()
+        scheduler = self._parts.scheduler
+        try:
+            applied = scheduler.answer(work_id, reply)
+        except Conflict as late:
+            return self._next_question(note=f"Nothing of this reply was stored: {late}")
+        except InvalidInput as error:
+            if scheduler.reject_reply(work_id, str(error)):
+                return self._next_question(refused=[str(error)])
+            note = "That was the second reply that could not be used. The question is put aside; go on with your work."
+            return Distilled(kept=[], refused=[str(error)], next=None, waiting=self._count_undistilled(), note=note)
+        return self._next_question(kept=applied.kept, refused=applied.refused)
+
+    def _next_question(
+        self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None
+    ) -> Distilled:
+        """Return the next question, with the outcome of the last reply."""
+        leased = self._parts.scheduler.lease_for_agent()
+        return Distilled(
+            kept=list(kept),
+            refused=list(refused),
+            next=None if leased is None else _question(leased),
+            waiting=self._count_undistilled(),
+            note=note,
+        )
+
+    @in_thread
+    def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
+        """Run all possible jobs with the configured model now, and return the number of questions.
+
+        The callback gets a line about each job. Raises Refused when no model is set or it may not be asked,
+        ModelFailed when it fails; finished jobs are kept, and the rest waits.
+        """
+        parts = self._parts
+        if parts.model is None:
+            raise Refused(
+                "No model is configured. Set MCP_MEMORY_LLM, or let the connected agent answer with its tool `distill`."
+            )
+        steps = 0
+        while (has_run := parts.scheduler.step(parts.model)) is not False:
+            if has_run is None:
+                time.sleep(_BUSY_S)
+                continue
+            steps += 1
+            if told:
+                told(f"{steps}: {self._count_undistilled()} turns wait")
+        return steps
+
+    @in_thread
+    def waiting_jobs(self) -> WaitingJobs:
+        """Return what `consolidate` would ask a model about."""
+        from mcp_memory.service.due_stages import waiting_jobs
+
+        return waiting_jobs(self._store, self.space, self.settings, self._parts.now())
+
+    @in_thread
+    def flush(self, session: str | None = None) -> int:
+        """Request the extraction of all turns of a session now; return how many turns wait for it."""
+        name = self._session_name(session)
+        self._store.flush(self.space, name)
+        self._parts.notify_background()
+        return self._count_undistilled(name)
+
+    @in_thread
+    def pause(self, reason: str = "paused by hand") -> None:
+        """Stop all processes of this home from asking a language model, until `resume`."""
+        self._store.pause(one_line(mask_typed(reason), 200), now=self._parts.now())
+
+    @in_thread
+    def resume(self) -> None:
+        self._store.resume()
+        self._parts.notify_background()
+
+    # --- scenes -------------------------------------------------------------------------------------
+
+    @in_thread
+    def scenes(self) -> list[Scene]:
+        """Return the current scenes, hottest first."""
+        from mcp_memory.longterm import scenes
+
+        return scenes.readable_scenes(self._store, self.space)
+
+    @in_thread
+    def scene(self, slug: str) -> Scene:
+        """Return a scene by its slug. Raises NotFound, which lists the scenes."""
+        from mcp_memory.longterm import scenes
+
+        return self._find_scene(slug, scenes.readable_scenes(self._store, self.space))
+
+    @in_thread
+    def scene_page(self, slug: str) -> str:
+        """Return a scene as people and agents read it, with its links. Raises NotFound."""
+        from mcp_memory.longterm import scenes
+
+        scene = self._find_scene(slug, scenes.listed_scenes(self._store, self.space))
+        return scenes.rendered_page(self._store, self.space, scene)
+
+    @in_thread
+    def scene_history(self, slug: str) -> list[Scene]:
+        """Return all versions of a scene, also of a deleted one, the newest first. A computed scene has one version."""
+        from mcp_memory.longterm import scenes
+
+        versions = scenes.versions(self._store, self.space, slug)
+        return versions or [self._find_scene(slug, scenes.listed_scenes(self._store, self.space))]
+
+    @in_thread
+    def restore_scene(self, slug: str, version: int) -> Scene:
+        """Make an old version of a scene the newest one; the versions between stay in its history."""
+        from mcp_memory.longterm import scenes
+
+        edit = scenes.restored(self._store, self.space, slug, version)
+        changes = SceneChanges(edits=[edit], upto=0)
+        self._store.commit(self.space, None, changes, outcome={}, now=self._parts.now())
+        self._write_persona()
+        return self._store.scene_versions(self.space, slug)[0]
+
+    def _find_scene(self, slug: str, candidates: Sequence[Scene]) -> Scene:
+        from mcp_memory.longterm import scenes
+
+        for scene in candidates:
+            if scene.slug == slug:
+                return scene
+        slugs = ", ".join(scene.slug for scene in scenes.listed_scenes(self._store, self.space))
+        raise NotFound(
+            f"There is no scene {one_line(slug, 40)!r}. "
+            + (
+                f"Scenes: {slugs}."
+                if slugs
+                else "None has been written yet: a model or the tool `distill` writes them."
+            )
+        )
+
+    # --- the persona --------------------------------------------------------------------------------
+
+    @in_thread
+    def read_persona(self, section: str | None = None) -> Persona:
+        """Return the page about the user, or one section of it. Raises NotFound, which lists the sections."""
+        from mcp_memory.longterm import persona
+
+        version = self._store.persona(self.space)
+        text = persona.whole(self._store, self.space, at=self._parts.now())
+        return Persona(
+            text=persona.section_of(text, section) if section else text,
+            sections=persona.sections(text),
+            version=version.version if version else 0,
+            updated=version.at if version else None,
+        )
+
+    @in_thread
+    def persona_history(self) -> list[PersonaVersion]:
+        """Return all versions of the page, newest first, without forgotten parts."""
+        from mcp_memory.longterm import persona
+
+        return persona.versions(self._store, self.space)
+
+    @in_thread
+    def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
+        """Return what changed between two versions of the page, by default the last two, as a unified diff."""
+        from mcp_memory.longterm import persona
+
+        versions = {version.version: version for version in persona.versions(self._store, self.space)}
+        if not versions:
+            raise NotFound("There is no persona yet.")
+        last = max(versions)
+        new = last if new is None else new
+        old = new - 1 if old is None else old
+        missing = [number for number in (old, new) if number not in versions and number != 0]
+        if missing:
+            raise NotFound(f"There is no version {missing[0]} of the persona. Versions: 1 to {last}.")
+        return persona.diff(versions.get(old), versions.get(new))
+
+    @in_thread
+    def rebuild_persona(self, *, scratch: bool = True) -> None:
+        """Request a new version of the page, from scratch or from the changes."""
+        from mcp_memory.longterm import persona
+
+        reason = persona.FROM_SCRATCH if scratch else "asked for"
+        self._store.request_stage(self.space, "persona", reason)
+        self._parts.notify_background()
+
+    @in_thread
+    def persona_lines(self) -> list[ProvenLine]:
+        """Return the lines of the persona with the statements they cite, without the list of scenes."""
+        from mcp_memory.longterm import persona
+        from mcp_memory.store.citations import cited, links
+
+        store = self._store
+        text = persona.body(store, self.space, at=self._parts.now())
+        atoms = {atom.id: atom for atom in store.atoms(self.space, cited(text))}
+        claims = set(persona.lines_of(text)) if text != persona.EMPTY else set[str]()
+        return [
+            ProvenLine(
+                text=line,
+                atoms=tuple(atoms[id] for id in cited(line) if id in atoms),
+                scenes=tuple(links(line)),
+                is_claim=line in claims,
+            )
+            for line in text.splitlines()
+        ]
+
+    @in_thread
+    def mentions(self, id: str) -> list[Mention]:
+        """Return the lines of the persona, then of the scenes, that cite a statement."""
+        from mcp_memory.longterm.verification.evidence import mentions
+
+        return mentions(self._store, self.space, id)
+
+    @in_thread
+    def verify(self, *, tell: Tell = untold) -> Verified:
+        """Check the chain from the persona over scenes, atoms and quotes to the turns, and list broken links."""
+        from mcp_memory.longterm.verification.evidence import verify
+
+        return verify(self._store, self.space, tell)
+
+
+def _question(leased: LeasedJob) -> WorkQuestion:
+    instructions, question = leased.question.messages
+    return WorkQuestion(
+        work_id=leased.job.id,
+        stage=leased.job.stage,
+        instructions=instructions.text,
+        question=question.text,
+        reply_schema=reply_schema(leased.question.reply),
+    )

@@ -1,0 +1,177 @@
+"""Verbs of recall: the context for a conversation or a question, within a token budget.
+
+`longterm.recall.blocks` assembles it. Here it is fitted to the budget, and logged. `recall_stable` and `recall_beyond`
+are what hooks show at the start of a conversation and at each prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private import without_private
+from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Bundle
+from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, check_range, in_thread, require_query
+from mcp_memory.store.values import RecallEntry, RecallHow
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.recall.blocks import Recalled
+
+MAX_BUDGET = 100_000
+_LEFT_OUT_TOKENS = 50  # of the budget, for each id of a row that was left out
+_QUERY_CHARS = 300  # of a query in the log of recalls
+_ROW = re.compile(r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])", re.ASCII)
+
+
+class RecallVerbs(Verbs):
+    """Recall context, and log which rows a context got."""
+
+    @in_thread
+    def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
+        """Return the context for a question within the budget: a stable and a dynamic block."""
+        bundle = self._bundle(query, session, budget_tokens)
+        self._note_promises(session, bundle)
+        return self._log(bundle, "recall", session, query)
+
+    async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
+        """Return what `recall` finds, within the budget as text and as JSON.
+
+        A conversation keeps earlier answers, so a question of a session gets the same stable block once an hour.
+        Raises InvalidInput for a budget that is too small for any of it, with a sufficient budget.
+        """
+
+        def has_stable(block: str) -> bool:
+            return bool(
+                session
+                and query.strip()
+                and self._parts.contexts.has_stable(self.space, session, block, now=self._parts.now())
+            )
+
+        async def bundle_in(budget: int) -> Bundle:
+            bundle = await anyio.to_thread.run_sync(lambda: self._bundle(query, session, budget, has_stable))
+            ids, most = bundle.left_out, max(1, budget_tokens // _LEFT_OUT_TOKENS)
+            return replace(bundle, left_out=[*ids[:most], "…"] if len(ids) > most else ids)
+
+        first = budget_tokens - FRAME_TOKENS - budget_tokens // 20  # JSON escapes line ends and quotation marks
+        bundle = await self._fit_budget(bundle_in, budget_tokens, first=first, also_as_json=True)
+        enough = budget_tokens
+        while bundle.left_out and not (bundle.stable or bundle.dynamic) and enough < MAX_BUDGET:
+            enough = min(enough * 3 // 2, MAX_BUDGET)
+            bundle = await bundle_in(enough - FRAME_TOKENS)  # empty if the rows were forgotten meanwhile
+        if enough > budget_tokens and (bundle.stable or bundle.dynamic):
+            raise InvalidInput(
+                f"budget_tokens={budget_tokens} is too small for any result. Ask again with budget_tokens={enough}."
+            )
+        await anyio.to_thread.run_sync(self._log, bundle, "recall", session, query)
+        self._note_stable(session, bundle)
+        self._note_promises(session, bundle)
+        return bundle
+
+    @in_thread
+    def recall_stable(self, *, session: str | None = None, budget_tokens: int = 700) -> Bundle:
+        """Return the context for the start of a conversation: the stable block alone."""
+        from mcp_memory.longterm.recall import blocks
+
+        parts = self._parts
+        bundle = blocks.stable(parts.scheduler.context(), counter=parts.counter, budget=budget_tokens, session=session)
+        self._note_stable(session, bundle)
+        self._note_promises(session, bundle)
+        return self._log(bundle, "start", session)
+
+    @in_thread
+    def recall_beyond(
+        self, query: str, *, known: str, session: str, budget_tokens: int = 600, is_rehearsal: bool = False
+    ) -> Bundle:
+        """Return the dynamic block for a question, without anything that the context has already.
+
+        For programs that recall automatically: `known` is everything they recalled into this context before. The
+        turns of the session since its last summary are assumed to be in the context too. `is_rehearsal`: the
+        block is not shown to anyone, and not logged.
+        """
+        from mcp_memory.longterm.recall import blocks
+
+        parts, query = self._parts, without_private(query)
+        bundle = blocks.automatic(
+            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
+        )
+        return bundle if is_rehearsal else self._log(bundle, "prompt", session, query)
+
+    def _bundle(
+        self, query: str, session: str | None, budget: int, has_stable: Callable[[str], bool] = lambda block: False
+    ) -> Bundle:
+        from mcp_memory.longterm.recall import blocks
+
+        check_range(budget, "budget_tokens", 1, MAX_BUDGET)
+        parts = self._parts
+        return blocks.bundle(
+            parts.scheduler.context(),
+            without_private(query),
+            session=session,
+            counter=parts.counter,
+            budget=budget,
+            has_stable=has_stable,
+            shown_promises=parts.contexts.promises(self.space, session, now=parts.now()) if session else frozenset(),
+        )
+
+    def _note_stable(self, session: str | None, bundle: Bundle) -> None:
+        if session and bundle.stable:
+            self._parts.contexts.note_stable(self.space, session, bundle.stable, now=self._parts.now())
+
+    def _note_promises(self, session: str | None, bundle: Bundle) -> None:
+        from mcp_memory.longterm.recall.promises import promises_in
+
+        if session and (promises := promises_in(bundle.dynamic)):
+            self._parts.contexts.note_promises(self.space, session, promises, now=self._parts.now())
+
+    def _log(self, bundle: Bundle, how: RecallHow, session: str | None, query: str = "") -> Bundle:
+        """Log which rows a context got; the query only if contents are logged."""
+        from mcp_memory.longterm.recall.blocks import named
+
+        query = without_private(query)
+        if bundle.tokens:
+            named_ids = (id for block in (bundle.stable, bundle.dynamic) for id in named(block))
+            shows_query = self.settings.log_contents and query.strip()
+            entry = RecallEntry(
+                at=self._parts.now(),
+                how=how,
+                session=one_line(mask(session or self.session), 100),
+                ids=tuple(dict.fromkeys(row[0] for id in named_ids if (row := _ROW.match(id)))),
+                tokens=bundle.tokens,
+                query=one_line(mask(query), _QUERY_CHARS) if shows_query else None,
+            )
+            self._parts.recall_log.note(self.space, entry)
+        return bundle
+
+    @in_thread
+    def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
+        """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
+        from mcp_memory.longterm.recall.blocks import recalled
+
+        check_range(budget_tokens, "budget_tokens", 100, 100_000)
+        parts = self._parts
+        query = require_query(query)
+        return recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
+
+    @in_thread
+    def recalls(self, *, limit: int = 50) -> list[RecallEntry]:
+        """Return the last recalls of all processes, the newest first. Forgotten rows are left out of their ids."""
+        return self._recalls(limit)
+
+    def _recalls(self, limit: int) -> list[RecallEntry]:
+        store = self._store
+        self._parts.recall_log.wait_until_written()
+        entries = store.recalls(self.space, limit=limit)
+        ids = {id for entry in entries for id in entry.ids}
+        existing = {
+            *(id for id in ids if id[0] == "r"),
+            *(turn.id for turn in store.turns(self.space, [id for id in ids if id[0] == "t"])),
+            *(atom.id for atom in store.atoms(self.space, [id for id in ids if id[0] == "a"])),
+        }
+        return [replace(entry, ids=tuple(id for id in entry.ids if id in existing)) for entry in entries]

@@ -1,0 +1,367 @@
+"""Verbs of statements (L1) with their facts: remember, search, list, explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import (
+    Atom,
+    CitedResult,
+    Detail,
+    Fact,
+    Kind,
+    MemoryResults,
+    Remembered,
+    ShownMemories,
+    Source,
+    StatementKind,
+    StatementPage,
+    Why,
+)
+from mcp_memory.service.verbs.base import (
+    MAX_LIMIT,
+    MAX_PAGE,
+    QueryVectors,
+    Verbs,
+    check_range,
+    in_thread,
+    join_notes,
+    require_query,
+    store_verb,
+)
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.search.explain import Explained
+
+
+_FACTS = 10_000
+_COUNT_EXACTLY = 1_000  # more statements than this are not read to be counted
+
+
+class StatementVerbs(Verbs):
+    """Remember and find statements, facts and entities, and show their evidence."""
+
+    @in_thread
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: StatementKind | None = None,
+        entity: str | None = None,
+        relation: str | None = None,
+        value: str | None = None,
+        supersedes: Sequence[str] = (),
+        valid_from: str | None = None,
+        valid_until: str | None = None,
+        cites: Sequence[str] = (),
+        source: Source = "user",
+        session: str | None = None,
+        typed: bool = False,
+    ) -> Remembered:
+        """Store one explicit statement; report replaced and similar ones.
+
+        `source` says who stated it. A statement of the user, or requested by the user, is stored in the user's own
+        words that it restates, so record these first: without such words it is quarantined
+        (`longterm.verification.trust`). Unless they say just that and nothing else, it states no fact and supersedes
+        nothing. `note` mentions each of these. `typed`: the user typed the statement.
+
+        It is valid from `valid_from`, by default now, until the end of `valid_until`, by default until a day that its
+        text names for certain ("until 10 November"). After that it is past, like a replaced statement: only `as_of`
+        finds it. A statement of the user ends with `valid_until` only if the user's words give that day, or if it is
+        `typed`. Raises InvalidInput for a `valid_until` that has passed without `valid_from`.
+
+        `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
+        NotFound.
+
+        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
+        supersedes end, and are never deleted. Without a fact it keeps a fact of theirs whose entity and value are in
+        the text; without `kind` it has their kind, or `persona` if it supersedes none.
+
+        A statement that supersedes a promise closes it as done, unless it is a promise too. Without `kind` it is the
+        agent's note of what it did, and needs no words of the user, unless other words of the user than the promise
+        say it. Words of the user close only promises about the same matter.
+        """
+        from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
+        from mcp_memory.longterm.merging import similar
+        from mcp_memory.longterm.opened import statements_of
+        from mcp_memory.longterm.promise_closing import closed_by, closing, is_note, kind_of_successor
+        from mcp_memory.longterm.statements import explicit_atom
+        from mcp_memory.longterm.validity import with_end
+
+        parts, store, now = self._parts, self._store, self._parts.now()
+        supersedes = statements_of(store, self.space, supersedes)
+        older = store.atoms(self.space, supersedes)
+        existing = {atom.id for atom in older}
+        if unknown := [id for id in supersedes if id not in existing]:  # a quarantined statement would not name them
+            raise NotFound(
+                f"There is no atom {unknown[0]} to supersede. Find it with memory_search; nothing was stored."
+            )
+        if not (entity or relation or value) and (fact := fact_still_stated(store, self.space, text, older)):
+            entity, relation, value = fact.entity, fact.relation, fact.value
+        promises = closed_by(kind, older)
+        may_be_note = is_note(kind, older)
+        end = parts.parse_time(valid_until, "valid_until", end=True)
+        if end is not None and end <= now and valid_from is None:
+            raise InvalidInput("valid_until has passed already. Give valid_from too; nothing was stored.")
+        atom = explicit_atom(
+            text,
+            kind=kind or kind_of_successor(older),
+            session=self._session_name(session),
+            entity=entity,
+            relation=relation,
+            value=value,
+            supersedes=[old.id for old in older if old not in promises],
+            valid_from=parts.parse_time(valid_from, "valid_from") or now,
+            valid_to=end,
+            cites=cites,
+            source=source,
+        )
+        if older:
+            entities = entities_of_correction(store, self.space, atom.text, older, value=atom.value)
+            atom = replace(atom, entities=entities)
+        vectors = QueryVectors(parts.indexing)
+        claim = atom.text
+        atom, note = closing(
+            store,
+            self.space,
+            atom,
+            promises,
+            embed=vectors.embed,
+            typed=typed,
+            dated=valid_from is not None,
+            is_note=may_be_note,
+        )
+        if may_be_note and atom.source != "user" and all(old.valid_to for old in older):
+            return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
+        in_users_words = atom.text != claim
+        if end is not None and end > now and atom.valid_to == end:  # the store writes the end once it has come
+            atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=None)
+        embedded = parts.indexing.of_rows([atom.text])
+        written = store.add_atom(self.space, atom, now=now, vectors=embedded)
+        if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before, without the user's words
+            store.review(self.space, [written.atom.id], "released", now=now)
+            written = replace(written, atom=replace(written.atom, held=(), doubts=()))
+        if in_users_words:
+            self._close_review_of(claim)
+        self._refresh()
+        near = similar(
+            store,
+            parts.search,
+            self.space,
+            written,
+            embed=(lambda _: [embedded]) if embedded else vectors.embed,
+        )
+        return Remembered(
+            atom=written.atom,
+            duplicate=written.duplicate,
+            replaced=written.replaced,
+            similar=near.atoms,
+            contradicting=near.contradicting,
+            unsure=near.unsure,
+            note=note,
+        )
+
+    def _close_review_of(self, claim: str) -> None:
+        """Take a claim out of the review queue: the user's words were stored in its place."""
+        quarantined = [row.id for row in self._store.quarantined(self.space) if row.id.startswith("a")]
+        same = [atom.id for atom in self._store.atoms(self.space, quarantined) if atom.text == claim]
+        self._store.review(self.space, same, "kept", now=self._parts.now())
+
+    @in_thread
+    def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
+        """Return whether a text that supersedes these statements would keep a fact of theirs."""
+        from mcp_memory.longterm.corrections import fact_still_stated
+
+        older = self._store.atoms(self.space, supersedes)
+        return fact_still_stated(self._store, self.space, text, older) is not None
+
+    @in_thread
+    def memory_search(
+        self,
+        query: str = "",
+        *,
+        kind: Kind | None = None,
+        scene: str | None = None,
+        entity: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        as_of: str | None = None,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> MemoryResults:
+        """Find current atoms and facts (at `as_of`) and scenes, and verbatim turns if there are few atoms.
+
+        Raises NotFound for an unknown scene or entity.
+        """
+        from mcp_memory.longterm.search import pages
+
+        filters = Filters(kind=kind, entity=entity, scene=scene)
+        return self._search_page(
+            pages.search_memories, query, filters, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
+        )
+
+    async def memory_excerpts(
+        self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
+    ) -> ShownMemories:
+        """Return a page of `memory_search` as `conversation_excerpts` does for turns."""
+        from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
+
+        results = await self.memory_search(query, **filters)
+        request = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget_tokens)
+        return await anyio.to_thread.run_sync(shown_memories, results, request)
+
+    @in_thread
+    def statements(
+        self,
+        *,
+        kind: Kind | None = None,
+        entity: str | None = None,
+        scene: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        as_of: str | None = None,
+        ended: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> StatementPage:
+        """Return a page of the current statements (at `as_of`), in the order of `memory_search` without a query.
+
+        `ended` includes statements that have ended. Raises NotFound for an unknown scene or entity.
+        """
+        from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolved
+        from mcp_memory.longterm.validity import current_atoms
+
+        check_range(limit, "limit", 1, MAX_PAGE)
+        store, space, at = self._store, self.space, asked_at(cursor, self._parts.now())
+        begin, end = self._parts.parse_period(since, until, now=at)
+        filters = Filters(
+            kind=kind,
+            entity=entity,
+            scene=scene,
+            since=begin,
+            until=end,
+            as_of=self._parts.parse_time(as_of, "as_of", now=at, end=True),
+            ended=ended,
+        )
+        filters, note = resolved(store, space, filters)
+        page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
+        page_filters = page.then(filters, "atom")
+        atoms = current_atoms(store, space, page_filters, at, after=next(iter(page.shown), None), limit=limit + 1)
+        shown = atoms[:limit]
+        return StatementPage(
+            atoms=shown,
+            cursor=after(page.cursor(), [atom.id for atom in shown]) if len(atoms) > limit else None,
+            total=self._count_current(page_filters, at),
+            note=note,
+        )
+
+    def _count_current(self, filters: Filters, at: datetime) -> int:
+        """Count statements; if there are more than `_COUNT_EXACTLY`, including those whose text names a past end."""
+        from mcp_memory.longterm.validity import current_atoms
+
+        total = self._store.count_atoms(self.space, filters=replace(filters, at=at))
+        if filters.ended or total > _COUNT_EXACTLY:
+            return total
+        return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
+
+    statements_by_id = store_verb(Store.atoms)
+    superseded_by = store_verb(Store.superseded_by)
+    statements_about = store_verb(Store.atoms_based_on)
+
+    @in_thread
+    def atom(self, id: str) -> Atom:
+        atoms = self._store.atoms(self.space, [id])
+        if not atoms:
+            raise NotFound(f"There is no atom {one_line(id, 20)} in this space. Find one with memory_search.")
+        return atoms[0]
+
+    @in_thread
+    def atoms(self, *, limit: int = 100) -> list[Atom]:
+        return self._store.list_atoms(self.space, filters=Filters(), limit=limit)
+
+    @in_thread
+    def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
+        """Return the names of the entities of facts that begin with `prefix`, sorted."""
+        facts = self._store.facts(self.space, filters=Filters(), limit=1_000)
+        names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
+        return sorted(names)[:limit]
+
+    @in_thread
+    def facts_about(self, entity: str) -> list[Fact]:
+        """Return all facts of an entity under any of its names, current and ended, the oldest first.
+
+        Raises NotFound for an unknown entity.
+        """
+        from mcp_memory.language.words import fold
+        from mcp_memory.longterm.search.entity_names import find_entity
+        from mcp_memory.longterm.search.pages import names_of
+
+        store = self._store
+        entity = find_entity(store, self.space, entity).name
+        names = names_of(store, self.space, entity)
+        facts = store.facts(self.space, filters=Filters(entity=entity, ended=True), limit=_FACTS)
+        return sorted((fact for fact in facts if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
+
+    @in_thread
+    def related_entities(self, name: str, *, limit: int = 60) -> list[tuple[str, int]]:
+        """Return the entities that share current statements with the named entity, and how many, most first.
+
+        Raises NotFound for an unknown entity.
+        """
+        from mcp_memory.longterm.search.entity_names import find_entity
+
+        name = find_entity(self._store, self.space, name).name
+        return self._store.related_entities(self.space, name, limit=limit)
+
+    @in_thread
+    def why(self, id: str) -> Why:
+        """Return the evidence of an atom or turn and the rows based on it, or the rows that cite a ref or node."""
+        from mcp_memory.longterm.verification.evidence import why
+
+        return why(self._store, self.space, id)
+
+    @in_thread
+    def cites(self, id: str) -> list[CitedResult]:
+        """Return the tool results that an atom or turn names, or that an atom's turns name."""
+        from mcp_memory.longterm.verification.evidence import cites
+
+        return cites(self._store, self.space, id)
+
+    @in_thread
+    def explain(
+        self,
+        query: str,
+        *,
+        kind: Kind | None = None,
+        entity: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 10,
+    ) -> Explained:
+        """Explain the ranking of a memory search. Raises InvalidInput without a query, NotFound for the entity."""
+        from mcp_memory.longterm.search.explain import explain
+        from mcp_memory.longterm.search.pages import resolved
+        from mcp_memory.store.values import Filters
+
+        query = require_query(query)
+        check_range(limit, "limit", 1, MAX_LIMIT)
+        parts, now = self._parts, self._parts.now()
+        vectors = QueryVectors(parts.indexing)
+        begin, end = parts.parse_period(since, until, now=now)
+        filters, taken_as = resolved(parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end))
+        explained = explain(
+            parts.store, parts.search, self.space, query, embed=vectors.embed, filters=filters, limit=limit, at=now
+        )
+        not_reranked = "A model puts the first results of real searches into order; it was not asked."
+        return replace(
+            explained, note=join_notes(taken_as, vectors.note, not_reranked if parts.settings.rerank else None)
+        )

@@ -1,0 +1,151 @@
+"""Verbs of turns (L0): record them, search them, read a session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+
+from mcp_memory.core.errors import EmbeddingFailed, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
+from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, store_verb
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters
+
+MAX_NEIGHBOURS = 10
+WORTH_DISTILLING = 20  # turns; fewer are not worth the questions
+
+
+class TurnVerbs(Verbs):
+    """Record, search and read turns."""
+
+    @in_thread
+    def record_turns(self, turns: Sequence[NewTurn], *, session: str | None = None) -> Recorded:
+        """Store messages verbatim, in order, and index their words. Known messages are not stored again.
+
+        Turns with nothing to store are left out and counted (`emptied`). A client's attachment to a user's message is
+        stored as a separate turn of a tool. The background embeds them. Raises InvalidInput, storing nothing, for an
+        oversized turn or a session name that cannot be part of a file name.
+        """
+        from mcp_memory.longterm.turns import admit
+        from mcp_memory.longterm.verification.trust import flag_turns
+
+        name = self._session_name(session)
+        admitted = admit(turns)
+        kept = flag_turns(self._store, self.space, admitted.turns)
+        done = self._store.append_turns(self.space, name, kept, now=self._parts.now())
+        self._parts.notify_background(len(done.stored))
+        return Recorded(
+            session=name,
+            stored=[turn.id for turn in done.stored],
+            duplicates=done.duplicates,
+            emptied=admitted.emptied,
+            forgotten=done.forgotten,
+            masked=admitted.masked,
+            note=self._undistilled_note(),
+        )
+
+    @in_thread
+    def forgotten_among(
+        self, turns: Sequence[NewTurn], *, session: str, statements: Sequence[Sequence[str]] = ()
+    ) -> int:
+        """Return how many of these turns and statements (in any of their wordings) were forgotten. Writes nothing."""
+        from mcp_memory.longterm.turns import admit
+
+        store = self._store
+        forgotten_turns = store.count_forgotten(self.space, session, admit(turns).turns)
+        return forgotten_turns + len(store.forgotten_statements(self.space, statements))
+
+    @in_thread
+    def undistilled(self) -> str | None:
+        """Return a note for the connected agent if no model is set and enough turns wait to be worth its questions."""
+        return self._undistilled_note()
+
+    def _undistilled_note(self) -> str | None:
+        waiting = 0 if self._parts.model is not None else self._count_undistilled()
+        if waiting < WORTH_DISTILLING:
+            return None
+        return f"{waiting} turns are not distilled. When the user is done, call distill."
+
+    @in_thread
+    def conversation_search(
+        self,
+        query: str = "",
+        *,
+        session: str | None = None,
+        role: Role | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        neighbours: int = 0,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> TurnResults:
+        """Find turns by words and by meaning, best first; without a query, list them by time, newest first.
+
+        A question that names a time and nothing else ("what happened on Tuesday?") finds the turns of that time.
+        `since` and `until` take dates, times and phrases such as "last week", and include all they name.
+        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50; hits among the
+        neighbours of better hits do not count; a page has less than twice as many hits.
+        """
+        from mcp_memory.longterm.search import pages
+
+        check_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
+        search = partial(pages.search_turns, neighbours=neighbours)
+        filters = Filters(session=session, role=role)
+        return self._search_page(search, query, filters, since=since, until=until, limit=limit, cursor=cursor)
+
+    async def conversation_excerpts(
+        self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
+    ) -> ShownTurns:
+        """Return a page of `conversation_search` as excerpts that fit the budget as text and as JSON.
+
+        `filters` are the other arguments of that verb. Without a budget the answer is about as long as
+        `excerpts.BUDGETS` says. Raises InvalidInput if not even one hit fits.
+        """
+        from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
+
+        results = await self.conversation_search(query, **filters)
+        request = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget_tokens)
+        return await anyio.to_thread.run_sync(shown_turns, results, request)
+
+    @in_thread
+    def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
+        """Return the turns that some signals of the search alone rank first: a baseline for benchmarks.
+
+        `longterm.search.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
+        Raises EmbeddingFailed rather than finding less.
+        """
+        vectors = QueryVectors(self._parts.indexing)
+        ids = self._parts.search.by(signals, self.space, query, embed=vectors.embed, limit=limit)
+        if "meaning" in signals and vectors.note:
+            raise EmbeddingFailed(vectors.note)
+        return self._store.turns(self.space, ids)
+
+    sessions = store_verb(Store.sessions)
+
+    @in_thread
+    def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+        """Return turns of a session in order. Raises NotFound for an unknown session."""
+        turns = self._store.session_turns(self.space, session, start=start, limit=limit)
+        if not turns and not self._store.session_turns(self.space, session, limit=1):
+            latest = ", ".join(repr(info.session) for info in self._store.sessions(self.space, limit=5))
+            raise NotFound(
+                f"There is no session {one_line(session, 60)!r} in this space. "
+                + (f"The latest are {latest}." if latest else "None has been recorded yet.")
+            )
+        return turns
+
+    turns = store_verb(Store.turns)
+
+    @in_thread
+    def is_intact(self, turn: str) -> bool:
+        """Return whether the words of a turn match the hash that was stored with them. Raises NotFound."""
+        from mcp_memory.store.evidence import is_intact
+
+        turns = self._store.turns(self.space, [turn])
+        if not turns:
+            raise NotFound(f"There is no turn {one_line(turn, 20)} in this space.")
+        return is_intact(turns[0])
