@@ -133,7 +133,7 @@ def test_secrets_are_out_of_everything_and_in_the_file_only_where_that_is_wanted
         ({"tool": " \x00"}, "tool_name is empty"),
         ({"tool_call_id": "\ud800"}, "tool_call_id has a lone surrogate"),
         ({"task": "../../x"}, "task '../../x' is a path"),
-        ({"step": "001-N7"}, "step names '001-N7', which is no node of canvas 001. Its nodes are: 001-N1"),
+        ({"step": "001-N7"}, "step names '001-N7', which is not a node of canvas 001. Its nodes are: 001-N1"),
         ({"after": ("nope",)}, "after names 'nope'"),
     ],
 )

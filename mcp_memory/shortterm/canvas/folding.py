@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, node_line, padded, render
-from mcp_memory.shortterm.canvas.placement import DEAD_END, CallIntent, latest, of_title
+from mcp_memory.shortterm.canvas.placement import DEAD_END, CallIntent, latest, title_intent
 
 if TYPE_CHECKING:
     from mcp_memory.core.token_counts import TokenCounter
@@ -61,7 +61,7 @@ def _break(before: Node, node: Node, *, follows: bool) -> int:
         return 2
     if not follows:
         return 1 if before.status == "blocked" else 2
-    looks, looked = of_title(node.title), of_title(before.title)
+    looks, looked = title_intent(node.title), title_intent(before.title)
     return int(bool(looks and looks.intent == "look" and not (looked and looked.intent == "look")))
 
 
@@ -73,7 +73,7 @@ def _stage(title: str) -> str:
 
 def title_of(nodes: Sequence[Node], *, room: int) -> str:
     """Return what to call steps that stand as one, in at most `room` characters."""
-    calls = [found for node in nodes if (found := of_title(node.title)) and found.subject]
+    calls = [found for node in nodes if (found := title_intent(node.title)) and found.subject]
     if 2 * len(calls) > len(nodes) > 1:
         return _of_calls(calls, room)
     return _ends([node.title for node in nodes], room)
