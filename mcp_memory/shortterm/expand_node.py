@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Literal
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.text import decoded
 from mcp_memory.core.types import CanvasRow, Expansion, Record, Ref
-from mcp_memory.shortterm.addresses import ref_address
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of
 from mcp_memory.shortterm.canvas.state import current_state
 from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.shortterm.expand import MIN_TOKENS, View, expand_text, has_match, view_of_cursor
+from mcp_memory.shortterm.offload import ref_address
 from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:

@@ -125,12 +125,12 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
     [
         ({"groups": [group("Look at 9999", 1, 3)]}, "9999 stands nowhere in the question"),
         ({"groups": [{"title": "Ends", "nodes": ["001-N1", "001-N3"]}]}, "001-N2 stands between its steps"),
-        ({"groups": [group("All", 20, GROWN)]}, f"001-N{GROWN}, which is being worked on"),
-        ({"groups": [group("Away", 90, 95)]}, "no node or group"),
+        ({"groups": [group("All", 20, GROWN)]}, f"001-N{GROWN}, which is in progress"),
+        ({"groups": [group("Away", 90, 95)]}, "not a node or group"),
         ({"titles": [{"id": "001-N1", "title": "Begin"}]}, "keeps its name"),
         ({"edges": [{"from": "001-N1", "to": "001-N9", "label": "so"}]}, "no edge joins them"),
         ({"goal": "Mend all of it"}, "has its goal from whoever asked"),
-        ({"ungroup": ["001-F7"]}, "no group there"),
+        ({"ungroup": ["001-F7"]}, "not a group here"),
     ],
 )
 def test_what_does_not_hold_is_refused_and_the_rest_is_kept(agent: Agent, wish: dict[str, Any], why: str) -> None:
@@ -174,7 +174,7 @@ def test_steps_taken_meanwhile_stay_and_what_no_longer_holds_is_refused(agent: A
     agent.offload("more", step="look at 5")  # 001-N5 is being worked on again
     applied = asked.answer({"groups": [group("Look around", 4, 6), group("Look on", 10, 12)]})
     assert [each.title for each in agent.store.canvas("default", 1).groups.values()] == ["Look on"]
-    assert "001-N5, which is being worked on" in applied.refused[0]
+    assert "001-N5, which is in progress" in applied.refused[0]
 
 
 wishes = st.fixed_dictionaries(

@@ -234,5 +234,5 @@ def test_a_canvas_whose_text_was_torn_is_drawn_anew_from_its_records(agent: Agen
 def test_what_is_cut_of_the_agents_own_words_is_said(agent: Agent) -> None:
     long = agent.offload(LOG, tool="t" * 150, summary="The worker ends. " * 300, step="Look at it. " * 20)
     assert len(long.summary) == 200
-    assert long.note == "Cut to what a node holds: summary to 200, step to 80, tool_name to 100 characters."
+    assert long.note == "Cut to the limits of a node: summary to 200, step to 80, tool_name to 100 characters."
     assert agent.offload(LOG, summary=f"  {'x' * 200}\n", step="y" * 80).note is None

@@ -126,7 +126,7 @@ class RetentionVerbs(Verbs):
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
-        from mcp_memory.shortterm.canvas.goals import agent_texts
+        from mcp_memory.shortterm.canvas.forgetting import agent_texts
         from mcp_memory.store.forgetting import Reach
 
         if undo:
@@ -205,13 +205,12 @@ class RetentionVerbs(Verbs):
 
     def _redrawn(self, reach: Reach) -> list[CanvasChange]:
         """Return the canvases without the words of the rows that are forgotten."""
-        from mcp_memory.shortterm.canvas.goals import without_goals
-        from mcp_memory.shortterm.canvas.state import without_words
+        from mcp_memory.shortterm.canvas.forgetting import remove_goals, remove_result_texts
 
         store, now = self._parts.store, self._parts.now().astimezone()
-        redrawn = without_words(store, self.space, reach.refs, now=now) if reach.refs else ()
+        redrawn = remove_result_texts(store, self.space, reach.refs, now=now) if reach.refs else ()
         said = {turn.id: turn.content for turn in store.turns(self.space, reach.turns) if turn.role == "user"}
-        return without_goals(store, self.space, said=said, tasks=reach.tasks, redrawn=redrawn, now=now)
+        return remove_goals(store, self.space, turns=said, tasks=reach.tasks, redrawn=redrawn, now=now)
 
     def _about_goals(self, redrawn: Sequence[CanvasChange], reach: Reach) -> list[str]:
         """Tell which goals go, because they were taken from the user's words or because their task was named."""
@@ -223,13 +222,13 @@ class RetentionVerbs(Verbs):
 
     def _undo(self, undo: str) -> Forgotten:
         from mcp_memory.longterm import forgetting
-        from mcp_memory.shortterm.canvas.state import with_words
+        from mcp_memory.shortterm.canvas.forgetting import restore_texts
 
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
             ids = {id for one in store.tombstones(self.space) if one.id == undo for id in (*one.ids, *one.took)}
-            redrawn = with_words(store, self.space, ids) if ids else ()
+            redrawn = restore_texts(store, self.space, ids) if ids else ()
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
         back = self._retried(attempt)
@@ -324,7 +323,7 @@ class RetentionVerbs(Verbs):
         """Erase rows; return the counts, and the ids of results and tasks in which an agent repeats erased words."""
         from mcp_memory.longterm.forgetting import pages_without
         from mcp_memory.longterm.restatements import repeating
-        from mcp_memory.shortterm.canvas.goals import agent_texts, without_goals
+        from mcp_memory.shortterm.canvas.forgetting import agent_texts, remove_goals
         from mcp_memory.store.forgetting import Purge, Purged
 
         if not tombstones:
@@ -339,7 +338,7 @@ class RetentionVerbs(Verbs):
         def attempt() -> Purged:
             # Earlier versions did not forget a goal with the turn that it was copied from.
             said = {id: text for id, text in words if id[0] == "t"}
-            redrawn = without_goals(store, self.space, said=said, now=now.astimezone())
+            redrawn = remove_goals(store, self.space, turns=said, now=now.astimezone())
             return store.purge(self.space, Purge(tombstones=tombstones, personas=personas, redrawn=redrawn), now=now)
 
         done = self._retried(attempt)

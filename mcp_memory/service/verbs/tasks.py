@@ -79,7 +79,7 @@ class TaskVerbs(Verbs):
             now=self._parts.now().astimezone(),
             goal_hint=one_line(asked, 120),
             talk="\n".join(turn.content[:2_000] for turn in said),
-            said=said,
+            turns=said,
             books=True,
         )
         if len(result) > AT_ONCE // 4:  # it may be one that waits for its index
