@@ -436,8 +436,8 @@ def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) ->
     from mcp_memory.shortterm import canvas_stage, summary_stage
 
     scenes = store.stage_states(space).get("scenes")
-    thin = [] if settings.llm_summaries == "none" else summary_stage.thin(store, space, now, limit=_ALL)
-    drawn = [] if settings.llm_canvas == "none" else canvas_stage.grown(store, space, now, eager=True)
+    thin = [] if settings.llm_summaries == "none" else summary_stage.due_records(store, space, now, limit=_ALL)
+    drawn = [] if settings.llm_canvas == "none" else canvas_stage.due_canvases(store, space, now, eager=True)
     return WaitingJobs(
         unread={one.session: one.start for one in unread(store, space)},
         drafts=len(store.drafts(space, limit=_ALL)),
@@ -554,9 +554,9 @@ def _of_tasks(
     if not eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
         return
     if settings.llm_summaries != "none":
-        thin = summary_stage.thin(store, space, now)
+        thin = summary_stage.due_records(store, space, now)
         if len(thin) >= SOME:
             many = eager or len(thin) >= summary_stage.AT_ONCE
             yield DueStage(stage="summaries", at=now if many else _after(thin[-1].record.timestamp, REST, now))
-    if settings.llm_canvas != "none" and canvas_stage.grown(store, space, now, eager=eager):
+    if settings.llm_canvas != "none" and canvas_stage.due_canvases(store, space, now, eager=eager):
         yield DueStage(stage="canvas", at=now)

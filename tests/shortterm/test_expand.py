@@ -205,7 +205,7 @@ def test_a_cursor_that_was_reckoned_for_a_place_behind_the_end_is_refused(asked:
     view, place = asked.get("view", "page"), len(POEM) + 1
     question = f"{REF}\0{view}\0{asked.get('lines') or asked.get('grep') or ''}\0{len(POEM)}\0{place}"
     cursor = f"{view[0]}{place}-{hashlib.sha256(question.encode()).hexdigest()[:6]}"
-    with pytest.raises(InvalidInput, match="no cursor of this tool"):
+    with pytest.raises(InvalidInput, match="not a cursor of this tool"):
         expand(POEM, **asked, cursor=cursor)
 
 
@@ -338,7 +338,7 @@ def test_a_cursor_names_its_view() -> None:
 
 @pytest.mark.parametrize("cursor", ["x", "p-1", "p12", "p12-zzzzzz", "q12-abcdef", "\x00", "p" + "9" * 30 + "-abcdef"])
 def test_text_that_is_no_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(InvalidInput, match="no cursor of this tool"):
+    with pytest.raises(InvalidInput, match="not a cursor of this tool"):
         expand(POEM, cursor=cursor)
 
 

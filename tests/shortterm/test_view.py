@@ -404,7 +404,7 @@ def test_a_result_that_is_not_text_is_said_to_be_none(agent: Agent) -> None:
         ("001-N1", {"view": "x-ray"}, InvalidInput, "Allowed: records, raw, lines, grep, json_path"),
         ("001-N1", {"lines": "1", "grep": "x"}, InvalidInput, "Give one of lines, grep and json_path"),
         ("001-N1", {"cursor": "r9"}, InvalidInput, "does not continue these records"),
-        ("001-N1", {"cursor": "?"}, InvalidInput, "no cursor"),
+        ("001-N1", {"cursor": "?"}, InvalidInput, "not a cursor"),
         ("001-N1", {"max_tokens": 3}, InvalidInput, "the least that can be shown is 50"),
     ],
 )

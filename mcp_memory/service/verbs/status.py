@@ -245,8 +245,8 @@ class StatusVerbs(Verbs):
         after = told.position if told else 0
         untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY, sentences=False), damaged)
         drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
-        thin = _read(lambda: summary_stage.thin(store, self.space, parts.now(), limit=_MANY), damaged)
-        grown = _read(lambda: canvas_stage.grown(store, self.space, parts.now()), damaged)
+        thin = _read(lambda: summary_stage.due_records(store, self.space, parts.now(), limit=_MANY), damaged)
+        grown = _read(lambda: canvas_stage.due_canvases(store, self.space, parts.now()), damaged)
         return {
             "drafts": len(drafts),
             "atoms_in_no_scene_yet": len(untold),

@@ -215,17 +215,17 @@ def composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
         count += f", {len(dead)} dead end{'s' * (len(dead) != 1)}"
         titles = clean(", ".join(reversed(dead)), DEAD_END_TITLES)
         summary = f"dead end{'s' * (len(dead) > 1)}: {titles}; {summary}"
-    status: StepStatus = min((node.status for node in live), key=_STATUS_ORDER.index, default="blocked")
+    statuses = {node.status for node in nodes}
     return Node(
         id_,
         f"{count}: {group.title or title_of(live or nodes, room=78 - len(count))}",
-        status,
+        next(status for status in _STATUS_ORDER if status in statuses),
         group.summary or summary,
         max(node.timestamp for node in nodes),
     )
 
 
-_STATUS_ORDER: tuple[StepStatus, ...] = ("doing", "paused", "done")
+_STATUS_ORDER: tuple[StepStatus, ...] = ("doing", "paused", "done", "blocked")
 
 TITLE, SUMMARY, DEAD_ENDS = 60, 100, 140
 """Characters of a step's texts if the whole canvas does not fit; the newest step is not cut."""
