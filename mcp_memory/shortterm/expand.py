@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Expansion
-from mcp_memory.shortterm.synopsis.page import count_lines, counted
+from mcp_memory.shortterm.synopsis.page import count_lines, count_of
 
 if TYPE_CHECKING:
     from mcp_memory.core.token_counts import TokenCounter
@@ -77,7 +77,7 @@ def expand_text(
             window = _grep_window(raw, argument, start, max_tokens)
         case "json":
             matches, answer = _answer_json_path(raw, argument)
-            header = f"json {_quote(argument)}: {counted(matches, 'match', 'es')}"
+            header = f"json {_quote(argument)}: {count_of(matches, 'match', 'es')}"
             window = _text_window(header, answer, start, max_tokens, numbered=False)
     return _fit(_ExpandQuery(ref, view, query, count_lines(raw)), window, counter, max_tokens)
 
@@ -260,7 +260,7 @@ def _grep_window(raw: str, pattern: str, start: int, max_tokens: int) -> Window:
             rows.append(NumberedRow(number, inside, end, f"{gap}{number}{'+' * (inside > begin)}{':' if hit else '-'}"))
             size_before, size = size, size + len(rows[-1].prefix) + end - inside
         shown_last = number
-    return _row_window(f"grep {_quote(pattern)}: {counted(matches, 'matching line')}", raw, rows, max_tokens)
+    return _row_window(f"grep {_quote(pattern)}: {count_of(matches, 'matching line')}", raw, rows, max_tokens)
 
 
 def has_match(raw: str, pattern: str) -> bool:

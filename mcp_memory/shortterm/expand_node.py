@@ -234,7 +234,7 @@ def _line(record: Record) -> str:
 def _show_newest_raw(
     store: Store, space: str, target: str, records: Sequence[Record], request: _ExpandRequest, counter: TokenCounter
 ) -> Expansion:
-    """Show the newest result, for a search the newest result with a match; the header lists the others."""
+    """Show the newest result, or with `grep` the newest result with a match; the header lists the others."""
     if not records:
         raise NotFound(f"{target} has no record, so there is no raw text. Its id may be expanded without a view.")
     calls = {record.ref: record.tool_call for record in reversed(records)}

@@ -107,7 +107,7 @@ _ANSWER_TOKENS = 2_000
 
 
 class SummaryBasis(BaseModel):
-    """The numbers of the records of one question, and the range of numbers considered."""
+    """The numbers of the records of a question, and the range of numbers considered."""
 
     after: int
     upto: int

@@ -409,7 +409,7 @@ def parse_time(text: str, *, what: str, now: datetime, end: bool = False) -> dat
     readings = readings_of(value, now) if len(value) <= 100 else []
     if len(readings) == 1:
         return readings[0].end if end else readings[0].start
-    problem = "is not a known date or time"
+    problem = "is not a date or time in a known form"
     if readings:
         problem = "can be " + " or ".join(f"{span.start:%Y-%m-%d}" for span in readings)
     elif len(set(ambiguous := _slashed(value))) == 2:

@@ -124,7 +124,7 @@ def nodes_of(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
 
 
 def without_texts(groups: Groups, nodes: Collection[str]) -> dict[str, Group]:
-    """Return the groups, without title and summary if they contain one of the nodes."""
+    """Return the groups, without title and summary if they contain any of the nodes."""
     return {
         id_: Group(group.nodes) if any(node in nodes for node in members(groups, id_)) else group
         for id_, group in groups.items()
@@ -357,7 +357,7 @@ def _fold_once(blocks: Sequence[_Block]) -> list[_Block] | None:
 
 
 def _runs(blocks: Sequence[_Block]) -> Iterator[tuple[int, int]]:
-    """Yield runs of adjacent blocks of one level, at level 0 of one phase: the index of the first, and the length."""
+    """Yield (first index, length) of runs of adjacent blocks with the same level, and at level 0 the same phase."""
     at = 0
     while at < len(blocks):
         end = at + 1

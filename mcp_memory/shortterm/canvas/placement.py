@@ -81,7 +81,7 @@ class CallIntent:
 
     @property
     def key(self) -> str:
-        """The stored form, by which a later call is compared with this one (`continues`)."""
+        """The stored form, with which a later call is compared (`continues`)."""
         return " ".join([self.intent, "failed" if self.failed else "ok", self.verb.replace(" ", "_"), self.subject])
 
 
@@ -187,7 +187,7 @@ def extend_title(title: str, before: str, now: CallIntent) -> str:
 
 def _parse_key(key: str) -> CallIntent | None:
     parts = key.split(" ", 3)
-    intent = next((known for known in get_args(Intent) if known == parts[0]), None)
+    intent = next((name for name in get_args(Intent) if name == parts[0]), None)
     if intent is None or len(parts) != 4:
         return None
     return CallIntent(intent=intent, verb=parts[2], subject=parts[3], failed=parts[1] == "failed")

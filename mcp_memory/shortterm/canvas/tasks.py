@@ -1,4 +1,4 @@
-"""Chooses the task, canvas and node of a call, and detects where one task ends and another begins.
+"""Chooses the task, canvas and node of a call, and detects where a task ends and another begins.
 
 A task is found by its goal, its label or its number. A label is derived from the goal; two tasks whose labels were
 cut to the same 30 characters remain two, because their goals differ.
@@ -7,11 +7,11 @@ cut to the same 30 characters remain two, because their goals differ.
 it, and a note of the step. The commit checks `row.version`; after a conflict the call is routed again.
 
 `boundary` reads the messages since the last step. It is pure, deterministic and cautious: when in doubt the task
-continues. The user's words count; the agent's only if they say that the task is done. Text in code, in quotes and far
-down a long message is skipped. Three things begin a new task: a phrase such as "next task: …" or "let's move on to …";
-"now …" after a task was said to be done, or a request in a later message than the one that said so; and "now let's
-build …" that shares no word with the task. "Back to …" resumes the earlier task that its words name. A task said to be
-done continues until something else begins. The phrases are in `boundaries.txt`.
+continues. The user's words count; the agent's only to finish a task. Text in code, in quotes and far down a long
+message is skipped. Three things begin a new task: a phrase such as "next task: …" or "let's move on to …"; "now …"
+after a task was declared done, or a request in a later message; and "now let's build …" that shares no word with the
+task. "Back to …" resumes the earlier task that its words name. A finished task continues until something else begins.
+The phrases are in `boundaries.txt`.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def check_task(task: str) -> str:
 
 
 def goals_in(message: str) -> set[str]:
-    """Return the goals that an unnamed task may get from a user's message: all of it, or one of its requests."""
+    """Return the goals that a user's message may give to an unnamed task: the whole message, or any of its requests."""
     goals = {clean(mask(one_line(message, GOAL_CHARS)), GOAL_LIMIT)}
     for clause in _clauses(message):
         firm = _patterns()["hesitates"].sub("", clause, count=1)

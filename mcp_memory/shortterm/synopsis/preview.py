@@ -1,17 +1,16 @@
 """The preview of a result within its budget: header, facts, lines by weight, and key words of the lines between.
 
 All in the order of the text: `33 return gate.close() … lock ferry_gate` is line 33 and words of the lines below it;
-`40 … words` begins at line 40. In code a run begins with the name that is defined there. For values and running text
-the key words alone follow a place. The budget is in characters and never exceeded; the preview does not repeat the
-summary.
+`40 … words` begins at line 40. In code a run begins with the name that is defined there. Values and running text have
+only key words after a place. The budget is in characters and never exceeded; the preview does not repeat the summary.
 
-Key words: each once, in the order of the text, and words of one clause stay together, like a telegram: `help operate
-machine speed, changing approach`. Words that the reader has already (the call, the talk, the preview so far) are left
-out, but for names that are defined. Cheap words win: short ones over long paths, running text (comments and docstrings
-too) over code, repeated words over single ones. Bounds: `SEEN` words.
+Key words: each once, in the order of the text; words of a clause stay together, like a telegram: `help operate machine
+speed, changing approach`. Words that the reader already has (in the call, the talk, the preview so far) are omitted,
+except defined names. Cheap words are preferred: short words to long paths, running text (comments and docstrings too)
+to code, repeated words to single words. Bounds: `SEEN` words.
 
 The room depends on the use of a result. A verdict (tests, traces, logs, diffs, listings) needs a few lines. Code, hits
-and values are needed again name by name, so their room grows with them. Running text is cheap, and soon enough.
+and values are needed again name by name, so their room grows with them. Running text needs little room.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mcp_memory.shortterm.synopsis.page import (
     ResultPage,
     clean,
     clip,
-    counted,
+    count_of,
     located_terms,
     one_line,
     terms_in,
@@ -80,7 +79,7 @@ class _GistWord:
 def gist(
     pieces: Sequence[PageLine],
     *,
-    known: Iterable[str],
+    seen: Iterable[str],
     breaks: Iterable[int],
     span: int,
     room: int,
@@ -90,11 +89,11 @@ def gist(
 ) -> list[PageLine]:
     """Return runs of key words, each named after its first part; with `GAP` for each at most `room` characters.
 
-    `known` are words to leave out, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a
-    number beside a word: little in code, where most are line numbers; as much in data. `listed`: names and values
-    are parted like words of running text, where a phrase is beside them. `defined` names come first, known or not.
+    `seen` are words to omit, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a number
+    relative to a word: low in code, where most are line numbers, equal in data. `listed`: names and values next to a
+    phrase are separated from it like words of running text. `defined` names come first, even if seen.
     """
-    words = _words(pieces, {word.lower() for word in known} - {name.lower() for name in defined}, numbers)
+    words = _words(pieces, {word.lower() for word in seen} - {name.lower() for name in defined}, numbers)
     for term in words.keys() & set(defined):
         words[term].worth *= NAMED
     ranked = sorted(
@@ -123,11 +122,11 @@ def _name(piece: PageLine) -> str:
     return piece.name or str(piece.number)
 
 
-def _words(pieces: Sequence[PageLine], known: set[str], numbers: float) -> dict[str, _GistWord]:
-    """Return the words to choose from, in order, each where it is said first."""
+def _words(pieces: Sequence[PageLine], seen: set[str], numbers: float) -> dict[str, _GistWord]:
+    """Return the candidate words in order, each at its first occurrence."""
     plain = function_words_of([word for piece in pieces[:200] for word in WORDS.findall(piece.text)])
-    found: dict[str, _GistWord] = {}
-    said: Counter[str] = Counter()
+    words_by_key: dict[str, _GistWord] = {}
+    counts: Counter[str] = Counter()
     alike: Counter[str] = Counter()
     for piece, terms in zip(pieces, located_terms([piece.text for piece in pieces]), strict=True):
         spoken = _is_spoken(piece.text)
@@ -135,25 +134,25 @@ def _words(pieces: Sequence[PageLine], known: set[str], numbers: float) -> dict[
         for term, gap in terms:
             between += gap
             low = term.lower()
-            if low in known or low in plain or low in KEYWORDS:
+            if low in seen or low in plain or low in KEYWORDS:
                 between += term
                 continue
-            said[low] += 1
+            counts[low] += 1
             stem = DIGITS.sub("#", low)
-            if said[low] == 1 and numbers < 1.0 and not low.isdigit():
+            if counts[low] == 1 and numbers < 1.0 and not low.isdigit():
                 alike[stem] += 1
-            if said[low] > 1 or alike[stem] > ALIKE:
+            if counts[low] > 1 or alike[stem] > ALIKE:
                 between += term
                 continue
             joined = spoken and not STOPS.search(between) and len(between.split()) <= SKIPPED
-            found[term] = _GistWord(piece.number, len(found), _worth(term, numbers), spoken, joined)
+            words_by_key[term] = _GistWord(piece.number, len(words_by_key), _worth(term, numbers), spoken, joined)
             between = ""
-            if len(found) >= SEEN:
+            if len(words_by_key) >= SEEN:
                 break
-    for term, word in found.items():
+    for term, word in words_by_key.items():
         if word.spoken:
-            word.worth *= SPOKEN * REPEATED[min(said[term.lower()], len(REPEATED)) - 1]
-    return found
+            word.worth *= SPOKEN * REPEATED[min(counts[term.lower()], len(REPEATED)) - 1]
+    return words_by_key
 
 
 def _phrases(words: dict[str, _GistWord]) -> list[list[str]]:
@@ -167,19 +166,19 @@ def _phrases(words: dict[str, _GistWord]) -> list[list[str]]:
 
 
 def _gain(phrase: list[str], words: dict[str, _GistWord], listed: bool) -> float:
-    """Return the worth of a phrase per token, its comma counted."""
+    """Return the worth of a phrase per token, including its comma."""
     costs = [len(PARTS.findall(term)) for term in phrase]
     comma = COMMA if listed or words[phrase[0]].spoken else 0.0
     return sum(words[term].worth * cost for term, cost in zip(phrase, costs, strict=True)) / (sum(costs) + comma)
 
 
 def _is_spoken(text: str) -> bool:
-    """Running text: four words and few of the signs that code is made of."""
+    """Return whether a text is running text: at least four words and few signs of code."""
     return len(WORDS.findall(text)) >= 4 and 14 * len(SIGNS.findall(text)) <= len(text.strip())
 
 
 def _worth(term: str, numbers: float) -> float:
-    """Per token, as far as the parts of a name tell how many it takes."""
+    """Return the worth of a term per token, estimated from its parts."""
     parts = len(PARTS.findall(term))
     if ID.fullmatch(term):
         return UNGUESSED / parts
@@ -190,7 +189,7 @@ def _worth(term: str, numbers: float) -> float:
 def _runs(
     names: Mapping[int, str], words: dict[str, _GistWord], ends: list[int], span: int, listed: bool
 ) -> list[PageLine]:
-    """Join words to runs; a run ends at the next of `ends` or `span` after its first piece."""
+    """Join words to runs; a run ends at the next of `ends`, or `span` after its first piece."""
     runs: list[PageLine] = []
     last = part = -1  # the place of the last word, and between which ends it is
     goes_on = {word.place for word in words.values() if word.joined} & {word.place + 1 for word in words.values()}
@@ -198,8 +197,8 @@ def _runs(
         before, part = part, bisect_right(ends, word.at)
         if runs and part == before and word.at - runs[-1].number < span:
             between_phrases = word.place not in goes_on and (last in goes_on or word.place + 1 in goes_on)
-            apart = (listed or word.spoken) and between_phrases
-            runs[-1] = PageLine(runs[-1].number, f"{runs[-1].text}{',' * apart} {term}", runs[-1].name)
+            is_separate = (listed or word.spoken) and between_phrases
+            runs[-1] = PageLine(runs[-1].number, f"{runs[-1].text}{',' * is_separate} {term}", runs[-1].name)
         else:
             runs.append(PageLine(word.at, term, names[word.at]))
         last = word.place
@@ -211,7 +210,7 @@ Use = Literal["report", "names", "data", "text", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How a preview is divided. `least` and `most` are characters, `share` the part of the result's characters."""
+    """The size of a preview. `least` and `most` are characters, `share` is the part of the result's characters."""
 
     least: int
     share: float
@@ -247,7 +246,7 @@ FACTS_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynopsisDraft:
-    """What one recogniser has to say. `picks`: raw line number → weight of a line worth showing as it is."""
+    """The description by a format. `picks`: raw line number → weight of a line worth quoting."""
 
     kind: str
     content_type: str = "text/plain"
@@ -270,7 +269,7 @@ class SynopsisDraft:
 
 
 def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
-    """Return the preview beside a summary, at most `budget` characters; None: by its kind and size."""
+    """Return the preview to a summary, at most `budget` characters; None: depends on kind and size."""
     if budget is None:
         budget = WHOLE if page.chars <= WHOLE else USES[draft.use].of(page.chars)
     budget = max(0, budget)
@@ -293,19 +292,19 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
         parts.append(draft.form)
     elif room > 0 and draft.use != "nothing":
         parts.append(
-            _body(draft, draft.pieces or _ends(page.lines), focus, said="\n".join([summary, *parts]), room=room)
+            _body(draft, draft.pieces or _ends(page.lines), focus, summary="\n".join([summary, *parts]), room=room)
         )
     return clip("\n".join(part for part in parts if part), budget)
 
 
 def _header(draft: SynopsisDraft, page: ResultPage) -> str:
-    """Return what the summary leaves out: the number of lines, and the unread part."""
-    told = [counted(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
+    """Return facts missing from the summary: the number of lines, and the unread part."""
+    parts = [count_of(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
     if not page.whole:
-        told.append("head and tail were read, not the middle")
+        parts.append("head and tail were read, not the middle")
     if page.first_file_line is not None and page.lines and page.first_file_line != page.lines[0].number:
-        told.append(f"line {page.lines[0].number} is {page.first_file_line} of the file")
-    return "; ".join(told)
+        parts.append(f"line {page.lines[0].number} is {page.first_file_line} of the file")
+    return "; ".join(parts)
 
 
 GIST_LINES, GIST_CHARS = 3_000, 66
@@ -322,31 +321,31 @@ SHORTEST_RUN = 8
 
 
 def _ends(lines: Sequence[PageLine]) -> Sequence[PageLine]:
-    """Return the lines of a page; of very many those at the beginning and the end."""
+    """Return the lines of a page; of a huge page only the first and last."""
     return lines if len(lines) <= GIST_LINES else (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
 
 
 def _thinned(pieces: Sequence[PageLine], room: int) -> Sequence[PageLine]:
-    """Return the pieces from which words are chosen; of very long ones an even part, which has more than enough."""
+    """Return the pieces from which words are chosen; of very many, an even sample."""
     return pieces[:: 1 + sum(len(piece.text) for piece in pieces) // max(GIST_LEAST, GIST_CHARS * room)]
 
 
-def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, said: str, room: int) -> str:
-    """Return lines and key words in at most `room` characters; nothing that is in `said`."""
+def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, summary: str, room: int) -> str:
+    """Return lines and key words in at most `room` characters, without words of `summary`."""
     share = USES[draft.use]
     lines = _lines(
         pieces,
         _weights(draft, pieces, focus),
         focus,
-        said=said,
+        summary=summary,
         room=int(room * share.lines),
         insist=draft.use != "text",
     )
-    known = {*focus.known, *(term.lower() for term in terms_in(" ".join([said, *lines.values()])))}
+    seen = {*focus.known, *(term.lower() for term in terms_in(" ".join([summary, *lines.values()])))}
     left = room - sum(len(shown) + 1 for shown in lines.values())
     runs = gist(
         _thinned(pieces, left),
-        known=known,
+        seen=seen,
         breaks=[*lines, *draft.names],
         span=1 if draft.parts else max(SHORTEST_RUN, len(pieces) // share.runs),
         room=left,
@@ -354,11 +353,11 @@ def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, sai
         listed=draft.use == "text",
         defined=draft.names.values(),
     )
-    return _joined(lines, runs, mark="" if draft.use in ("data", "text") else "… ")
+    return _interleave(lines, runs, mark="" if draft.use in ("data", "text") else "… ")
 
 
 def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> dict[int, float]:
-    """Weigh pieces that are picked, or that the call asked for; equal texts once."""
+    """Weigh pieces that are picked or match the call; equal texts once."""
     weights: dict[int, float] = {}
     seen: set[str] = set()
     asked_for = [0.0] * len(pieces) if draft.use == "text" else focus.weigh([piece.text for piece in pieces])
@@ -380,15 +379,15 @@ def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> 
 
 
 def _lines(
-    pieces: Sequence[PageLine], weights: Mapping[int, float], focus: Focus, *, said: str, room: int, insist: bool
+    pieces: Sequence[PageLine], weights: Mapping[int, float], focus: Focus, *, summary: str, room: int, insist: bool
 ) -> dict[int, str]:
-    """Number → the piece as it is shown, the heaviest first, as long as each has something new.
+    """Return the chosen pieces by number, the heaviest first, as long as each has something new.
 
-    `insist`: the heaviest is shown even where its words are known, for it says that they stand here.
+    `insist`: the heaviest is chosen even if its words are known, to show their place.
     """
     by_number = {piece.number: piece for piece in pieces if piece.number in weights}
     width = min(LINE_SHOWN, max(LINE_LEAST, room // 2))
-    known = {*focus.known, *(term.lower() for term in terms_in(said))}
+    seen = {*focus.known, *(term.lower() for term in terms_in(summary))}
     chosen: dict[int, str] = {}
     heaviest = sorted(by_number, key=lambda number: (-weights[number], number))[:CANDIDATES]
     for rank, number in enumerate(heaviest):
@@ -396,17 +395,17 @@ def _lines(
             break
         text = by_number[number].text.strip()
         shown = f"{_name(by_number[number])} {_narrow(text, focus, width)}"
-        if len(shown) + 1 > room or text in said:
+        if len(shown) + 1 > room or text in summary:
             continue
-        fresh = {term.lower() for term in terms_in(text)} - known
+        fresh = {term.lower() for term in terms_in(text)} - seen
         if fresh or (insist and rank == 0):
             chosen[number] = shown
-            known |= fresh
+            seen |= fresh
             room -= len(shown) + 1
     return chosen
 
 
-def _joined(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) -> str:
+def _interleave(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) -> str:
     joined: list[str] = []
     after_line = False
     shown = [(number, 0, line, "") for number, line in lines.items()]
@@ -420,13 +419,13 @@ def _joined(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) ->
 
 
 def _narrow(text: str, focus: Focus, width: int) -> str:
-    """A line of at most `width` characters, cut so that the first word that was asked for stays."""
+    """Cut a line to `width` characters around the first word that matches the call."""
     text = WIDE.sub("  ", text.replace("\t", "  "))
     if len(text) <= width:
         return text
-    found = focus.pattern.search(text) if focus.pattern else None
-    if found is None or found.end() < width:
+    match = focus.pattern.search(text) if focus.pattern else None
+    if match is None or match.end() < width:
         return clip(text, width)
-    start = max(0, found.start() - width // 3)
-    start = max(start, text.find(" ", start, found.start()))  # between words
+    start = max(0, match.start() - width // 3)
+    start = max(start, text.find(" ", start, match.start()))  # between words
     return clip("…" + one_line(text[start:]), width)
