@@ -40,7 +40,7 @@ _DENSE = ("ja", "ko", "zh")
 _SCRIPTS = (("ko", "[\uac00-\ud7af]"), ("ja", "[\u3040-\u30ff]"), ("zh", "[\u3400-\u9fff]"), ("ru", "[\u0400-\u04ff]"))
 _WORD = re.compile(r"[^\W_]+")
 _EARLY, _EARLY_DENSE = 2, 3  # words, and characters, at the beginning of a sentence
-_PART = 3  # letters by which beginnings and endings of words are looked up
+_PART = 3  # letters by which prefixes and suffixes are looked up
 _LOG = re.compile(
     r"\W*(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d)|\W*(?i:npm |\w*(?:warn|error|fehler|avis[oe]|erreur|info|debug|err!|hint"
     r"|usage|fatal|warnung|attenzione|avertissement|uwaga|varning|uyarı|внимание|警告|경고)\w*)[\]):：! ]"

@@ -29,12 +29,12 @@ from mcp_memory.core.text import normalize
 from mcp_memory.language import blocks_of, patterns_of
 
 _ENDING_VOTE = 0.5
-_ENDING_OF = 4  # letters that a word with an ending has more of
+_ENDING_OF = 4  # a word with an ending has more letters
 
 _LOOKED_AT = 40
 _ENOUGH = 3
 _COUNTED = 200
-_SCRIPT_TELLS = "\u0e00"  # from Thai on a script is a language, as far as words go
+_SCRIPT_TELLS = "\u0e00"  # from Thai on, a script implies its language
 _MOST = 3
 
 
@@ -202,7 +202,7 @@ _COMPOUNDING = {"de", "nl", "sv", "da", "no", "fi", "hu"}
 _LONG = 8
 _PART_LENGTH = 4
 _REST = 3
-_SURE_STEMS = 3  # among more languages than this a word is not taken apart
+_SURE_STEMS = 3  # with more candidate languages, compounds are not split
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
 _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
@@ -240,7 +240,7 @@ def _by_script(low: str) -> Iterator[str]:
 
 def _by_language(word: str, low: str, language: str, *, loose: bool) -> Iterator[str]:
     if language == "tr":
-        low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # one pass leaves cases behind
+        low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # some cases need two passes
     elif language == "pt":
         low = _PATTERNS["PORTUGUESE_PLURAL"].sub("ão", low)
     if language in ("uk", "bg"):
@@ -284,7 +284,7 @@ def _stem(language: str, word: str) -> str:
 def _stemmer(language: str) -> Any:
     import Stemmer  # loaded late: the server starts without it
 
-    # Without a cache of its own: `forms` has one, and 10,000 words of each language would be 1 MB each.
+    # Without its own cache: `forms` has one, and 10,000 words of each language would be 1 MB each.
     return Stemmer.Stemmer(language, 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
@@ -293,10 +293,10 @@ TERMS_VERSION = 4
 
 _MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full
 _MAX_PARTS = 32
-_FEW = 2  # words of a query that does not tell its language: it is asked in all of them
+_FEW = 2  # a query of unknown language with so few words is expanded in all languages
 
-_DENSE_FROM = "\u0e00"  # Thai; scripts written densely, and emoji, begin here
-_NO_LANGUAGE = "\u0530"  # letters from here on are of scripts whose forms need no language
+_DENSE_FROM = "\u0e00"  # Thai; scripts without spaces, and emoji, begin here
+_NO_LANGUAGE = "\u0530"  # scripts from here on need no language for their forms
 
 
 def index_terms(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from mcp_memory.shortterm.canvas.state import CanvasState, Patch, apply_patch, u
 from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, CanvasReply, check_reply, due_canvases
 from mcp_memory.store.protocol import Store
 from tests.shortterm.agent import START, Agent, from_versions, taken
-from tests.shortterm.asking import Asking, desk_at
+from tests.shortterm.asking import Asking, context_at
 
 LATER = START + timedelta(hours=2)
 
@@ -35,7 +35,7 @@ def walk(agent: Agent, steps: int = GROWN, **more: Any) -> None:
 
 
 def asking(store: Store, **at: Any) -> Asking:
-    found = Asking.of(CANVAS, desk_at(store, **at))
+    found = Asking.of(CANVAS, context_at(store, **at))
     assert found is not None
     return found
 
@@ -73,7 +73,7 @@ def test_a_task_that_is_done_is_looked_over_after_fewer(agent: Agent) -> None:
 def test_what_has_few_nodes_is_left_as_it_is(agent: Agent) -> None:
     walk(agent, GROWN, step="look around")
     assert len(drawn(agent.store).nodes) < NODES
-    assert Asking.of(CANVAS, desk_at(agent.store)) is None
+    assert Asking.of(CANVAS, context_at(agent.store)) is None
 
 
 # --- the question -----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, due_re
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict
 from tests.shortterm.agent import START, Agent, from_versions, patch_canvas
-from tests.shortterm.asking import Asking, desk_at
+from tests.shortterm.asking import Asking, context_at
 
 PAGE = "\n\n".join(
     f"The ferry of day {day} leaves pier {day % 7} at {day % 24}:15 and takes {day * 3} people over to the island."
@@ -39,7 +39,7 @@ def large(agent: Agent, number: int = 0, **more: Any) -> str:
 
 
 def asking(store: Store) -> Asking:
-    found = Asking.of(SUMMARIES, desk_at(store))
+    found = Asking.of(SUMMARIES, context_at(store))
     assert found is not None
     return found
 

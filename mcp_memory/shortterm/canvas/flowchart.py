@@ -47,7 +47,7 @@ def clean(text: str, limit: int) -> str:
     """Return the text on one line of at most `limit` characters, with an ellipsis if cut.
 
     Control characters and runs of white space become one space; lone surrogates, which no file can contain, become
-    U+FFFD; word joiners, BOMs and bidi controls are dropped. ZWJ, LRM and RLM stay, because scripts and emoji need them.
+    U+FFFD; word joiners, BOMs and bidi controls are dropped. ZWJ, LRM and RLM stay: scripts and emoji need them.
     """
     text = _CONTROL.sub(" ", _UNWRITABLE.sub("\ufffd", _DROPPED.sub("", text)))
     text = " ".join(text.split())

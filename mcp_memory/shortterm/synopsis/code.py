@@ -72,7 +72,7 @@ def describe_commits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         return None
     if len(commits) < 2:
         return None
-    [named] = focus.best(commits, 1, lambda one: one.subject)
+    [named] = focus.best(commits, 1, lambda commit: commit.subject)
     return SynopsisDraft(
         kind="commits",
         summary=f"{count_of(len(commits), 'commit')}, {commits[-1].id[:ID]} to {commits[0].id[:ID]}; {named}",

@@ -23,13 +23,13 @@ from mcp_memory.shortterm.synopsis.page import clip
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis
 from mcp_memory.suspicion.flags import Flag, flags_of
 
-_HEAD, _TAIL = 200_000, 50_000  # characters in which the shown passages are looked for
+_HEAD, _TAIL = 200_000, 50_000  # characters searched for quoted passages
 _SHORTEST, _LONGEST = 6, 1_200  # letters of a passage; characters of it
-_RUN = 12  # letters in a row by which a passage is found in a stand-in
-_BEGINNING = 20  # characters by which a disguised passage is found in a stand-in
+_RUN = 12  # consecutive letters by which a passage is found in the description
+_BEGINNING = 20  # characters by which a disguised passage is found in the description
 _FEWEST_WORDS, _SHARE = 4, 0.4  # words of a passage, and the share of them that key words of a preview repeat
-_MOST = 400  # passages of a size that are judged in a round
-_ROUNDS = 4  # without the passages of one round others are shown
+_MOST = 400  # passages per size and round
+_ROUNDS = 4  # removing passages makes room for others
 _SENTENCE = re.compile(r"(?:[^\n\"<>.!?。！？\\]|[.!?](?!\s|\\n)|\\(?!n))+[.!?。！？]?")
 _VALUE = re.compile(r'"(?P<passage>(?:[^"\\\n]|\\.)+)"')
 _LINE = re.compile(r"(?P<passage>[^\n]+)")

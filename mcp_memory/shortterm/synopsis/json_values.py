@@ -226,13 +226,13 @@ def _tables(value: Json) -> Iterator[tuple[str, list[tuple[str, dict[str, Json]]
     candidates = [("", value), *(value.items() if isinstance(value, dict) else ())]
     for key, child in candidates:
         if isinstance(child, dict):
-            found = [(f".{one_line(at)}"[not key :], row) for at, row in islice(child.items(), ROWS)]
+            labelled = [(f".{one_line(at)}"[not key :], row) for at, row in islice(child.items(), ROWS)]
         elif isinstance(child, list):
-            found = [(f"[{at}]", row) for at, row in enumerate(child[:ROWS])]
+            labelled = [(f"[{at}]", row) for at, row in enumerate(child[:ROWS])]
         else:
             continue
-        rows = [(place, row) for place, row in found if isinstance(row, dict)]
-        if rows and len(rows) == len(found):
+        rows = [(place, row) for place, row in labelled if isinstance(row, dict)]
+        if rows and len(rows) == len(labelled):
             yield one_line(key), rows
 
 
@@ -266,7 +266,7 @@ def _leaves(value: Json) -> Iterator[str]:
         if isinstance(node, dict):
             for key, child in reversed(node.items()):
                 waiting.append(child)
-                if DIGIT.search(str(key)):  # an id, not the name of a field
+                if DIGIT.search(str(key)):  # an id instead of a field name
                     waiting.append(str(key))
         elif isinstance(node, list):
             waiting.extend(reversed(node))

@@ -44,7 +44,7 @@ class SearchHit:
 
 def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe search hits if at least 70 % of the lines are hits, context, separators or headings."""
-    for lines in (page.sample, page.lines):  # the sample is proof enough against
+    for lines in (page.sample, page.lines):  # the sample alone refutes it
         hits, missed = _read_hits(lines)
         if len(hits) < 2 or missed > 0.3 * (len(hits) + missed):
             return None
@@ -136,7 +136,7 @@ NOTABLE = re.compile(
 
 
 MOST = 20_000
-"""Entries of a tree that are read."""
+"""The most entries of a tree that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$"
 COLUMN = re.compile(r"[A-Za-z#%@][\w %()/.#@-]{0,40}$")
 CODE_END = re.compile(r"[;{}]\s*$")
 RARE = 200.0
-"""What a rare row weighs beside the first and the last."""
+"""The weight of a rare row relative to the first and the last row."""
 TYPES = {",": "text/csv", "\t": "text/tab-separated-values"}
 
 
@@ -394,10 +394,10 @@ def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], at: int, focu
         return f"  {name}: {clip(values[0][1], 24)} to {clip(values[-1][1], 24)}{gaps}"
     counts = Counter(cells)
     if len(counts) <= 8 and len(counts) < len(cells):
-        told = ", ".join(f"{clip(cell, 24)} {n:,}" for cell, n in counts.most_common())
+        summary = ", ".join(f"{clip(cell, 24)} {n:,}" for cell, n in counts.most_common())
     elif cells == sorted(cells):
-        told = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
+        summary = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
     else:
         some = ", ".join(clip(cell, 24) for cell in focus.best(counts, 2))
-        told = f"{len(counts):,} different, such as {some}"
-    return f"  {name}: {told}{gaps}"
+        summary = f"{len(counts):,} different, such as {some}"
+    return f"  {name}: {summary}{gaps}"

@@ -28,7 +28,7 @@ TRACEBACK = re.compile(r"(?P<pad>[ |+]*)Traceback \(most recent call last\):")
 LONGEST_TRACE = 400
 HEADLINE, FRAMES = 120, 4
 FRAME = re.compile(r'\s*(?:File "|Traceback \(|During handling of|The above exception was|[~^ ]+$|at \S+ ?\()')
-"""Lines that say no more than the facts do."""
+"""Lines without more information than the facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def find_traces(lines: Sequence[PageLine]) -> list[Trace]:
         if "Traceback" in text and (start := TRACEBACK.search(text)):
             read = _error_last(python, lines, at, start["pad"])
         elif "rror" in text or "xception" in text or text.startswith(("panic", "fatal", "thread '")):
-            read = next((one for form in others if (one := _error_first(form, lines, at))), None)
+            read = next((error for form in others if (error := _error_first(form, lines, at))), None)
         trace, at = read or (None, at + 1)
         if trace:
             traces.append(trace)
@@ -180,7 +180,7 @@ def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         facts.append(", ".join([f"before it: {clip(cause.headline, 200)}", *map(str, cause.own_frames[:2])]))
     picks: dict[int, float] = {}
     for trace in traces[-3:]:
-        after = int(trace.language == "Python")  # the source of a frame stands below it
+        after = int(trace.language == "Python")  # the line below a frame is its source
         picks.update({frame.at + after: 4.0 for frame in trace.own_frames[:4]})
         picks[trace.last if trace.language == "Python" else trace.first] = 40.0
     return SynopsisDraft(
@@ -198,7 +198,7 @@ TIME = re.compile(
     r"|\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?)"
 )
-LEVEL = re.compile(  # the first letter first, which is quick to test
+LEVEL = re.compile(  # comparing the first letter first is faster
     r"\b(?=[FCSPEWNIDTV])(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE|VERBOSE)\b", re.I
 )
 START = re.compile(r"(?:\S{0,40} )?[\[(]?(?:FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE)\b[\]):| ]")
@@ -227,7 +227,7 @@ def describe_log(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     traces = find_traces(page.lines)
     errors = levels.get("FATAL", []) + levels.get("ERROR", [])
     times = [m["when"] for line in page.lines if (m := TIME.search(line.text[:60]))]
-    counts = sorted(((len(lines), level) for level, lines in levels.items()), key=lambda one: -one[0])
+    counts = sorted(((len(lines), level) for level, lines in levels.items()), key=lambda count: -count[0])
     facts = [f"levels: {', '.join(f'{n:,} {level}' for n, level in counts[:8])}" if counts else ""]
     facts.append(f"from {times[0]} to {times[-1]}" if times else "")
     facts += [*_errors(errors, traces, messages), *_repeated(messages, focus)]

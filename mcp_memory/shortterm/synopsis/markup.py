@@ -90,7 +90,7 @@ def _read(text: str) -> Reading:
         begin = len(text) if begin < 0 else begin
         reading.say(text[at:begin], line)
         line += text.count("\n", at, begin)
-        if closing < begin:  # looked for once, not for every tag that is never closed
+        if closing < begin:  # searched once instead of for every unclosed tag
             closing = text.find(">", begin)
             closing = len(text) if closing < 0 else closing
         match = TAG.match(text, begin)

@@ -43,9 +43,9 @@ class PageLine:
 
     number: int
     text: str
-    """Of a line: cleaned, and at most `WIDTH` characters."""
+    """If a line: cleaned, and at most `WIDTH` characters."""
     name: str = ""
-    """Of a part: the name that the next call will use; a line is named by its number."""
+    """If a part: the name that the next call will use; a line is named by its number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +54,15 @@ class ResultPage:
 
     text: str
     lines: tuple[PageLine, ...]
-    """Every line, or those of the head and of the tail where `whole` is False."""
+    """All lines, or if not `whole` the lines of head and tail."""
     raw: str
-    """The result as it came, wrapping and all; `chars` and `total_lines` are of it."""
+    """The original result with its wrapping, to which `chars` and `total_lines` refer."""
     chars: int
     total_lines: int
     whole: bool
     exit_code: int | None = None
     first_file_line: int | None = None
-    """Number of the first line in the file that it comes from, where a viewer printed it or the call names it."""
+    """Number of the first line within its file, if a viewer printed it or the call names it."""
 
     @cached_property
     def sample(self) -> tuple[PageLine, ...]:
@@ -82,7 +82,7 @@ def count_lines(text: str) -> int:
 
 def clean(text: str) -> str:
     """Remove terminal colours, and replace unprintable characters, except tabs and newlines, by U+FFFD."""
-    if text.isprintable():  # nearly all are, and this is quick to tell
+    if text.isprintable():  # fast, and true of nearly all
         return text
     return UNPRINTABLE.sub("\ufffd", ANSI.sub("", text).replace("\r\n", "\n"))
 
@@ -128,7 +128,7 @@ def open_page(text: str) -> ResultPage:
     head = text[:HEAD].split("\n", HEAD_LINES)
     if len(text) > HEAD or len(head) > HEAD_LINES:
         tail = text[-TAIL:].removesuffix("\n").rsplit("\n", TAIL_LINES)[1:]
-        first = max(total - len(tail) + 1, len(head))  # the head's last piece may go on beyond it
+        first = max(total - len(tail) + 1, len(head))  # the head's last piece may be incomplete
         lines = _lines(head[:-1] or head, first=1)
         lines += [line for line in _lines(tail, first=total - len(tail) + 1) if line.number >= first]
     else:
@@ -146,7 +146,7 @@ def placed(page: ResultPage, call: str) -> ResultPage:
 
 
 def _lines(pieces: list[str], *, first: int) -> list[PageLine]:
-    # as a terminal shows it: what follows the last carriage return
+    # like a terminal, which overwrites at a carriage return
     shown = (piece.rstrip("\r").rpartition("\r")[2] for piece in pieces)
     return [PageLine(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=first)]
 
@@ -224,8 +224,8 @@ class Focus:
     call: str
     weights: dict[str, float]
     pattern: re.Pattern[str] | None
-    known: frozenset[str] = frozenset()
-    """Words of the call and the talk, in lower case: the reader has them already."""
+    asked_terms: frozenset[str] = frozenset()
+    """Words of the call and the talk, in lower case: already known to the reader."""
 
     def of(self, text: str) -> float:
         """Return how relevant a text is to the call; 0 if not at all."""
@@ -254,7 +254,7 @@ def focus_on(lines: Iterable[PageLine], *, arguments: object, talk: str) -> Focu
     """Weigh the words of the call and of the end of the talk by how rare they are in the lines."""
     call = words_of_call(arguments)
     weights: dict[str, float] = {}
-    where = " ".join(PATH.findall(call))  # where it looked says less than what it looked for
+    where = " ".join(PATH.findall(call))  # paths are less informative than search terms
     for text, weight in ((where, 0.5), (talk[-TALK_CHARS:], 1.0), (PATH.sub(" ", call), 3.0)):
         for word in WORD.findall(text):
             if (low := word.lower()) not in COMMON:

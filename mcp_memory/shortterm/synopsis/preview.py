@@ -37,7 +37,7 @@ from mcp_memory.shortterm.synopsis.page import (
 
 SEEN = 12_000
 ALIKE = 3
-"""Of names that differ in their numbers only, such as test_1, test_2, so many; of values, all."""
+"""The most names that differ only in numbers (test_1, test_2, …); values are not limited."""
 GAP = len("\n … ")
 PARTS = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]+|\d{1,3}|[^\w\s]+|_+|[^\W\d_a-zA-Z]")
 SIGNS = re.compile(r"[(){}\[\]=<>_\"'`;|\\]")
@@ -51,19 +51,19 @@ KEYWORDS = frozenset(
 )
 SPOKEN, COUNTED, PLACED = 1.5, 0.4, 0.5
 NAMED = 3.0
-"""What a definition's name is worth beside another word: the run that it begins is about it."""
+"""The worth of a defined name relative to other words, because its run is about it."""
 REPEATED = (1.0, 1.25, 1.7)
-"""In running text a word that is said twice, or three times, shows the subject."""
+"""In running text, words repeated two or three times show the subject."""
 UNGUESSED = 2.0
-"""An id says nothing and cannot be said in another way: it is worth more than its tokens."""
+"""The worth of an id, which is higher than its tokens suggest because it cannot be paraphrased."""
 PHRASE = 6
 SKIPPED = 3
-"""So many words of a clause may be left out between two that stay together."""
+"""The most omitted words of a clause between two words of a phrase."""
 COMMA = 0.3
-"""What it takes to part a phrase from the one before, in tokens; less than one, since long phrases read better."""
+"""Tokens of the separator between phrases; less than 1, because long phrases read better."""
 STOPS = re.compile(r"[.,;:!?()\[\]|\n—。，<>{}=]")
 GOLDEN = 0.618033988749895
-"""Multiples of it, without their whole part, lie evenly: of words worth the same, some of every part are taken."""
+"""The fractional parts of its multiples are evenly spread: equally good words are taken from all parts of the text."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class _GistWord:
     worth: float
     spoken: bool
     joined: bool
-    """Whether it goes on the clause of the word before it."""
+    """Whether it continues the clause of the previous word."""
 
 
 def gist(
@@ -191,7 +191,7 @@ def _runs(
 ) -> list[PageLine]:
     """Join words to runs; a run ends at the next of `ends`, or `span` after its first piece."""
     runs: list[PageLine] = []
-    last = part = -1  # the place of the last word, and between which ends it is
+    last = part = -1  # the place of the last word, and the ends around it
     goes_on = {word.place for word in words.values() if word.joined} & {word.place + 1 for word in words.values()}
     for term, word in sorted(words.items(), key=lambda item: item[1].place):
         before, part = part, bisect_right(ends, word.at)
@@ -216,11 +216,11 @@ class Room:
     share: float
     most: int
     lines: float
-    """The part for lines as they are; the rest is gist."""
+    """The share of quoted lines; the rest is gist."""
     runs: int
-    """Into how many runs of words the gist is divided at least, where the text is long."""
+    """The least number of runs in the gist of a long text."""
     numbers: float
-    """What a number is worth beside a word: little where most count lines, as much where they are the content."""
+    """The worth of a number relative to a word: low if most are line numbers, 1 in data."""
 
     def of(self, chars: int) -> int:
         """Return the room for a result of `chars` characters."""
@@ -238,9 +238,9 @@ USES: dict[Use, Room] = {
 
 SUMMARY = 200
 FEW_LINES = 200
-"""Up to this many lines the header leaves out their number."""
+"""Up to this many lines, the header omits their number."""
 WHOLE = 400
-"""A result this short is its own preview, whatever room it earns."""
+"""A result this short is shown completely."""
 FACTS_SHARE = 0.6
 
 
@@ -255,17 +255,17 @@ class SynopsisDraft:
     facts: Sequence[str] = ()
     picks: Mapping[int, float] = field(default_factory=dict[int, float])
     form: str = ""
-    """All of it in a shorter form, shown where it fits."""
+    """The complete result in a shorter form, shown if it fits."""
     use: Use = "report"
-    """What such a result is wanted for: a verdict, names to work with, values, what a text says; or not at all."""
+    """The use of such a result: a verdict, names to work with, values, the content of a text, or none."""
     edges: bool = False
-    """Whether the first and the last lines tell more than others."""
+    """Whether the first and the last lines are the most informative."""
     pieces: Sequence[PageLine] = ()
-    """What the gist is drawn from, where that is not the lines."""
+    """The source of the gist, if not the lines."""
     names: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Line number → the name defined there, with which a run of key words begins."""
+    """Line number → the name defined there, which begins a run of key words."""
     parts: bool = False
-    """Whether pieces are parts of their own (rows, values of keys), of which no two go into one run."""
+    """Whether pieces are independent (rows, values of keys), so that a run never combines two."""
 
 
 def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
@@ -308,15 +308,15 @@ def _header(draft: SynopsisDraft, page: ResultPage) -> str:
 
 
 GIST_LINES, GIST_CHARS = 3_000, 66
-"""What the words of the gist are chosen from: lines at the beginning and the end; characters for each of the gist, but
-`GIST_LEAST` at least."""
+"""The source of the gist: lines at the beginning and the end, and characters per character of gist, at least
+`GIST_LEAST`."""
 GIST_LEAST = 40_000
 LINE_LEAST, LINE_SHOWN = 70, 160
 CANDIDATES = 500
-"""Of the lines worth showing so many are looked at: in a long log all have the words that are known after a few."""
+"""The most lines considered: in a long log, a few lines have all the words."""
 EDGE = 2
 WIDE = re.compile(r"(?<=[\w)%]) {3,}(?=\S)")
-"""What aligns the columns of a table; two spaces part them just as well."""
+"""The alignment of a table's columns; two spaces suffice."""
 SHORTEST_RUN = 8
 
 
@@ -341,7 +341,7 @@ def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, sum
         room=int(room * share.lines),
         insist=draft.use != "text",
     )
-    seen = {*focus.known, *(term.lower() for term in terms_in(" ".join([summary, *lines.values()])))}
+    seen = {*focus.asked_terms, *(term.lower() for term in terms_in(" ".join([summary, *lines.values()])))}
     left = room - sum(len(shown) + 1 for shown in lines.values())
     runs = gist(
         _thinned(pieces, left),
@@ -366,7 +366,7 @@ def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> 
         if weight > 0 and piece.text.strip() and piece.text not in seen:
             weights[piece.number] = weight
             seen.add(piece.text)
-    if draft.parts:  # a row is shown as it is where it is the one that was asked for
+    if draft.parts:  # a row is shown complete if the call asks for it
         best = max(weights.values(), default=0.0)
         near = {number: weight for number, weight in weights.items() if weight > 0.5 * best}
         weights = near if len(near) <= 2 < len(pieces) else {}
@@ -387,7 +387,7 @@ def _lines(
     """
     by_number = {piece.number: piece for piece in pieces if piece.number in weights}
     width = min(LINE_SHOWN, max(LINE_LEAST, room // 2))
-    seen = {*focus.known, *(term.lower() for term in terms_in(summary))}
+    seen = {*focus.asked_terms, *(term.lower() for term in terms_in(summary))}
     chosen: dict[int, str] = {}
     heaviest = sorted(by_number, key=lambda number: (-weights[number], number))[:CANDIDATES]
     for rank, number in enumerate(heaviest):

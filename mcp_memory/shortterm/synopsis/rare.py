@@ -17,13 +17,13 @@ from statistics import quantiles
 from mcp_memory.shortterm.synopsis.page import clip
 
 LEAST_ROWS = 8
-"""Of fewer rows none is usual enough to call another rare."""
+"""With fewer rows, none is rare."""
 FEW = 0.05
-"""A value is rare in this part of the rows, and in one row of even the shortest table."""
+"""A value is rare in at most this share of the rows, and in a single row of any table."""
 KINDS = 12
-"""A column of more different values than these has none that is usual."""
+"""With more different values, a column has no common value."""
 FAR = 5.0
-"""A number is far outside at so many times the distance between the quartiles."""
+"""An outlier is beyond the quartiles by this many interquartile ranges."""
 NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?$")
 SHOWN = 5
 CELL = 100

@@ -40,7 +40,7 @@ class Synopsis:
     summary: str
     """One line of at most 200 characters."""
     preview: str
-    """Facts, lines with their numbers in the raw text, words of those between; a short result itself."""
+    """Facts, lines with their raw line numbers, and key words of the lines between; or a short result itself."""
     score: int
 
 
@@ -49,7 +49,8 @@ def synopsise(
 ) -> Synopsis:
     """Describe a tool result, its preview in at most `budget_chars` characters; None: as many as it needs.
 
-    Words of `arguments` weigh more than words of `talk` (the messages before the call), and rare words more than others.
+    Words of `arguments` weigh more than words of `talk` (the messages before the call), and rare words more than common
+    words.
     """
     page = open_page(text)
     focus = focus_on(page.lines, arguments=arguments, talk=f"{tool} {talk}")
@@ -71,7 +72,7 @@ PROBE = 20_000
 BYTES = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{400,}={0,2}\Z")
 RUN = 30
-"""Characters that base64 has at least between two line breaks or blanks; words have fewer."""
+"""The least characters of base64 between white space; words have fewer."""
 FIELD = re.compile(r"\s*(?:[-*] )?(?P<key>[A-Za-z_][\w .()/-]{0,48}?)\s*(?::|=|\s=>|\.{3,})\s+?(?P<value>\S.*)")
 TROUBLE = re.compile(
     r"\b(?:error|errors|failed|failure|fatal|cannot|could not|denied|not found|no such|invalid|exception|warning)\b",
@@ -216,7 +217,7 @@ RECOGNISERS: tuple[Callable[[ResultPage, Focus], SynopsisDraft | None], ...] = (
 
 
 COUNTED = frozenset({"log", "matches", "diagnostics", "listing", "table", "diff", "commits", "fields"})
-"""Kinds whose numbers are of the lines that were read, not of the whole result."""
+"""Kinds whose numbers refer to the lines that were read, not to the whole result."""
 
 
 def recognise(page: ResultPage, focus: Focus) -> SynopsisDraft:
