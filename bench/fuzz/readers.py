@@ -168,8 +168,11 @@ def _expand(data: bytes) -> None:
     first, second = mended(given.get("grep", given.get("0", ""))), mended(given.get("lines", given.get("1", "")))
     budget = given.get("max_tokens")
     most = budget if isinstance(budget, int) and 0 < budget < 2_000 else 300
-    asked: list[dict[str, Any]] = [{"view": "page"}, {"view": "grep", "grep": first}]
-    asked += [{"view": "lines", "lines": second}, {"view": "json", "json_path": mended(given.get("json_path", first))}]
+    asked: list[dict[str, Any]] = [{"view": "page"}, {"view": "grep", "argument": first}]
+    asked += [
+        {"view": "lines", "argument": second},
+        {"view": "json", "argument": mended(given.get("json_path", first))},
+    ]
     for question in asked:
         try:
             found = expand_text(text, ref="r-1", counter=counter, max_tokens=most, **question)

@@ -240,7 +240,7 @@ def _by_script(low: str) -> Iterator[str]:
 
 def _by_language(word: str, low: str, language: str, *, loose: bool) -> Iterator[str]:
     if language == "tr":
-        low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # some cases need two passes
+        low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # one pass leaves case suffixes
     elif language == "pt":
         low = _PATTERNS["PORTUGUESE_PLURAL"].sub("ão", low)
     if language in ("uk", "bg"):

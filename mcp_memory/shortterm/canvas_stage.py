@@ -38,20 +38,13 @@ from mcp_memory.shortterm.canvas.state import (
     row_of,
     state_of,
 )
-from mcp_memory.shortterm.replies import commit, invented
+from mcp_memory.shortterm.replies import Text, commit, invented
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasPatch, Work
 
 
-def _text(value: Any) -> Any:
-    return "" if value is None else value
-
-
 def _list(value: Any) -> Any:
     return [] if value is None else value
-
-
-Text = Annotated[str, BeforeValidator(_text)]
 
 
 class ProposedGroup(BaseModel):

@@ -48,19 +48,17 @@ def expand_text(
     ref: str,
     counter: TokenCounter,
     view: View,
-    lines: str | None = None,
-    grep: str | None = None,
-    json_path: str | None = None,
+    argument: str = "",
     max_tokens: int,
     cursor: str | None = None,
 ) -> Expansion:
     """Show a part of `raw` in at most `max_tokens` tokens, header and last line included.
 
+    `argument` is the range, pattern or path of the views `lines`, `grep` and `json`.
     Raises InvalidInput for a wrong range, pattern, path, budget or cursor.
     """
     if max_tokens < MIN_TOKENS:
         raise InvalidInput(f"max_tokens is {max_tokens}; the least that can be shown is {MIN_TOKENS}.")
-    argument = {"lines": lines, "grep": grep, "json": json_path, "page": ""}[view] or ""
     if not argument and view != "page":
         name = "json_path" if view == "json" else view
         raise InvalidInput(f"View `{view}` needs the argument `{name}`.")

@@ -7,7 +7,7 @@ shows each record once. `expand` formats the raw text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -45,12 +45,10 @@ _SEARCHED = 50  # newest results of a node that `grep` reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExpandRequest:
-    """A checked request. If `view` is None, it depends on the target."""
+    """A checked request. If `view` is None, it depends on the target. `argument`: see `expand_text`."""
 
     view: Layer | None
-    lines: str | None
-    grep: str | None
-    json_path: str | None
+    argument: str
     max_tokens: int
     cursor: str | None
 
@@ -84,14 +82,10 @@ def expand(
         target = ref_part
         if not (view or lines is not None or grep or json_path or cursor):
             lines = named_lines
-    request = _ExpandRequest(
-        view=_view(view, lines=lines, grep=grep, json_path=json_path, cursor=cursor),
-        lines=lines,
-        grep=grep,
-        json_path=json_path,
-        max_tokens=max_tokens,
-        cursor=cursor,
-    )
+    arguments: dict[Layer, str | None] = {"lines": lines, "grep": grep, "json": json_path}
+    layer = _view(view, arguments, cursor)
+    argument = arguments.get(layer) if layer else None
+    request = _ExpandRequest(view=layer, argument=argument or "", max_tokens=max_tokens, cursor=cursor)
     if text is not None:
         return _show_text(text, target, request, counter)
     if match := _REF.fullmatch(target):
@@ -105,17 +99,14 @@ def expand(
     return _show_newest_raw(store, space, target, records, request, counter)
 
 
-def _view(
-    view: str | None, *, lines: str | None, grep: str | None, json_path: str | None, cursor: str | None
-) -> Layer | None:
+def _view(view: str | None, arguments: Mapping[Layer, str | None], cursor: str | None) -> Layer | None:
     """Return the view that the arguments select, or None if the target decides."""
     name = (view or "").strip().lower()
     if name and name not in _VIEWS:
         raise InvalidInput(f"view {clean(name, 40)!r} is unknown. Allowed: records, raw, lines, grep, json_path.")
     if name not in ("", "raw", "page"):
         return _VIEWS[name]
-    arguments: dict[View, str | None] = {"lines": lines, "grep": grep, "json": json_path}
-    views: list[View] = [kind for kind, value in arguments.items() if value]
+    views: list[Layer] = [kind for kind, value in arguments.items() if value]
     if len(views) > 1:
         raise InvalidInput("Give one of lines, grep and json_path: each is a view of its own.")
     if views:
@@ -241,7 +232,7 @@ def _show_newest_raw(
     if len(calls) == 1:
         return _show_raw(store, space, _find_ref(store, space, records[-1].ref), request, counter)
     searched = list(islice(calls, _SEARCHED)) if request.view == "grep" else []
-    matching = [id_ for id_ in searched if request.grep and _has_match(store, space, id_, request.grep)]
+    matching = [id_ for id_ in searched if request.argument and _has_match(store, space, id_, request.argument)]
     first, *others = matching or calls
     ref = _find_ref(store, space, first)
     listed = "; ".join(f"{id_} {clean(calls[id_], 40)}" for id_ in others[:5])
@@ -286,9 +277,7 @@ def _show_text(text: str, id: str, request: _ExpandRequest, counter: TokenCounte
         ref=id,
         counter=counter,
         view="page" if request.view is None or request.view == "records" else request.view,
-        lines=request.lines,
-        grep=request.grep,
-        json_path=request.json_path,
+        argument=request.argument,
         max_tokens=request.max_tokens,
         cursor=request.cursor,
     )

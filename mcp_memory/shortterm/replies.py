@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Work
+
+
+def _text(value: Any) -> Any:
+    return "" if value is None else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+"""A field of a reply that may be null."""
 
 _PARTICULAR = re.compile(
     r"\d[\d.,:]*\d|[\w.-]*(?:[/\\][\w.-]+)+|[A-Za-z_]\w*(?:\.\w+)+|\w+_\w+|\b[a-z]+[A-Z]\w*|\b[A-Z]\w*[a-z][A-Z]\w*"

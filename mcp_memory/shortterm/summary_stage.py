@@ -31,7 +31,7 @@ from mcp_memory.models.metered import Applied, ModelQuestion, StageContext, Stag
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.shortterm.calls import summary_line
 from mcp_memory.shortterm.canvas.flowchart import goal_of, number_of, read, render
-from mcp_memory.shortterm.replies import commit, invented, numbers
+from mcp_memory.shortterm.replies import Text, commit, invented, numbers
 from mcp_memory.shortterm.synopsis.page import clean, clip
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store.protocol import Store
@@ -120,13 +120,9 @@ def _whole(value: Any) -> Any:
     return int(digits[0]) if digits else round(value) if isinstance(value, float) and isfinite(value) else value
 
 
-def _text(value: Any) -> Any:
-    return "" if value is None else value
-
-
 class SummaryLine(BaseModel):
     id: Annotated[int, BeforeValidator(_whole), Field(description="Of the result")]
-    summary: Annotated[str, BeforeValidator(_text), Field(description="Its line, at most 180 characters")]
+    summary: Text = Field(description="Its line, at most 180 characters")
     score: Annotated[
         int, BeforeValidator(_whole), Field(description="0 to 10: how well the line can stand in for the result")
     ]
