@@ -187,5 +187,5 @@ def _found(run: Trajectory, source: int, grep: str) -> str:
     counter = token_counter("cl100k_base")
     raw = run.messages[source].text
     return expand_text(
-        raw, ref="r-9f2c1a7b3d4e", counter=counter, view="grep", grep=grep, max_tokens=REREAD_TOKENS
+        raw, ref="r-9f2c1a7b3d4e", counter=counter, view="grep", argument=grep, max_tokens=REREAD_TOKENS
     ).text

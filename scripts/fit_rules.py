@@ -1,8 +1,8 @@
 """Fit the models of standing rules: `python scripts/fit_rules.py`.
 
 Two models are added to tell whether a sentence states a standing rule (`mcp_memory/models/embed/classifiers.py`): a
-network with one hidden layer, on the bundled encoder's features and the cues of `mcp_memory/language/rule_cues.py`, and
-a logistic regression on words (`mcp_memory/language/rule_words.py`), with which the store marks turns too.
+network with one hidden layer, on the bundled encoder's features and the cues of `mcp_memory/language/rule_words.py`,
+and a logistic regression on words (`mcp_memory/language/rule_words.py`), with which the store marks turns too.
 
 They learn from `fixtures/rules` and, as sentences that are no rules, from prompts of `fixtures/prompts`. Each file by
 an author who did not know the code is left out of a fit in turn. The scores of what is left out weigh the two models

@@ -30,7 +30,7 @@ from mcp_memory.models.llm import without_fence
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, decode, encode, goal_of, parse, render
 from mcp_memory.shortterm.canvas.state import CanvasState, Patch, apply_patch
 from mcp_memory.shortterm.canvas_stage import CanvasReply as CanvasReply
-from mcp_memory.shortterm.canvas_stage import checked
+from mcp_memory.shortterm.canvas_stage import check_reply
 from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
 from mcp_memory.shortterm.summary_stage import SummaryReply as Summaries
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -140,7 +140,7 @@ def _reply(data: bytes) -> None:
             is_short(error, 5_000)
             continue
         if isinstance(found, CanvasReply):
-            checked(found, _drawing(), shown=text, named=["001-N3"], has_goal=True)
+            check_reply(found, _drawing(), question=text, titled=["001-N3"], has_goal=True)
 
 
 def _citations(data: bytes) -> None:
@@ -168,8 +168,11 @@ def _expand(data: bytes) -> None:
     first, second = mended(given.get("grep", given.get("0", ""))), mended(given.get("lines", given.get("1", "")))
     budget = given.get("max_tokens")
     most = budget if isinstance(budget, int) and 0 < budget < 2_000 else 300
-    asked: list[dict[str, Any]] = [{"view": "page"}, {"view": "grep", "grep": first}]
-    asked += [{"view": "lines", "lines": second}, {"view": "json", "json_path": mended(given.get("json_path", first))}]
+    asked: list[dict[str, Any]] = [{"view": "page"}, {"view": "grep", "argument": first}]
+    asked += [
+        {"view": "lines", "argument": second},
+        {"view": "json", "argument": mended(given.get("json_path", first))},
+    ]
     for question in asked:
         try:
             found = expand_text(text, ref="r-1", counter=counter, max_tokens=most, **question)

@@ -1,6 +1,6 @@
 """Words of many languages, without a model. Word lists and patterns are text files, read by `blocks_of`.
 
-A file has blocks: a line at the margin names one, the lines below it are indented by four columns.
+A file has blocks: a line at the margin is the name of a block, and the indented lines below are its content.
 
     define DO                   a pattern that later blocks of the file name as {DO}
         (?:add|address
@@ -18,7 +18,7 @@ _DEFINED = re.compile(r"\{([A-Z_]+)\}")
 
 
 def blocks_of(package: str, *path: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name and the lines of each block of a data file; lines that begin with `#` are comments."""
+    """Yield the name and the lines of each block of a data file, without `#` comments."""
     head, lines = "", list[str]()
     for line in resources.files(package).joinpath(*path).read_text("utf-8").splitlines():
         if line.startswith("    "):
@@ -31,7 +31,7 @@ def blocks_of(package: str, *path: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def patterns_of(package: str, *path: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the regular expression of each block, its lines joined and the names of others filled in."""
+    """Yield the name and the regular expression of each block, its lines joined and `{NAMES}` replaced."""
     defined: dict[str, str] = {}
     for head, lines in blocks_of(package, *path):
         source = _DEFINED.sub(lambda name: defined[name[1]], "".join(lines))
@@ -41,7 +41,7 @@ def patterns_of(package: str, *path: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def pattern_of(package: str, file: str, name: str) -> re.Pattern[str]:
-    """Return the compiled regular expression of one block of a file."""
+    """Return the compiled regular expression of a block."""
     return re.compile(_sources(package, file)[name])
 
 
@@ -52,11 +52,11 @@ def _sources(package: str, file: str) -> dict[str, str]:
 
 @cache
 def words_of(package: str, file: str, name: str) -> frozenset[str]:
-    """Return the words of one block of a file, which white space separates."""
+    """Return the words of a block, which are separated by white space."""
     return frozenset(" ".join(lines_of(package, file, name)).split())
 
 
 @cache
 def lines_of(package: str, file: str, name: str) -> list[str]:
-    """Return the lines of one block of a file."""
+    """Return the lines of a block."""
     return dict(blocks_of(package, file))[name]

@@ -1,22 +1,20 @@
 """Sentences of a user's text: which are quoted, negative, questions, reported, or standing rules. Pure; never raises.
 
-`own_part` masks the words of others: quotations, code, mails, what follows "she wrote:" or "translate:". A mail is
-recognised by its headers, by a formal salutation, or by a salutation or a colon before a signature; one that addresses
-an assistant is the user's. A text to translate, summarise or correct is not the user's, up to the end of its quotation
-marks where it has some. So is what follows a line about a text ("what does this say?", "from the readme:"), the name of
-a file, a copied line of a chat, or a heading of a document. When in doubt the words are the user's: a quotation of four
-words or fewer is a name or a title, one that they ask to remember is theirs, and so is a text that is pasted without
-any sign of it. Text after a
-mail counts as a part of it, because nothing marks where a mail ends. Sixteen languages (`data/quoted.txt`).
+`own_part` masks the words of others: quotations, code, mails, text after "she wrote:" or "translate:". A mail is
+recognised by its headers, by a formal salutation, or by a salutation or a colon before a signature; a mail to an
+assistant is the user's own. A text to translate, summarise or correct is not, up to the end of its quotation marks if
+it has any, nor is text after a line about it ("what does this say?", "from the readme:"), a file name, a copied line of
+a chat, or a heading of a document. When in doubt the words are the user's: a quotation of four words or fewer is a name
+or a title, a quotation to be remembered is the user's, and so is a text pasted without any sign of it. Text after a
+mail counts as part of it, because nothing marks the end of a mail. Sixteen languages (`data/quoted.txt`).
 
-`is_negative` tells whether a sentence forbids, denies or leaves out, in twenty-seven languages (`data/negation.txt`).
-Two negations that stand apart cancel each other ("never … without"); those that stand together are one ("никогда не",
-"ne … jamais"). Verbs that leave out (avoid, stop, skip) count. Verbs that are negated inside a word, as in Turkish and
-Czech, are not recognised; of these languages only words are known.
+`is_negative` recognises sentences that forbid, deny or exclude, in twenty-seven languages (`data/negation.txt`).
+Two separate negations cancel each other ("never … without"); adjacent negations are one ("никогда не", "ne … jamais").
+Verbs such as avoid, stop and skip count. Verbs negated by an affix, as in Turkish and Czech, are not recognised.
 
 `rule_candidates` finds the sentences of a user's turn that may state a standing rule ("no ORM, ever", "siezen, nie
-duzen"), by their words and cues (`rule_words`) or because they are listed under a heading such as "rules:". It
-misses few rules and lets much else through, without a model; `longterm.standing_rules` decides.
+duzen"), by their words and cues (`rule_words`) or because they are listed under a heading such as "rules:". It has high
+recall and low precision, without a model; `longterm.standing_rules` decides.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _quoted = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
 
 
 def own_part(text: str) -> str:
-    """Return the text in its length, with `FILL` for each character that is not the author's but for line ends."""
+    """Return the text with `FILL` for each character of others, except line ends; the length is unchanged."""
     spans = list(_spans(text))
     if not spans:
         return text
@@ -53,13 +51,14 @@ def own_part(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    for found in _quoted("BLOCKS").finditer(text):
-        yield found.span()
-    for found in _quoted("INLINE").finditer(text):
-        if _is_speech(found[0][1:-1]) and not _quoted("TO_KEEP").search(
-            text, max(0, found.start() - 80), found.start()
-        ):
-            yield found.span()
+    """Yield the spans of text by others; they may overlap."""
+    for block in _quoted("BLOCKS").finditer(text):
+        yield block.span()
+    for quote in _quoted("INLINE").finditer(text):
+        words = quote[0][1:-1]
+        is_speech = len(words.split()) + len(_WIDE.findall(words)) // 2 >= _FEWEST_WORDS
+        if is_speech and not _quoted("TO_KEEP").search(text, max(0, quote.start() - 80), quote.start()):
+            yield quote.span()
     forwarded = _quoted("TO_THE_END").search(text)
     if forwarded is not None:
         yield forwarded.end() if forwarded[0].rstrip().endswith((":", "：")) else forwarded.start(), len(text)
@@ -70,15 +69,15 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
     for introduction in _quoted("INTRODUCED").finditer(text):
         start = _SPACE.match(text, introduction.end()).end()  # pyright: ignore[reportOptionalMemberAccess]  # always one
-        places = (_quoted(kind).match(text, start) for kind in ("BLOCKS", "INLINE", "SINGLE"))
-        ending = next((found.end() for found in places if found), len(text))
+        quotes = (_quoted(kind).match(text, start) for kind in ("BLOCKS", "INLINE", "SINGLE"))
+        ending = next((quote.end() for quote in quotes if quote), len(text))
         yield start, ending
         if ending == len(text):
             return
 
 
 def _pasted(text: str) -> Iterator[int]:
-    """Yield where a text begins that the user shows: a chat, a document, or what follows a line about it."""
+    """Yield the starts of pasted text: a chat, a document, or text after a line about it."""
     if chat := _quoted("CHAT").search(text):
         yield chat.start()
     if presented := _quoted("PRESENTED").search(text):
@@ -89,36 +88,28 @@ def _pasted(text: str) -> Iterator[int]:
 
 
 def _mail(text: str) -> int | None:
-    """Return where a mail without headers begins: at a formal salutation, or at any that a signature follows."""
-    signed = max((found.start() for found in _quoted("SIGNATURE").finditer(text)), default=-1)
-    for found in _quoted("SALUTATIONS").finditer(text):
-        if found["informal"] is None or found.end() <= signed:
-            return found.start()
+    """Return the start of a mail without headers: a formal salutation, or any salutation before a signature."""
+    signed = max((signature.start() for signature in _quoted("SIGNATURE").finditer(text)), default=-1)
+    for salutation in _quoted("SALUTATIONS").finditer(text):
+        if salutation["informal"] is None or salutation.end() <= signed:
+            return salutation.start()
     return None
 
 
-def _is_speech(words: str) -> bool:
-    return len(words.split()) + len(_WIDE.findall(words)) // 2 >= _FEWEST_WORDS
-
-
 _ELSEWHERE = {"nu": {"ro"}, "sin": {"es"}, "mai": {"it", "ro"}, "non": {"it", "fr"}}
-"""Words that are negative in these languages and something else in others."""
+"""Words that are negative only in these languages."""
 _NEGATION_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
-"""Words that are one negation with a French "ne", however far apart: "ne me propose plus jamais"."""
-_TOGETHER = 3  # words between negations that are one
-
-
+"""Words that form one negation with a French "ne", however far apart: "ne me propose plus jamais"."""
+_TOGETHER = 3  # words between two parts of one negation
 _FILE = "mcp_memory.language", "data/negation.txt"
-
-
 _CONCORD = frozenset(("es", "fr", "it", "pt", "ru", "uk", "pl", "cs", "sr"))
 """Languages in which two plain negations are one: "no lo uses nunca"."""
 
 
 def is_negative(text: str) -> bool:
-    """Return whether a sentence says that something is not so, or is not to be done."""
-    negative, apart = words_of(*_FILE, "negative"), words_of(*_FILE, "apart")
+    """Return whether a sentence denies something or forbids it."""
+    negative, independent = words_of(*_FILE, "negative"), words_of(*_FILE, "apart")
     words = [word.replace("’", "'") for word in _NEGATION_WORD.findall(text.lower())]
     count, last, is_apart = 0, -_TOGETHER - 1, False
     for at, word in enumerate(words):
@@ -128,14 +119,14 @@ def is_negative(text: str) -> bool:
             word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))
         ):
             is_new = at - last > _TOGETHER and not (count and not is_apart and _CONCORD & set(languages_of(words)))
-            count += is_new or word in apart
-            is_apart = word in apart
+            count += is_new or word in independent
+            is_apart = word in independent
             last = at
     return (count + bool(pattern_of(*_FILE, "inside").search(text))) % 2 == 1
 
 
 READ = 4_000
-"""Characters of a text that are read; what follows is a document more often than words of a person."""
+"""Characters of a text that are read; a longer text is mostly a document."""
 
 _LISTED = 5  # sentences under a heading
 _SHORTEST = 8  # characters of a sentence under a heading
@@ -145,7 +136,7 @@ _POSSIBLE = -1.5  # log-odds by words: of 100 rules, 3 score less
 class RuleCandidate(NamedTuple):
     """A sentence of a user's turn, `turn[start:end]`, that may state a standing rule.
 
-    `text` is the sentence with quotations and code as `FILL`, `context` the same with the sentences before and after.
+    `text` is the sentence with `FILL` for quotations and code, `context` the same with its neighbour sentences.
     `listed`: it is under a heading such as "rules:".
     """
 
@@ -161,23 +152,23 @@ _reported = partial(pattern_of, "mcp_memory.language", "data/reported.txt")
 
 
 def people() -> re.Pattern[str]:
-    """Return a pattern of people by their relation to the speaker, in lower case: "my sister", "mein Chef"."""
+    """Return a lower-case pattern of people by their relation to the speaker: "my sister", "mein Chef"."""
     return _reported("RELATIVES")
 
 
 def others() -> re.Pattern[str]:
-    """Return a pattern of a sentence, in lower case, that begins with people other than its speaker: "my sister is"."""
+    """Return a lower-case pattern of a sentence about people other than its speaker: "my sister is"."""
     return _reported("OTHERS")
 
 
 def is_person(word: str) -> bool:
-    """Return whether a word says what somebody is to another: "sister", "Chef", "友達"."""
+    """Return whether a word is a relation between people: "sister", "Chef", "友達"."""
     names = ("PEOPLE", "DENSE_PEOPLE", "JAPANESE_PEOPLE", "KOREAN_PEOPLE")
     return any(_reported(name).fullmatch(word.lower()) for name in names)
 
 
 def is_reported(sentence: str) -> bool:
-    """Return whether a sentence, in lower case, says what others say or do, what is imagined or what holds for once."""
+    """Return whether a lower-case sentence is about others, imagined, or about a single occasion."""
     plain = sentence.replace("’", "'")
     return _reported("REPORTED").search(plain) is not None or (
         _reported("ONCE").search(plain) is not None and _reported("HENCEFORTH").search(plain) is None
@@ -185,14 +176,14 @@ def is_reported(sentence: str) -> bool:
 
 
 def is_question(sentence: str) -> bool:
-    """Return whether a sentence, in lower case, only asks: "no emoji, ok?" does not."""
+    """Return whether a lower-case sentence is only a question, unlike "no emoji, ok?"."""
     return _in_sentences("QUESTION").search(sentence) is not None and _in_sentences("TAG").search(sentence) is None
 
 
 def rule_candidates(text: str, *, least: float = _POSSIBLE) -> Iterator[RuleCandidate]:
-    """Yield the sentences of a user's turn that may state a standing rule: by their words, or by a heading above."""
-    listed = 0  # sentences that may still belong under a heading such as "rules:"
-    reached = 0  # where the sentence before ends, without white space
+    """Yield the sentences of a user's turn that may state a standing rule, by their words or by a heading above."""
+    listed = 0  # remaining sentences that may belong to a heading such as "rules:"
+    reached = 0  # end of the previous sentence, without white space
     masked = _without_quotations(text[:READ])
     spans = list(sentences(masked))
     for at, (start, end) in enumerate(spans):
@@ -212,7 +203,7 @@ def rule_candidates(text: str, *, least: float = _POSSIBLE) -> Iterator[RuleCand
 
 
 def may_state_rule(text: str) -> bool:
-    """Return whether a text of a user may state a standing rule: few that do are missed."""
+    """Return whether a user's text may state a standing rule; false negatives are rare."""
     return next(rule_candidates(text), None) is not None
 
 
@@ -220,12 +211,12 @@ _FILLED = re.compile(f"{FILL}+")
 
 
 def masked_quotations(text: str) -> str:
-    """Return a text with one `FILL` for each passage that is quotation, code or an address."""
+    """Return a text with a single `FILL` for each quotation, code passage or address."""
     return _FILLED.sub(FILL, _without_quotations(text))
 
 
 def _without_quotations(text: str) -> str:
-    """Return a text in its length, with quotations, code and addresses as `FILL`."""
+    """Return a text with `FILL` for each character of quotations, code and addresses."""
     own = own_part(text).replace("’", "'")
     return _in_sentences("SPOKEN_BY_OTHERS").sub(lambda quotation: FILL * len(quotation[0]), own)
 

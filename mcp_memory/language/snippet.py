@@ -1,7 +1,7 @@
-"""Find the part of a long text that matches a question: pure text, no I/O.
+"""Finds the part of a long text that matches a question. Pure text, no I/O.
 
-A word of the text matches where `words.base_terms_of_word` gives a wanted term for it: the terms that it has in the
-index in any context. Of a very long text only the beginning is read.
+A word matches if it has one of the terms in the index in any context (`words.base_terms_of_word`). Of a very long text
+only the beginning is read.
 """
 
 from __future__ import annotations
@@ -15,31 +15,30 @@ from typing import NamedTuple
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import base_terms_of_word
 
-_READ = 60_000  # characters looked through
+_READ = 60_000  # characters
 _CHUNK = re.compile(r"\S+")
 _WORD_END = 24  # characters a cut may move to fall between words
 _MOST_WORDS = 12
 
 
 class TermMatch(NamedTuple):
-    """Where a wanted term stands in a text."""
+    """The place of a term in a text."""
 
     start: int
     end: int
     term: str
 
 
-def matches(text: str, wanted: AbstractSet[str]) -> list[TermMatch]:
-    """Return the places of wanted terms (of `query_terms`), in order."""
-    terms = frozenset(wanted)
+def matches(text: str, terms: AbstractSet[str]) -> list[TermMatch]:
+    """Return the places of terms (of `query_terms`) in a text, in order."""
     runs = set(text[:_READ].split()) if terms else ()
     letters = {letter for term in terms for letter in (term[0], term[0].upper())}
-    holding = [
-        run
-        for run in runs
-        if (run[0] in letters or not _is_plain(run)) and not terms.isdisjoint(base_terms_of_word(run))
-    ]
-    inside = {run: _inside(run, terms.intersection(base_terms_of_word(run))) for run in holding}
+    inside: dict[str, list[TermMatch]] = {}
+    for run in runs:
+        if run[0] in letters or not _is_plain(run):
+            present = terms & frozenset(base_terms_of_word(run))
+            if present:
+                inside[run] = _inside(run, present)
     return [
         TermMatch(chunk.start() + start, chunk.start() + end, term)
         for chunk in (_CHUNK.finditer(text, 0, _READ) if inside else ())
@@ -53,13 +52,13 @@ def _is_plain(run: str) -> bool:
 
 
 def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:
-    """Return the places of terms in a run without spaces that has them: a word, or a whole page of Chinese.
+    """Return the places of terms in a run without spaces: a word, or a whole page of Chinese.
 
-    The first one counts, of those that begin there the longest, and then those behind its end.
+    Places do not overlap: the first term counts (the longest, if several begin there), then the next after its end.
     """
     lower = chunk.lower()
     terms = sorted(present, key=len, reverse=True)
-    ahead = {term: place for term in terms if (place := lower.find(term)) >= 0}  # where each stands next
+    ahead = {term: place for term in terms if (place := lower.find(term)) >= 0}  # their next places
     places: list[TermMatch] = []
     while ahead:
         term = min(ahead, key=ahead.__getitem__)
@@ -71,25 +70,25 @@ def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:
                 ahead[other] = place
             else:
                 del ahead[other]
-    return places or [TermMatch(0, len(chunk), terms[0])]  # a stem or a folded word need not stand there as such
+    return places or [TermMatch(0, len(chunk), terms[0])]  # a stem or a folded word may be spelled differently
 
 
-def words(text: str, wanted: AbstractSet[str]) -> list[str]:
+def words(text: str, terms: AbstractSet[str]) -> list[str]:
     """Return the text's matching words as written, each once."""
-    found: dict[str, None] = {}
-    for match in matches(text, wanted):
+    unique: dict[str, None] = {}
+    for match in matches(text, terms):
         word = text[match.start : match.end]
         if match.term.isascii():  # a term of a script with spaces is the beginning of a word
             start = next((i for i in range(match.start, 0, -1) if not text[i - 1].isalnum()), 0)
             end = next((i for i in range(match.end, len(text)) if not text[i].isalnum()), len(text))
             word = text[start:end]
-        found[word.strip(".,;:!?\"'()[]").lower()] = None
-        if len(found) == _MOST_WORDS:
+        unique[word.strip(".,;:!?\"'()[]").lower()] = None
+        if len(unique) == _MOST_WORDS:
             break
-    return list(found)
+    return list(unique)
 
 
-def snippet(text: str, width: int, found: Sequence[TermMatch]) -> tuple[str, int]:
+def snippet(text: str, width: int, term_matches: Sequence[TermMatch]) -> tuple[str, int]:
     """Return at most `width` characters with most of the different terms, and the number of characters left out.
 
     Excerpts consist of whole sentences if the sentences with most of the terms fit, else of whole words. `…` marks
@@ -97,9 +96,9 @@ def snippet(text: str, width: int, found: Sequence[TermMatch]) -> tuple[str, int
     """
     if len(text) <= width:
         return text, 0
-    first, last = _closest(found, width)
+    first, last = _closest(term_matches, width)
     edges = _edges(text, first, last, width)
-    inside = [match for match in found if first <= match.start and match.end <= last]
+    inside = [match for match in term_matches if first <= match.start and match.end <= last]
     core = _sentences_of(inside or [TermMatch(0, 1, "")], edges, width)
     start, end = _filled(core, edges, first, last, width) if core else _whole_words(text, first, last, width)
     shown = text[start:end].strip()
@@ -115,17 +114,18 @@ def _edges(text: str, first: int, last: int, width: int) -> list[int]:
     return [0, *ends] if start == 0 else ends
 
 
-def _sentences_of(found: Sequence[TermMatch], edges: Sequence[int], width: int) -> tuple[int, int] | None:
+def _sentences_of(term_matches: Sequence[TermMatch], edges: Sequence[int], width: int) -> tuple[int, int] | None:
     """Return the span of the sentences with all terms, else of the best sentence; None if they exceed `width`."""
-    spans = [(found[0].start, found[-1].end), *((match.start, match.end) for match in found)]
+    spans = [(term_matches[0].start, term_matches[-1].end), *((match.start, match.end) for match in term_matches)]
     weights: dict[tuple[int, int], int] = {}
     for first, last in spans:
         start = max((edge for edge in edges if edge <= first), default=-1)
         end = min((edge for edge in edges if edge >= last), default=-1)
         if 0 <= start < end <= start + width and (start, end) not in weights:
-            weights[start, end] = sum(map(_weight, {match.term for match in found if start <= match.start < end}))
+            inside = {match.term for match in term_matches if start <= match.start < end}
+            weights[start, end] = sum(map(_weight, inside))
     best = max(weights, key=weights.__getitem__, default=None)
-    enough = sum(map(_weight, {match.term for match in found})) / 2
+    enough = sum(map(_weight, {match.term for match in term_matches})) / 2
     return best if best and weights[best] >= enough else None
 
 
@@ -153,19 +153,19 @@ def _whole_words(text: str, first: int, last: int, width: int) -> tuple[int, int
     return start, end
 
 
-def _closest(found: Sequence[TermMatch], width: int) -> tuple[int, int]:
-    """Return where the window begins and ends that holds the most, each term counted once and by its length."""
+def _closest(term_matches: Sequence[TermMatch], width: int) -> tuple[int, int]:
+    """Return the window with the highest total weight of different terms."""
     inside: Counter[str] = Counter()
     best, span, weight, left = 0, (0, 0), 0, 0
-    for match in found:
+    for match in term_matches:
         inside[match.term] += 1
         weight += _weight(match.term) if inside[match.term] == 1 else 0
-        while found[left].start < match.start and match.end - found[left].start > width:
-            inside[found[left].term] -= 1
-            weight -= _weight(found[left].term) if inside[found[left].term] == 0 else 0
+        while term_matches[left].start < match.start and match.end - term_matches[left].start > width:
+            inside[term_matches[left].term] -= 1
+            weight -= _weight(term_matches[left].term) if inside[term_matches[left].term] == 0 else 0
             left += 1
         if weight > best:
-            best, span = weight, (found[left].start, min(match.end, found[left].start + width))
+            best, span = weight, (term_matches[left].start, min(match.end, term_matches[left].start + width))
     return span
 
 

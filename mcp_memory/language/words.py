@@ -1,19 +1,19 @@
 """Index terms: one function makes the words of documents and of queries comparable, in any language.
 
-Guarantees: a word of a text is found by the same word whatever stands around it, because each word has one form that
-depends on its script alone (Latin is stemmed as English, Cyrillic as Russian, and so on). Forms of a language come on
-top where the text's language is known. No dictionary and no setting: the same text always gives the same terms. Terms
-hold no white space and are folded.
+Guarantees: a word is found by the same word in any context, because each word has one form that depends only on its
+script (Latin is stemmed as English, Cyrillic as Russian, and so on). If the text's language is known, forms of that
+language are added. No dictionary and no setting: the same text always gives the same terms. Terms contain no white
+space and are folded.
 
-Function words (`data/function_words.txt`) tell the language of a text. BM25 would take them for telling, as they are
-rare in what people say and stand in every question. Only queries leave them out, and only those of the query's own
-language: German "die" is an article, English "die" is not. A query of nothing else still finds them.
+Function words (`data/function_words.txt`) show the language of a text. BM25 would overrate them, because they are rare
+in what people say and part of every question. Only queries drop them, and only those of the query's own language:
+German "die" is an article, English "die" is not. A query of function words alone keeps them.
 
 Scripts without spaces need no dictionary: Han and kana give each character and each pair; Thai, Lao, Khmer and Burmese
 the same of written syllables; Hangul the word without its particles, and pairs, which find the parts of compounds.
-Folding drops only marks that readers leave out: accents of Latin, Greek and Cyrillic, the vowel points of Arabic and
-Hebrew, the nukta of Indic scripts. The stemmers are Snowball's, but for Arabic and Hebrew, where stripping articles
-and particles from the word finds more.
+Folding drops only marks that writers may omit: accents of Latin, Greek and Cyrillic, the vowel points of Arabic and
+Hebrew, the nukta of Indic scripts. The stemmers are Snowball's, except for Arabic and Hebrew, where stripping articles
+and particles finds more.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from mcp_memory.core.text import normalize
 from mcp_memory.language import blocks_of, patterns_of
 
 _ENDING_VOTE = 0.5
-_ENDING_OF = 4  # letters that a word with an ending has more of
+_ENDING_OF = 4  # a word with an ending has more letters
 
 _LOOKED_AT = 40
 _ENOUGH = 3
 _COUNTED = 200
-_SCRIPT_TELLS = "\u0e00"  # from Thai on a script is a language, as far as words go
+_SCRIPT_TELLS = "\u0e00"  # from Thai on, a script implies its language
 _MOST = 3
 
 
 class _FunctionWords(NamedTuple):
-    """`shapes`: letters and endings with the languages they speak for; `english`: words that no other language has."""
+    """`shapes`: letters and endings with the languages they indicate; `english`: words found only in English."""
 
     of: dict[str, tuple[str, ...]]
     languages: dict[str, tuple[str, ...]]
@@ -79,20 +79,20 @@ def function_words(languages: tuple[str, ...]) -> frozenset[str]:
 
 
 def languages_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the languages that most speaks for, three at most; none where nothing does.
+    """Return the most likely languages, at most three; none without evidence.
 
-    Function words count most, then letters and endings. English has it where it is among the best, so that plain
-    English never takes forms of another language.
+    Function words count most, then letters and endings. English wins every tie, so that plain English never gets forms
+    of another language.
     """
     lists = _lists()
     if len(lists.english.intersection(words[:_LOOKED_AT])) >= _ENOUGH:
         return ("en",)
     votes: dict[str, float] = {}
-    known, shapes = lists.languages, lists.shapes
+    languages_by_word, shapes = lists.languages, lists.shapes
     lower = [word.lower() for word in words[:_COUNTED] if word < _SCRIPT_TELLS]
     elided = [word.partition("'")[0] for word in lower if word[1:3].find("'") >= 0]  # l'eau, qu'il
     for word in (*lower, *elided):
-        for language in known.get(word, ()):
+        for language in languages_by_word.get(word, ()):
             votes[language] = votes.get(language, 0.0) + 1.0
         if len(word) > _ENDING_OF:
             for language in shapes.get(word[-3:], ()):
@@ -108,7 +108,7 @@ def languages_of(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def function_words_of(words: Sequence[str]) -> frozenset[str]:
-    """Return the function words of the language of these words, none where they do not show it."""
+    """Return the function words of the language of these words, none if it is unknown."""
     return function_words(languages_of(words))
 
 
@@ -120,7 +120,7 @@ _PATTERNS = {
 
 
 def dense_terms(run: str) -> Iterator[str]:
-    """Return the terms of a run of one of these scripts, in order."""
+    """Return the terms of a run in a script without spaces, in order."""
     if run[0] <= "\u109f" or "\u1780" <= run[0] <= "\u17ff":
         return _singles_and_pairs(_PATTERNS["SYLLABLE"].findall(run))
     if "\uac00" <= run[0] <= "\ud7ff" or run[0] < "\u3005" or "\u3130" <= run[0] <= "\u318f":
@@ -129,7 +129,7 @@ def dense_terms(run: str) -> Iterator[str]:
 
 
 def is_kana(term: str) -> bool:
-    """Return whether a term is a lone kana, which says nothing beside other terms."""
+    """Return whether a term is a single kana, which is uninformative next to other terms."""
     return len(term) == 1 and "\u3040" <= term <= "\u30ff"
 
 
@@ -169,9 +169,9 @@ def fold(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Return the text in one width and composition, its digits ASCII, before it is cut into words.
+    """Return the text in one width and composition, with ASCII digits.
 
-    English with curly quotes and dashes comes out as ASCII, which is cut faster.
+    English with curly quotes and dashes becomes ASCII, which is faster to split.
     """
     for typographic, plain in _TYPOGRAPHY:
         text = text.replace(typographic, plain)
@@ -202,7 +202,7 @@ _COMPOUNDING = {"de", "nl", "sv", "da", "no", "fi", "hu"}
 _LONG = 8
 _PART_LENGTH = 4
 _REST = 3
-_SURE_STEMS = 3  # among more languages than this a word is not taken apart
+_SURE_STEMS = 3  # with more candidate languages, compounds are not split
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
 _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
@@ -210,13 +210,13 @@ _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
 
 @lru_cache(maxsize=8_192)
 def forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the distinct forms of a word of letters, the one by its script first; never empty."""
+    """Return the distinct forms of a word of letters, the form by script first; never empty."""
     low = word.casefold()
-    found = dict.fromkeys(_by_script(low))
+    distinct = dict.fromkeys(_by_script(low))
     for language in languages:
-        found.update(dict.fromkeys(_by_language(word, low, language, loose=len(languages) > _SURE_STEMS)))
-    found.pop("", None)
-    return tuple(found) or (low,)
+        distinct.update(dict.fromkeys(_by_language(word, low, language, loose=len(languages) > _SURE_STEMS)))
+    distinct.pop("", None)
+    return tuple(distinct) or (low,)
 
 
 def _by_script(low: str) -> Iterator[str]:
@@ -240,7 +240,7 @@ def _by_script(low: str) -> Iterator[str]:
 
 def _by_language(word: str, low: str, language: str, *, loose: bool) -> Iterator[str]:
     if language == "tr":
-        low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # one pass leaves cases behind
+        low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # one pass leaves case suffixes
     elif language == "pt":
         low = _PATTERNS["PORTUGUESE_PLURAL"].sub("ão", low)
     if language in ("uk", "bg"):
@@ -262,7 +262,7 @@ def _arabic(word: str) -> str:
 def _parts(word: str) -> Iterator[str]:
     """Yield candidates for the first and last parts of a compound, cut where a new word can begin.
 
-    Most are not words, and cost nothing but room in the index.
+    Most are not words, and only take space in the index.
     """
     for cut in range(_REST, len(word) - _REST + 1):
         if (
@@ -284,19 +284,19 @@ def _stem(language: str, word: str) -> str:
 def _stemmer(language: str) -> Any:
     import Stemmer  # loaded late: the server starts without it
 
-    # Without a cache of its own: `forms` has one, and 10,000 words of each language would be 1 MB each.
+    # Without its own cache: `forms` has one, and 10,000 words of each language would be 1 MB each.
     return Stemmer.Stemmer(language, 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 TERMS_VERSION = 4
-"""Grows whenever a text may get other terms than before, so that a store knows which rows to index again."""
+"""Incremented whenever the terms of a text may change, so that a store knows which rows to index again."""
 
 _MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full
 _MAX_PARTS = 32
-_FEW = 2  # words of a query that does not tell its language: it is asked in all of them
+_FEW = 2  # a query of unknown language with so few words is expanded in all languages
 
-_DENSE_FROM = "\u0e00"  # Thai; scripts written densely, and emoji, begin here
-_NO_LANGUAGE = "\u0530"  # letters from here on are of scripts whose forms need no language
+_DENSE_FROM = "\u0e00"  # Thai; scripts without spaces, and emoji, begin here
+_NO_LANGUAGE = "\u0530"  # scripts from here on need no language for their forms
 
 
 def index_terms(text: str) -> list[str]:
@@ -317,38 +317,37 @@ def terms_of_each(texts: Iterable[str]) -> list[list[str]]:
 def base_terms(text: str) -> list[str]:
     """Return the terms that do not depend on the language that a text seems to be in.
 
-    A text holds the base terms of each of its words: use them to test whether it contains certain words.
+    A text contains the base terms of each of its words: use them to test whether it contains certain words.
     """
     return _terms(_tokens(text), ())
 
 
 _BEFORE, _BEHIND = '"([', '.,;:!?")]'
-_KEPT_RUN = 24  # characters; longer ones are paths, or phrases of scripts without spaces
+_CACHED_RUN = 24  # characters; longer runs are paths, or phrases of scripts without spaces
 
 
 def base_terms_of_word(run: str) -> Sequence[str]:
-    """Return the same for a run without spaces: most are a plain word between signs, which is quick."""
-    return _base_terms_again(run) if len(run) <= _KEPT_RUN else base_terms(run)
+    """Return the base terms of a run without spaces; short runs are cached."""
+    return _cached_base_terms(run) if len(run) <= _CACHED_RUN else base_terms(run)
 
 
 @lru_cache(maxsize=8_192)
-def _base_terms_again(run: str) -> Sequence[str]:
+def _cached_base_terms(run: str) -> Sequence[str]:
     word = run.lstrip(_BEFORE).rstrip(_BEHIND)
     return _plain_terms(word) if word.isascii() and word.isalpha() else base_terms(run)
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the content terms of a question: `index_terms` without its function words.
+    """Return the content terms of a question: `index_terms` without function words, unless it has no other words.
 
-    Without any others, all of them. One or two words that do not show their language get the forms of all languages.
+    One or two words of unknown language get the forms of all languages.
     """
     tokens = _tokens(text)
     languages = languages_of(tokens)
-    idle = function_words(languages)
     words = {part for token in tokens for part in (token.lower(), *token.lower().split("'"))}
-    left_out = set(_terms([*(words & idle)], languages))
-    kept = _tokens(_lists().asking.sub(" ", text))
-    terms = [term for term in _terms(kept, languages) if term not in left_out and not is_kana(term)]
+    idle_terms = set(_terms([*(words & function_words(languages))], languages))
+    content = _tokens(_lists().asking.sub(" ", text))
+    terms = [term for term in _terms(content, languages) if term not in idle_terms and not is_kana(term)]
     if not terms:
         return _terms(tokens, languages)
     if not languages and len(tokens) <= _FEW:
@@ -407,7 +406,7 @@ def _token_terms(token: str, languages: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _compound_terms(token: str, languages: tuple[str, ...]) -> Iterator[str]:
-    """Yield an identifier, a number or a date whole, by its segments (of a path, an address), and in parts."""
+    """Yield an identifier, number or date as a whole, by its segments (of a path, an address), and in parts."""
     if token[0].isdecimal():
         yield from (spelled := tuple(_one_spelling(token)))
         if spelled and "," in token and " " not in token:
@@ -454,7 +453,7 @@ def _date(year: str, month: str, day: str) -> Iterator[str]:
 
 
 def _prefixes(number: str) -> Iterator[str]:
-    """`2.3.1` is found by `2`, `2.3` and itself."""
+    """Yield `2`, `2.3` and `2.3.1` for `2.3.1`."""
     pieces = number.split(".")
     for count in range(1, min(len(pieces), _MAX_PARTS) + 1):
         yield ".".join(pieces[:count])

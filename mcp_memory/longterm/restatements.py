@@ -4,7 +4,7 @@ A user who says "forget that" means the content wherever it is: in the turn, in 
 Only the named rows are forgotten; these are offered.
 
 Agents repeat the user in goals of tasks, names of steps and summaries, so these texts are compared too
-(`shortterm.canvas.goals`).
+(`shortterm.canvas.forgetting`).
 
 Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
 other: a name that both mention is not enough. The shorter text is compared with each passage of the longer one that

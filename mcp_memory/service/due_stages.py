@@ -94,8 +94,8 @@ def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) ->
     from mcp_memory.shortterm import canvas_stage, summary_stage
 
     no_summaries, no_canvas = settings.llm_summaries == "none", settings.llm_canvas == "none"
-    thin = [] if no_summaries else summary_stage.thin(store, space, now, limit=_COUNT_LIMIT)
-    grown = [] if no_canvas else canvas_stage.grown(store, space, now, eager=True)
+    thin = [] if no_summaries else summary_stage.due_records(store, space, now, limit=_COUNT_LIMIT)
+    grown = [] if no_canvas else canvas_stage.due_canvases(store, space, now, eager=True)
     return WaitingJobs(
         unread={backlog.session: backlog.start for backlog in unread_sessions(store, space)},
         drafts=len(store.drafts(space, limit=_COUNT_LIMIT)),
@@ -200,12 +200,12 @@ class _Planner:
         if not self.eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
             return
         if self.settings.llm_summaries != "none":
-            thin = summary_stage.thin(store, space, now)
+            thin = summary_stage.due_records(store, space, now)
             if len(thin) >= LEAST_RESULTS:
                 is_full = self.eager or len(thin) >= summary_stage.AT_ONCE
                 at = now if is_full else self._after(thin[-1].record.timestamp, TASK_REST)
                 yield DueStage(stage="summaries", at=at)
-        if self.settings.llm_canvas != "none" and canvas_stage.grown(store, space, now, eager=self.eager):
+        if self.settings.llm_canvas != "none" and canvas_stage.due_canvases(store, space, now, eager=self.eager):
             yield DueStage(stage="canvas", at=now)
 
     def _after(self, last: datetime, span: timedelta) -> datetime:

@@ -1,23 +1,22 @@
-"""A tool call in words: its line in the record, the title of its step, its summary.
+"""Describes a tool call: its line in the record, the title of its step, its stand-in.
 
-Guarantees: a line has at most 150 characters and begins with the tool's name, a title at most 80, a summary
-at most 200; each is one line, cleaned, and holds no secret that `secrets` knows. All of it is deterministic.
-The result's own summary comes from `synopsis`.
+Guarantees: a line has at most 150 characters and begins with the tool's name, a title at most 80, a summary at most
+200; each is one cleaned line with its secrets masked. Deterministic. Results are summarised by `synopsis`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean
 
 CALL_LIMIT = 150
-_READ = 6_000
+_READ_CHARS = 6_000
 
-# The informative arguments, most informative first, by the names that clients and servers give them.
+# Names of informative arguments, the most informative first.
 _COMMANDS = ("command", "cmd", "script", "code")
 _PATHS = ("file_path", "filepath", "path", "file", "filename", "notebook_path", "directory", "dir", "uri_path")
 _ADDRESSES = ("url", "uri", "href", "link")
@@ -30,88 +29,99 @@ _SHELL_LEAD = re.compile(
 
 
 def call_line(tool: str, arguments: object) -> str:
-    """Return the tool and the arguments that tell, in at most 150 characters: `Read path=src/app.py limit=40`."""
+    """Return the tool and its informative arguments, at most 150 characters: `Read path=src/app.py limit=40`."""
     name = clean(tool, 60).replace(" ", "_") or "tool"
-    given = _by_name(arguments)
-    shown = [f"{key}={text}" for key, value in _telling_first(given) if (text := _short(value))]
-    if not given and (text := _short(arguments)):
+    shown = [f"{key}={text}" for key, text in _informative(arguments)]
+    if not isinstance(arguments, Mapping) and (text := _short(arguments)):
         shown = [text]
     return clean(mask(" ".join([name, *shown])), CALL_LIMIT)
 
 
 def title_of(tool: str, arguments: object) -> str:
-    """Return a short name for what the call does: `pytest tests/test_login.py`, `Read src/app.py`."""
-    name = short_name(tool)
-    given = _by_name(arguments)
+    """Return a short title of the call: `pytest tests/test_login.py`, `Read src/app.py`."""
+    command = clean(mask(command_of(arguments)), TITLE_LIMIT)
+    return command or clean(mask(_title(short_name(tool), arguments)), TITLE_LIMIT)
+
+
+def _title(name: str, arguments: object) -> str:
     if isinstance(arguments, str) and arguments.strip():
-        return _title(f"{name} {_text(arguments)[:400]}")
-    if command := _title(command_of(arguments)):
-        return command
-    path, address, question = (_first(given, names) for names in (_PATHS, _ADDRESSES, _QUESTIONS))
+        return f"{name} {_text(arguments)[:400]}"
+    path, address, question = (_first(arguments, names) for names in (_PATHS, _ADDRESSES, _QUESTIONS))
     if address:
-        method = given.get("method")
-        return _title(f"{method.upper() if isinstance(method, str) and method else 'GET'} {_address(address)}")
-    if path and not question:
-        return _title(f"{name} {_path(path)}")
+        method = cast("Mapping[str, object]", arguments).get("method")
+        return f"{method.upper() if isinstance(method, str) and method else 'GET'} {_strip_url(address)}"
+    place = _shorten_path(path) if path else ""
     if question:
-        quoted = f'{name} "{clean(question, 48)}"'
-        return _title(f"{quoted} in {_path(path)}" if path else quoted)
-    other = next((text for _, value in _telling_first(given) if (text := _short(value))), "")
-    return _title(f"{name} {other}")
+        return f'{name} "{clean(question, 48)}"' + (f" in {place}" if place else "")
+    return f"{name} {place or next((text for _, text in _informative(arguments)), '')}"
 
 
 def command_of(arguments: object) -> str:
     """Return the command line of a call to a shell, without the `cd` and the environment before it, else ""."""
-    return _command(_first(_by_name(arguments), _COMMANDS)).strip()
+    command = _first(arguments, _COMMANDS)
+    while (lead := _SHELL_LEAD.match(command)) and command[lead.end() :].strip():
+        command = command[lead.end() :]
+    lines = [line for line in command.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) > 1 and lines[0].rstrip().endswith(("'", '"', "\\")):  # python -c ", and the code
+        return f"{lines[0].rstrip(chr(92)).rstrip()} {lines[1].strip()}".strip()
+    return (lines[0] if lines else command).strip()
 
 
 def path_of(arguments: object) -> str:
-    """Return the file or folder that a call names, else ""."""
-    return _first(_by_name(arguments), _PATHS)
+    """Return the file or folder argument of a call, else ""."""
+    return _first(arguments, _PATHS)
 
 
 def subject_of(arguments: object) -> str:
     """Return the subject of a call in a few words: its question, its address, or its first informative argument."""
-    given = _by_name(arguments)
-    if address := _first(given, _ADDRESSES):
-        return clean(mask(_address(address)), 80)
-    question = _first(given, _QUESTIONS)
-    other = next((text for _, value in _telling_first(given) if (text := _short(value))), "")
-    return clean(mask(question or other or _text(arguments)), 80)
+    if address := _first(arguments, _ADDRESSES):
+        return clean(mask(_strip_url(address)), 80)
+    other = next((text for _, text in _informative(arguments)), "")
+    return clean(mask(_first(arguments, _QUESTIONS) or other or _text(arguments)), 80)
 
 
 def summary_line(text: str) -> str:
-    """Return a summary as the record and the node keep it."""
+    """Return a summary as stored in records and nodes."""
     return clean(mask(text), SUMMARY_LIMIT)
+
+
+def stand_in(*, node: str, ref: str, summary: str, preview: str, expand: str = "expand_node") -> str:
+    """Return the text that replaces a result in the context. It is read again with every later prompt.
+
+    Both texts are masked already.
+    """
+    return f"[{node} {ref}; {expand}]\n{summary}\n{preview}"
 
 
 # --- arguments --------------------------------------------------------------------------------------
 
 
-def _by_name(arguments: object) -> dict[str, object]:
+def _informative(arguments: object) -> Iterator[tuple[str, str]]:
+    """Yield the non-empty arguments with their short texts, the most informative first."""
     if not isinstance(arguments, Mapping):
-        return {}
-    return {str(key): value for key, value in cast("Mapping[Any, object]", arguments).items()}
-
-
-def _telling_first(arguments: dict[str, object]) -> list[tuple[str, object]]:
+        return
+    by_name = {str(key): value for key, value in cast("Mapping[Any, object]", arguments).items()}
     order = {name: at for at, name in enumerate((*_COMMANDS, *_PATHS, *_ADDRESSES, *_QUESTIONS))}
-    return sorted(arguments.items(), key=lambda pair: order.get(pair[0].casefold(), len(order)))
+    for key in sorted(by_name, key=lambda key: order.get(key.casefold(), len(order))):
+        if text := _short(by_name[key]):
+            yield key, text
 
 
-def _first(arguments: dict[str, object], names: tuple[str, ...]) -> str:
-    by_name = {key.casefold(): value for key, value in arguments.items()}
-    found = (by_name[name] for name in names if name in by_name)
-    return next((text for value in found if (text := _text(value).strip())), "")
+def _first(arguments: object, names: tuple[str, ...]) -> str:
+    """Return the text of the first of these arguments that has one, else ""."""
+    if not isinstance(arguments, Mapping):
+        return ""
+    by_name = {str(key).casefold(): value for key, value in cast("Mapping[Any, object]", arguments).items()}
+    return next((text for name in names if (text := _text(by_name.get(name)).strip())), "")
 
 
 def _text(value: object) -> str:
-    """Return the words of an argument, masked before they are cut: half a secret would not be known as one."""
+    """Return the text of an argument, masked before it is cut, because half a secret would not be recognised."""
     if isinstance(value, str):
-        return mask(value[:_READ])[:4000]
+        return mask(value[:_READ_CHARS])[:4000]
     if isinstance(value, list):
         parts = cast("list[object]", value)[:40]
-        return mask(" ".join(part[:_READ] for part in parts if isinstance(part, str))[:_READ])[:4000]
+        return mask(" ".join(part[:_READ_CHARS] for part in parts if isinstance(part, str))[:_READ_CHARS])[:4000]
     return ""
 
 
@@ -121,34 +131,14 @@ def _short(value: object) -> str:
     return clean(_text(value), 100)
 
 
-# --- words ------------------------------------------------------------------------------------------
-
-
-def _title(text: str) -> str:
-    return clean(mask(text), TITLE_LIMIT)
-
-
 def short_name(tool: str) -> str:
-    """`mcp__github__search_issues` is `search_issues` to a person."""
+    """Return `search_issues` for `mcp__github__search_issues`."""
     name = clean(tool, 60)
     return re.split(r"__|[./:]", name)[-1].strip() or name or "tool"
 
 
-def _command(command: str) -> str:
-    """Return the first line of a command, without the `cd` and the environment before it."""
-    rest = command
-    while found := _SHELL_LEAD.match(rest):
-        if not rest[found.end() :].strip():
-            break
-        rest = rest[found.end() :]
-    lines = [line for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    if len(lines) > 1 and lines[0].rstrip().endswith(("'", '"', "\\")):  # python -c ", and what it runs
-        return f"{lines[0].rstrip(chr(92)).rstrip()} {lines[1].strip()}"
-    return lines[0] if lines else rest
-
-
-def _path(path: str) -> str:
-    """The last parts of a long path; they tell more than the first."""
+def _shorten_path(path: str) -> str:
+    """Return the last parts of a long path, which are the most informative."""
     text = clean(path, 400).replace("\\", "/")
     if len(text) <= 48:
         return text
@@ -159,15 +149,7 @@ def _path(path: str) -> str:
     return f"…/{kept}"
 
 
-def _address(url: str) -> str:
-    """Host and path; the query may hold anything, keys too."""
+def _strip_url(url: str) -> str:
+    """Return host and path. The query is dropped because it may contain keys."""
     bare = re.sub(r"^[a-z][a-z0-9+.-]*://(?:[^/@\s]*@)?(?:www\.)?", "", clean(url, 400), flags=re.IGNORECASE)
     return re.split(r"[?#]", bare)[0].rstrip("/") or clean(url, 60)
-
-
-def stand_in(*, node: str, ref: str, summary: str, preview: str, expand: str = "expand_node") -> str:
-    """Return the text that a model reads in place of a result: one short line of node, ref and tool, summary, preview.
-
-    It is read again with every later prompt. All parts are masked already.
-    """
-    return f"[{node} {ref}; {expand}]\n{summary}\n{preview}"

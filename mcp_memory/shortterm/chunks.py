@@ -1,12 +1,12 @@
-"""Cut raw results into runs of lines for the word index, masked and stored batch by batch.
+"""Cuts raw results into runs of lines for the word index, masked and stored in batches.
 
-A run is some 1,200 characters of lines that belong together: it begins behind a blank line or where the indentation
-goes back, and never with a line that closes a block. That fits code, JSON, tables, logs with their tracebacks and prose
-alike; line numbers in front of lines, as `cat -n` and grep write them, do not count as indentation. An overlong line is
-cut between its items. The same bytes always give the same runs, so indexing a large result resumes after a crash.
+A run is some 1,200 characters of lines that belong together: it begins after a blank line or where the indentation
+decreases, and never with a line that closes a block. That fits code, JSON, tables, logs with tracebacks, and prose;
+line numbers in front of lines, as `cat -n` and grep write them, do not count as indentation. An overlong line is cut
+between its items. The same bytes always give the same runs, so indexing a large result resumes after a crash.
 
-Bounded: at most some 2,000 runs per ref, which grow with it; of a ref over 8 MiB only the first and the last 4 are
-indexed, and `grep` finds the rest. Bytes that are not UTF-8 have no runs.
+Bounded: at most some 2,000 runs per ref, longer in larger refs; of a ref over 8 MiB only the first and the last 4 MiB
+are indexed, and `grep` finds the rest. Bytes that are not UTF-8 have no runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewChunk
 
 AT_ONCE = 64 * 2**10
-"""Bytes that are stored in one transaction, some 20 ms; a larger result is indexed in the background."""
+"""Bytes indexed in one transaction, some 20 ms; a larger result is indexed in the background."""
 
 _CHARS = 1_200
 _MOST_RUNS = 2_000
@@ -37,7 +37,7 @@ _ITEM_END = re.compile(r"[\]})][,;]|[.!?;]\s|,|\s")
 
 @dataclass(frozen=True, slots=True)
 class LineRun:
-    """Lines of a text, from 1 and both included, and its characters from `start` up to `end`."""
+    """First and last line of a run, counted from 1, and its characters from `start` until before `end`."""
 
     lines: tuple[int, int]
     start: int
@@ -45,19 +45,20 @@ class LineRun:
 
 
 def index_next(store: Store, passing: dict[str, set[str]], space: str, going_on: Callable[[], bool]) -> bool:
-    """Index a waiting ref of a space, and tell whether there was one. One that cannot be read joins `passing`.
+    """Index a waiting ref of a space; return whether there was one. A damaged ref is added to `passing`.
 
-    `going_on` is asked between batches, and may block; after a no the rest waits for another time.
+    `going_on` is called between batches, and may block; once it returns False, the rest waits.
     """
-    one = store.unindexed_ref(space, passing=passing.get(space, ()))
-    if one is None:
+    waiting = store.unindexed_ref(space, passing=passing.get(space, ()))
+    if waiting is None:
         return False
+    ref = waiting.ref
     try:
-        index(store, space, one.ref, store.read_ref(space, one.ref), start=one.start, going_on=going_on)
+        index(store, space, ref, store.read_ref(space, ref), start=waiting.start, going_on=going_on)
     except NotFound:
-        pass  # it was forgotten meanwhile; should it come back, it waits again
-    except Damaged:  # `doctor` tells of it
-        passing.setdefault(space, set()).add(one.ref)
+        pass  # forgotten meanwhile; if that is undone, it waits again
+    except Damaged:  # `doctor` reports it
+        passing.setdefault(space, set()).add(ref)
     return True
 
 
@@ -70,7 +71,7 @@ def index(
     start: int = 0,
     going_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Put the runs of a ref that follow byte `start` into the index. Ends early where another process is at it."""
+    """Index the runs of a ref after byte `start`. Returns early if another process indexes it."""
     waiting = chunks_of(data, start=start)
     batch = _batch(waiting)
     while True:
@@ -83,7 +84,7 @@ def index(
 
 
 def _batch(waiting: Iterator[NewChunk]) -> list[NewChunk]:
-    """Return the next runs to store together: all of a small result, so that no search sees half of it."""
+    """Return the next runs to store together: all runs of a small result, so that no search sees half of it."""
     batch: list[NewChunk] = []
     for chunk in waiting:
         batch.append(chunk)
@@ -96,10 +97,10 @@ def chunks_of(data: bytes, *, start: int = 0) -> Iterator[NewChunk]:
     """Yield the runs of a result that begin at byte `start` or later."""
     encoding = encoding_of(data)
     if encoding is None or encoding[0] != "utf-8":
-        return  # no text, or one that a search could not show lines of
+        return  # binary, or an encoding whose lines a search could not show
     text = data.decode(*encoding)
-    shown = (decoded(data) or "") if encoding[1] == "surrogateescape" else text  # else they are the same
-    at = done = 0  # the same place, in bytes and in characters
+    shown = (decoded(data) or "") if encoding[1] == "surrogateescape" else text
+    at = done = 0  # the same position, in bytes and in characters
     for run in runs(text):
         begin = at + _bytes(text[done : run.start], encoding[1])
         at, done = begin + _bytes(text[run.start : run.end], encoding[1]), run.end
@@ -111,11 +112,11 @@ def _bytes(text: str, errors: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", errors))
 
 
-# --- where a text parts -----------------------------------------------------------------------------
+# --- runs of lines ----------------------------------------------------------------------------------
 
 
 def runs(text: str) -> Iterator[LineRun]:
-    """Yield the runs of a text, in order; only text beyond the bounds is left out."""
+    """Yield the runs of a text, in order; only text beyond the bounds is omitted."""
     size = max(_CHARS, min(len(text), _MOST_CHARS) // _MOST_RUNS)
     if len(text) <= _MOST_CHARS:
         return _runs(text, 0, len(text), 1, size)
@@ -125,27 +126,27 @@ def runs(text: str) -> Iterator[LineRun]:
 
 
 def _runs(text: str, start: int, end: int, number: int, size: int) -> Iterator[LineRun]:
-    """Yield the runs of a part that begins at the start of line `number`, or inside it."""
-    held: list[_ChunkLine] = []
+    """Yield the runs of a part of the text that begins in line `number`."""
+    pending: list[_ChunkLine] = []
     for line in _lines(text, start, end, number, size):
-        held.append(line)
-        while held and held[-1].end - held[0].start > size * 3 // 2:
-            cut = _best_cut(held, size)
-            yield _run(held[:cut])
-            held = held[cut:]
-    if held:
-        yield _run(held)
+        pending.append(line)
+        while pending and pending[-1].end - pending[0].start > size * 3 // 2:
+            cut = _best_cut(pending, size)
+            yield _run(pending[:cut])
+            pending = pending[cut:]
+    if pending:
+        yield _run(pending)
 
 
 @dataclass(frozen=True, slots=True)
 class _ChunkLine:
-    """A line, or a piece of a long one. `part`: how well a run may begin with it; 3 best, 0 not at all."""
+    """A line, or a piece of a long line. `rank`: how well a run may begin with it; 3 best, 0 not at all."""
 
     number: int
     start: int
     end: int
     depth: int | None
-    part: int
+    rank: int
 
 
 def _run(lines: list[_ChunkLine]) -> LineRun:
@@ -170,20 +171,20 @@ def _lines(text: str, start: int, end: int, number: int, size: int) -> Iterator[
 
 
 def _depth(line: str) -> int | None:
-    """Return the indentation, None for a line that says nothing."""
+    """Return the indentation, None for a blank line or a ruler."""
     if _BLANK.fullmatch(line):
         return None
-    if (found := _NUMBERED.match(line)) is not None:
-        line = line[found.end() :]
+    if (line_number := _NUMBERED.match(line)) is not None:
+        line = line[line_number.end() :]
     inside = line.lstrip()
     return len(line) - len(inside) if inside else None
 
 
 def _pieces(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield a line that is too long in pieces that end with an item, a sentence or a word."""
+    """Yield the spans of an overlong line's pieces, which end with an item, a sentence or a word."""
     while end - start > size * 3 // 2:
         window = text[start + size // 2 : start + size]
-        cuts = {found[0].strip() or " ": found.end() for found in _ITEM_END.finditer(window)}
+        cuts = {mark[0].strip() or " ": mark.end() for mark in _ITEM_END.finditer(window)}
         best = max(cuts, key=lambda mark: (len(mark), mark != " "), default=None)
         stop = start + size if best is None else start + size // 2 + cuts[best]
         yield start, stop
@@ -192,14 +193,14 @@ def _pieces(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, i
 
 
 def _best_cut(lines: list[_ChunkLine], size: int) -> int:
-    """Return how many of the lines make the next run: up to the best place between half the size and half as much more.
+    """Return how many of the lines make the next run, of 0.5 to 1.5 times `size`.
 
-    Best is a line that stands no deeper than any before it, then one that text parts at, then the place near `size`.
+    The best cut is before a line of the least indentation, then by rank, then near `size`.
     """
     least = min((line.depth for line in lines if line.depth is not None), default=0)
-    places = [
-        (line.part + 2 * (line.part > 0 and line.depth == least), -abs(line.start - lines[0].start - size), place)
-        for place, line in enumerate(lines)
+    cuts = [
+        (line.rank + 2 * (line.rank > 0 and line.depth == least), -abs(line.start - lines[0].start - size), at)
+        for at, line in enumerate(lines)
         if size // 2 <= line.start - lines[0].start <= size * 3 // 2
     ]
-    return max(places)[-1] if places else max(1, len(lines) - 1)
+    return max(cuts)[-1] if cuts else max(1, len(lines) - 1)

@@ -1,17 +1,17 @@
-"""Open a raw result again: by page, by lines, by search, by JSON path; never over the tokens that were asked for.
+"""Shows parts of a raw result: by page, lines, search or JSON path, within a token budget.
 
-An answer is a header line, the content, and where something was left out a last line with the cursor for it.
-Laws: following the cursors of view `page` and joining `content_of` gives back the raw text, whatever it is; no
-answer counts more than `max_tokens`; nothing is raised but InvalidInput.
-Line numbers are those of the raw text; a line ends at "\n". A line that does not fit is cut inside and its
-cursor goes on in the middle of it (its number then carries a `+`).
-A cursor names a view and a character offset and is tied to ref, text and question by a checksum: it is not a
-secret, and it never expires, because a raw result never changes.
-Text comes back as it is stored: what cannot be encoded or printed is for the edge to deal with.
+An answer is a header line, the content, and if something was left out a last line with a cursor.
+Laws: following the cursors of view `page` and joining `content_of` returns the raw text, whatever it is; no answer has
+more than `max_tokens`; only InvalidInput is raised.
+Line numbers are those of the raw text; a line ends at "\n". A line that does not fit is cut, and its cursor continues
+in the middle of it (its number then has a `+`).
+A cursor consists of a view and a character offset and is tied to ref, text and query by a checksum. It is not a secret,
+and it never expires, because a raw result never changes.
+Text is returned as stored; characters that cannot be encoded or printed are handled at the edge.
 
-The JSON view asks by JSON path (RFC 9535), of JSON and JSON lines, and prints pretty where long and flat where short.
-Its work is bounded by nodes visited (`VISITS`), not by time, so the same question always has the same answer; only
-regular expressions inside a filter are stopped by the clock.
+The JSON view evaluates a JSON path (RFC 9535) on JSON and JSON lines, and prints long values on several lines. Its work
+is bounded by nodes visited (`VISITS`), not by time, so the same query always has the same answer; only regular
+expressions inside a filter have a timeout.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Expansion
-from mcp_memory.shortterm.synopsis.page import count_lines, counted
+from mcp_memory.shortterm.synopsis.page import count_lines, count_of
 
 if TYPE_CHECKING:
     from mcp_memory.core.token_counts import TokenCounter
@@ -47,154 +48,154 @@ def expand_text(
     ref: str,
     counter: TokenCounter,
     view: View,
-    lines: str | None = None,
-    grep: str | None = None,
-    json_path: str | None = None,
+    argument: str = "",
     max_tokens: int,
     cursor: str | None = None,
 ) -> Expansion:
     """Show a part of `raw` in at most `max_tokens` tokens, header and last line included.
 
-    Raises InvalidInput for a wrong range, pattern, path, budget or cursor; its text names the allowed values.
+    `argument` is the range, pattern or path of the views `lines`, `grep` and `json`.
+    Raises InvalidInput for a wrong range, pattern, path, budget or cursor.
     """
     if max_tokens < MIN_TOKENS:
         raise InvalidInput(f"max_tokens is {max_tokens}; the least that can be shown is {MIN_TOKENS}.")
-    asked = {"lines": lines, "grep": grep, "json": json_path, "page": ""}[view] or ""
-    if not asked and view != "page":
+    if not argument and view != "page":
         name = "json_path" if view == "json" else view
         raise InvalidInput(f"View `{view}` needs the argument `{name}`.")
-    question = f"{ref}\0{view}\0{asked}\0{len(raw)}"
-    start = _offset(cursor, view, question)
-    if view != "json" and start > len(raw):  # anybody can reckon a checksum
+    query = f"{ref}\0{view}\0{argument}\0{len(raw)}"
+    start = _offset(cursor, view, query)
+    if view != "json" and start > len(raw):  # anybody can compute a checksum
         raise _wrong_cursor()
     match view:
         case "page":
-            window = _prose("page", raw, start, max_tokens, numbered=True)
+            window = _text_window("page", raw, start, max_tokens, numbered=True)
         case "lines":
-            window = _lines_window(raw, asked, start, max_tokens)
+            window = _lines_window(raw, argument, start, max_tokens)
         case "grep":
-            window = _grep_window(raw, asked, start, max_tokens)
+            window = _grep_window(raw, argument, start, max_tokens)
         case "json":
-            found, answer = answer_json_path(raw, asked)
-            header = f"json {_short(asked)}: {counted(found, 'match', 'es')}"
-            window = _prose(header, answer, start, max_tokens, numbered=False)
-    return _fitted(_ExpandQuestion(ref, view, question, count_lines(raw)), window, counter, max_tokens)
+            matches, answer = _answer_json_path(raw, argument)
+            header = f"json {_quote(argument)}: {count_of(matches, 'match', 'es')}"
+            window = _text_window(header, answer, start, max_tokens, numbered=False)
+    return _fit(_ExpandQuery(ref, view, query, count_lines(raw)), window, counter, max_tokens)
 
 
 def content_of(expansion: Expansion) -> str:
-    """The content of an answer, without its header and its last line."""
+    """Return the content of an answer, without its header and its last line."""
     content = expansion.text.partition("\n")[2]
     return content if expansion.cursor is None else content.rpartition("\n")[0]
 
 
 def view_of_cursor(cursor: str) -> View:
-    """Which view a cursor continues, for callers that were given nothing else. Raises InvalidInput."""
-    found = CURSOR.fullmatch(cursor.strip())
-    if not found:
-        raise _wrong_cursor()
-    return VIEWS[found[1]]
+    """Return the view that a cursor continues. Raises InvalidInput."""
+    return VIEWS[_parse_cursor(cursor)[1]]
 
 
 # --- cursors -----------------------------------------------------------------------------------------
 
 
-def _cursor(view: View, question: str, offset: int) -> str:
-    return f"{view[0]}{offset}-{_checksum(question, offset)}"
+def _parse_cursor(cursor: str) -> re.Match[str]:
+    match = CURSOR.fullmatch(cursor.strip())
+    if not match:
+        raise _wrong_cursor()
+    return match
 
 
-def _checksum(question: str, offset: int) -> str:
-    return hashlib.sha256(f"{question}\0{offset}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
+def _checksum(query: str, offset: int) -> str:
+    return hashlib.sha256(f"{query}\0{offset}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
 
 
-def _offset(cursor: str | None, view: View, question: str) -> int:
+def _offset(cursor: str | None, view: View, query: str) -> int:
     if cursor is None or not cursor.strip():
         return 0
-    found = CURSOR.fullmatch(cursor.strip())
-    if not found:
-        raise _wrong_cursor()
-    if VIEWS[found[1]] != view:
-        raise InvalidInput(f"This cursor continues view `{VIEWS[found[1]]}`, not `{view}`. Ask with that view again.")
-    if found[3] != _checksum(question, int(found[2])):
+    match = _parse_cursor(cursor)
+    if VIEWS[match[1]] != view:
+        raise InvalidInput(f"This cursor continues view `{VIEWS[match[1]]}`, not `{view}`. Ask with that view again.")
+    if match[3] != _checksum(query, int(match[2])):
         raise InvalidInput(
             "This cursor belongs to another ref or another question. Repeat the same target, view and arguments "
             "with it, or leave it out to begin again."
         )
-    return int(found[2])
+    return int(match[2])
 
 
 def _wrong_cursor() -> InvalidInput:
-    return InvalidInput("This is no cursor of this tool. Copy it from the last line of an answer, or leave it out.")
+    return InvalidInput("This is not a cursor of this tool. Copy it from the last line of an answer, or leave it out.")
 
 
-# --- fitting -----------------------------------------------------------------------------------------
+# --- the answer within the budget --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _ExpandQuestion:
-    """The question that an answer and its cursor belong to; `total` are lines of the raw text."""
+class _ExpandQuery:
+    """The query that an answer and its cursor belong to. `query` is hashed into the cursor."""
 
     ref: str
     view: View
-    question: str
-    total: int
+    query: str
+    total_lines: int
 
 
-def _fitted(asked: _ExpandQuestion, window: Window, counter: TokenCounter, max_tokens: int) -> Expansion:
-    """The longest answer within the budget: all of the window, else a first guess, then less until it fits."""
+def _fit(query: _ExpandQuery, window: Window, counter: TokenCounter, max_tokens: int) -> Expansion:
+    """Return the longest answer within the budget: all of the window, else an estimate, shortened until it fits."""
     everything = window.cut(window.length).text
     for brief in (False, True):
-        answer = _answer(asked, window, window.length, brief=brief)
+        answer = _answer(query, window, window.length, brief=brief)
         if not counter.fits(answer.text, max_tokens):
-            around = counter.count(_answer(asked, window, 0, brief=brief).text)
-            length = len(counter.cut(everything, max(0, max_tokens - around)))
-            answer = _answer(asked, window, length, brief=brief)
+            frame = counter.count(_answer(query, window, 0, brief=brief).text)
+            length = len(counter.cut(everything, max(0, max_tokens - frame)))
+            answer = _answer(query, window, length, brief=brief)
             while not counter.fits(answer.text, max_tokens) and length > 0:
                 length -= max(1, length // 20)
-                answer = _answer(asked, window, length, brief=brief)
+                answer = _answer(query, window, length, brief=brief)
         if counter.fits(answer.text, max_tokens) and (content_of(answer) or not everything):
             return replace(answer, tokens=counter.count(answer.text))
     raise InvalidInput(f"max_tokens is {max_tokens}, too few for this ref. Ask for at least {4 * max_tokens}.")
 
 
-def _answer(asked: _ExpandQuestion, window: Window, length: int, *, brief: bool) -> Expansion:
-    """Header, content, and the last line where there is more; `brief` for the smallest budgets. Not counted yet."""
+def _answer(query: _ExpandQuery, window: Window, length: int, *, brief: bool) -> Expansion:
+    """Return header, content, and a last line if there is more, its tokens not counted yet.
+
+    `brief` is for the smallest budgets.
+    """
     shown = window.cut(length)
-    parts = [asked.ref if brief else _top(asked, window.header, shown), shown.text]
-    cursor = None if shown.next is None else _cursor(asked.view, asked.question, shown.next)
-    if cursor:
-        parts.append(f"… cursor {cursor}" if brief else _rest(asked, shown, cursor))
+    parts = [query.ref if brief else _header(query, window.header, shown), shown.text]
+    cursor = None
+    if shown.next is not None:
+        cursor = f"{query.view[0]}{shown.next}-{_checksum(query.query, shown.next)}"
+        parts.append(f"… cursor {cursor}" if brief else _last_line(query, shown, cursor))
     return Expansion(
-        view=asked.view,
+        view=query.view,
         text="\n".join(parts),
         tokens=0,
-        ref=asked.ref,
+        ref=query.ref,
         lines=shown.lines,
-        total_lines=None if asked.view == "json" else asked.total,
+        total_lines=None if query.view == "json" else query.total_lines,
         cursor=cursor,
     )
 
 
-def _top(asked: _ExpandQuestion, header: str, shown: ShownPart) -> str:
+def _header(query: _ExpandQuery, header: str, shown: ShownPart) -> str:
     """Return the header line: `r-9f2c… lines 120–180 of 4,012`, and the search."""
-    if asked.view == "json":
-        return f"{asked.ref} {header}"
+    if query.view == "json":
+        return f"{query.ref} {header}"
     if shown.lines is None:
-        return f"{asked.ref} {header} (the result has {asked.total:,} lines)"
+        return f"{query.ref} {header} (the result has {query.total_lines:,} lines)"
     first, last = shown.lines
     span = f"line {first:,}" if first == last else f"lines {first:,}–{last:,}"
-    return f"{asked.ref} {span} of {asked.total:,}" + (f", {header}" if asked.view == "grep" else "")
+    return f"{query.ref} {span} of {query.total_lines:,}" + (f", {header}" if query.view == "grep" else "")
 
 
-def _rest(asked: _ExpandQuestion, shown: ShownPart, cursor: str) -> str:
+def _last_line(query: _ExpandQuery, shown: ShownPart, cursor: str) -> str:
     """Return the last line: the size of the rest, and how to get it."""
-    again = "go on with" if asked.view == "page" else "the same call with"
-    what = "more was found"
-    if asked.view == "lines":
-        what = "more of these lines"
-    elif shown.lines and asked.view == "page":
-        left = asked.total - shown.lines[1]
-        what = f"{left:,} more lines in the result" if left else "the rest of this line"
-    return f"… {what}: {again} cursor={cursor}"
+    again = "go on with" if query.view == "page" else "the same call with"
+    rest = "more was found"
+    if query.view == "lines":
+        rest = "more of these lines"
+    elif shown.lines and query.view == "page":
+        count = query.total_lines - shown.lines[1]
+        rest = f"{count:,} more lines in the result" if count else "the rest of this line"
+    return f"… {rest}: {again} cursor={cursor}"
 
 
 CONTEXT = 2
@@ -202,13 +203,13 @@ GREP_SECONDS = 5.0
 CHARS_PER_SECOND = 5_000_000  # a plain pattern on a busy machine does three times as many
 LONGEST_PATTERN = 1_000
 CHARS_PER_TOKEN = 16
-"""A window of this many characters per token is looked at; real text has three to five."""
+"""Characters per token in a window; real text has three to five."""
 RANGE = re.compile(r"(?:(?P<one>\d{1,12})|(?P<a>\d{1,12})\s*[-–]\s*(?P<b>\d{1,12})?|[-–−](?P<last>\d{1,12}))")
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """Some content and what follows from it. `next` is the offset to go on from, None at the end."""
+    """Some content. `next` is the offset at which to continue, None at the end."""
 
     text: str
     next: int | None
@@ -217,7 +218,7 @@ class ShownPart:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`cut(n)` is the first n of `length` characters, moved back to a good place to stop."""
+    """The text that an answer may show. `cut(n)` returns its first n characters, or fewer for a better end."""
 
     header: str
     length: int
@@ -226,7 +227,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class NumberedRow:
-    """A line of the raw text that is to be shown: `prefix`, then `raw[start:end]`."""
+    """A line to show: `prefix`, then `raw[start:end]`."""
 
     number: int
     start: int
@@ -234,20 +235,22 @@ class NumberedRow:
     prefix: str
 
 
-def _lines_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
-    """A range of lines behind their numbers."""
-    first, last = _range(asked, count_lines(raw))
-    rows = _rows_from(raw, max(_start_of_line(raw, first), start), last)
+def _lines_window(raw: str, line_range: str, start: int, max_tokens: int) -> Window:
+    first, last = _parse_range(line_range, count_lines(raw))
+    first_start = 0
+    for _ in range(first - 1):
+        first_start = raw.index("\n", first_start) + 1
+    rows = _rows_from(raw, max(first_start, start), last)
     numbered = (NumberedRow(n, a, b, f"{n}{'+' * middle}\t") for n, a, b, middle in rows)
-    return _table("lines", raw, numbered, max_tokens)
+    return _row_window("lines", raw, numbered, max_tokens)
 
 
-def _grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
-    """All matches are counted; rows are gathered from `start` until one more than the window holds."""
+def _grep_window(raw: str, pattern: str, start: int, max_tokens: int) -> Window:
+    """Count all matches, and collect rows from `start` until the window is full, plus one."""
     room = max_tokens * CHARS_PER_TOKEN
     rows: list[NumberedRow] = []
     matches = size = size_before = shown_last = 0
-    for number, begin, end, hit in _matching(raw, _searcher(asked, len(raw))):
+    for number, begin, end, hit in _grep_lines(raw, _searcher(pattern, len(raw))):
         matches += hit
         if size_before <= room and (end > start or begin >= start):
             gap = "--\n" if rows and number > shown_last + 1 else ""
@@ -255,16 +258,16 @@ def _grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
             rows.append(NumberedRow(number, inside, end, f"{gap}{number}{'+' * (inside > begin)}{':' if hit else '-'}"))
             size_before, size = size, size + len(rows[-1].prefix) + end - inside
         shown_last = number
-    return _table(f"grep {_short(asked)}: {counted(matches, 'matching line')}", raw, rows, max_tokens)
+    return _row_window(f"grep {_quote(pattern)}: {count_of(matches, 'matching line')}", raw, rows, max_tokens)
 
 
-def has_match(raw: str, asked: str) -> bool:
+def has_match(raw: str, pattern: str) -> bool:
     """Return whether a line matches a pattern."""
-    return any(hit for *_, hit in _matching(raw, _searcher(asked, len(raw))))
+    return any(hit for *_, hit in _grep_lines(raw, _searcher(pattern, len(raw))))
 
 
-def _matching(raw: str, search: Callable[[str], bool]) -> Iterator[tuple[int, int, int, bool]]:
-    """(number, start, end, matches) of every line that matches or is near one that does."""
+def _grep_lines(raw: str, search: Callable[[str], bool]) -> Iterator[tuple[int, int, int, bool]]:
+    """Yield (number, start, end, is match) of every matching line and its context lines."""
     before: deque[tuple[int, int, int, bool]] = deque(maxlen=CONTEXT)
     after = 0
     for number, begin, end, _ in _rows_from(raw, 0):
@@ -280,38 +283,42 @@ def _matching(raw: str, search: Callable[[str], bool]) -> Iterator[tuple[int, in
             before.append((number, begin, end, False))
 
 
-def _searcher(asked: str, chars: int) -> Callable[[str], bool]:
-    """Whether a line matches; raises InvalidInput once all lines together have taken too long."""
+def _searcher(pattern: str, chars: int) -> Callable[[str], bool]:
+    """Return a predicate of lines, which raises InvalidInput if all calls together take too long.
+
+    It ignores case unless the pattern has upper-case letters.
+    """
     import regex  # late: only this view needs it
 
-    if len(asked) > LONGEST_PATTERN:
+    if len(pattern) > LONGEST_PATTERN:
         raise InvalidInput(f"grep is longer than {LONGEST_PATTERN:,} characters. Search for less of it.")
-    any_case = not any(char.isupper() for char in re.sub(r"\\.", "", asked, flags=re.S))
+    any_case = not any(char.isupper() for char in re.sub(r"\\.", "", pattern, flags=re.S))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pattern = regex.compile(asked, regex.IGNORECASE if any_case else 0)
+            compiled = regex.compile(pattern, regex.IGNORECASE if any_case else 0)
     except (regex.error, RecursionError, OverflowError, MemoryError) as error:
         raise InvalidInput(
-            f"grep={_short(asked)} is no regular expression: {error}. Escape special characters with \\, as in foo\\(."
+            f"grep={_quote(pattern)} is not a regular expression: {error}. "
+            "Escape special characters with \\, as in foo\\(."
         ) from None
     seconds = GREP_SECONDS + chars / CHARS_PER_SECOND
     deadline = monotonic() + seconds
 
     def search(line: str) -> bool:
         try:
-            return pattern.search(line, timeout=max(0.001, deadline - monotonic())) is not None
+            return compiled.search(line, timeout=max(0.001, deadline - monotonic())) is not None
         except TimeoutError:
             raise InvalidInput(
-                f"grep={_short(asked)} takes longer than {seconds:.0f} s on this result. Make it simpler, "
+                f"grep={_quote(pattern)} takes longer than {seconds:.0f} s on this result. Make it simpler, "
                 "without repeated groups inside repeated groups."
             ) from None
 
     return search
 
 
-def _prose(header: str, text: str, start: int, max_tokens: int, *, numbered: bool) -> Window:
-    """Text as it is, cut at the end of a line where that keeps at least half."""
+def _text_window(header: str, text: str, start: int, max_tokens: int, *, numbered: bool) -> Window:
+    """Return a window on plain text, cut at a line end if at least half remains."""
     window = text[start : start + max_tokens * CHARS_PER_TOKEN]
     first = text.count("\n", 0, start) + 1
 
@@ -326,8 +333,8 @@ def _prose(header: str, text: str, start: int, max_tokens: int, *, numbered: boo
     return Window(header, len(window), cut)
 
 
-def _table(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) -> Window:
-    """Rows, cut between two of them, or inside the first when it alone is too long."""
+def _row_window(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) -> Window:
+    """Return a window on rows, cut between two rows, or inside the first if it alone is too long."""
     room = max_tokens * CHARS_PER_TOKEN
     shown: list[NumberedRow] = []
     ends: list[int] = []  # of each row, in the text of all
@@ -357,31 +364,24 @@ def _table(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) 
     return Window(header, ends[-1] if ends else 0, cut)
 
 
-def _range(asked: str, total: int) -> tuple[int, int]:
+def _parse_range(text: str, total: int) -> tuple[int, int]:
     allowed = f'Allowed: "120-180", "120", "120-", "-40" (the last 40); there are {total:,} lines, from 1.'
-    found = RANGE.fullmatch(asked.strip())
-    if not found:
-        raise InvalidInput(f"lines={asked[:40]!r} is no range. {allowed}")
-    if found["last"]:
-        first, last = max(1, total - int(found["last"]) + 1), total
-    elif found["one"]:
-        first = last = int(found["one"])
+    match = RANGE.fullmatch(text.strip())
+    if not match:
+        raise InvalidInput(f"lines={text[:40]!r} is not a range. {allowed}")
+    if match["last"]:
+        first, last = max(1, total - int(match["last"]) + 1), total
+    elif match["one"]:
+        first = last = int(match["one"])
     else:
-        first, last = int(found["a"]), int(found["b"] or total)
+        first, last = int(match["a"]), int(match["b"] or total)
     if not 1 <= first <= total or last < first:
-        raise InvalidInput(f"lines={asked[:40]!r} is outside of the result. {allowed}")
+        raise InvalidInput(f"lines={text[:40]!r} is outside of the result. {allowed}")
     return first, min(last, total)
 
 
-def _start_of_line(raw: str, number: int) -> int:
-    at = 0
-    for _ in range(number - 1):
-        at = raw.index("\n", at) + 1
-    return at
-
-
 def _rows_from(raw: str, start: int, last: int | None = None) -> Iterator[tuple[int, int, int, bool]]:
-    """(number, start, end, begun in the middle) of each line from an offset on."""
+    """Yield (number, start, end, starts in the middle) of each line from an offset on."""
     number = raw.count("\n", 0, start) + 1
     middle = start > 0 and raw[start - 1] != "\n"
     while start < len(raw) and (last is None or number <= last):
@@ -391,8 +391,8 @@ def _rows_from(raw: str, start: int, last: int | None = None) -> Iterator[tuple[
         start, number, middle = end + 1, number + 1, False
 
 
-def _short(asked: str) -> str:
-    flat = " ".join(asked.split())
+def _quote(argument: str) -> str:
+    flat = " ".join(argument.split())
     return repr(flat if len(flat) <= 40 else flat[:39] + "…")
 
 
@@ -405,31 +405,33 @@ PLAIN_NAME, NAMED = re.compile(r"\['([A-Za-z_]\w*)'\]"), r".\1"
 """Paths are shown as an agent would type them: `$.items[3].name` for `$['items'][3]['name']`."""
 
 
-def answer_json_path(raw: str, path: str) -> tuple[int, str]:
-    """How many values match, and the answer: one value alone, several each behind its path."""
-    value = _parse(raw)
+def _answer_json_path(raw: str, path: str) -> tuple[int, str]:
+    """Return the number of matches, and the answer: a single value, or several after their paths."""
+    value = _parse_json(raw)
     try:
-        found = _ask(value, path)
-        if len(found) == 1:
-            return 1, _pretty(found[0][1], "")
-        if not found:
-            return 0, _what_there_is(value)
-        return len(found), "\n".join(f"{PLAIN_NAME.sub(NAMED, where)}: {_pretty(one, '')}" for where, one in found)
+        matches = _query(value, path)
+        if len(matches) == 1:
+            return 1, _pretty(matches[0][1], "")
+        if not matches:
+            return 0, _describe_top_level(value)
+        return len(matches), "\n".join(f"{PLAIN_NAME.sub(NAMED, at)}: {_pretty(match, '')}" for at, match in matches)
     except RecursionError:
         raise InvalidInput(
             "The JSON is nested too deep for this path. Name a deeper part, or use view `page` or `grep`."
         ) from None
 
 
-def _parse(raw: str) -> Any:
-    """The value, or the list of values of JSON lines."""
+def _parse_json(raw: str) -> Any:
+    """Return the value, or the list of values of JSON lines."""
     try:
         return json.loads(raw)
     except RecursionError:
         raise InvalidInput("The JSON is nested too deep to parse. Use view `page`, `lines` or `grep`.") from None
     except json.JSONDecodeError as error:
-        if (rows := _parse_lines(raw)) is not None:
-            return rows
+        lines = [line for line in raw.split("\n") if line.strip()]
+        if len(lines) > 1:
+            with suppress(ValueError, RecursionError):
+                return [json.loads(line) for line in lines]
         raise InvalidInput(
             f"The result is not JSON: {error.msg} at line {error.lineno}, column {error.colno}. "
             "Use view `lines`, `grep` or `page`."
@@ -438,18 +440,8 @@ def _parse(raw: str) -> Any:
         raise InvalidInput(f"The result is not JSON that can be read: {error}. Use view `grep` or `page`.") from None
 
 
-def _parse_lines(raw: str) -> list[Any] | None:
-    rows: list[Any] = []
-    for line in raw.split("\n"):
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError):
-                return None
-    return rows if len(rows) > 1 else None
-
-
-def _ask(value: Any, path: str) -> list[tuple[str, Any]]:
+def _query(value: Any, path: str) -> list[tuple[str, Any]]:
+    """Return the path and value of each match."""
     import jsonpath  # late: 40 ms that most answers never need
     from jsonpath.function_extensions import Match, Search
 
@@ -458,27 +450,27 @@ def _ask(value: Any, path: str) -> list[tuple[str, Any]]:
     visited = 0
 
     class Counted(jsonpath.JSONPathMatch):
-        """Counts the nodes that a query visits; those of `$..*..*` grow without end."""
+        """Limits the nodes that a query visits; those of `$..*..*` grow without bound."""
 
-        def __init__(self, **given: Any) -> None:
+        def __init__(self, **fields: Any) -> None:
             nonlocal visited
             visited += 1
             if visited > VISITS:
                 raise InvalidInput(
                     f"json_path visits more than {VISITS:,} values. Name more of the path and use `..` less."
                 )
-            super().__init__(**given)
+            super().__init__(**fields)
 
-    left = REGEX_SECONDS  # for all values together: a filter asks each of them
+    left = REGEX_SECONDS  # for all values of a filter together
 
     def timed(pattern: Any, method: str, value: object) -> bool:
         nonlocal left
         if pattern is None or not isinstance(value, str):
             return False
         start = monotonic()
-        found = bool(getattr(pattern, method)(value, timeout=max(0.001, left)))
+        is_match = bool(getattr(pattern, method)(value, timeout=max(0.001, left)))
         left -= monotonic() - start
-        return found
+        return is_match
 
     class TimedSearch(Search):
         def __call__(self, value: object, pattern: object) -> bool:
@@ -494,27 +486,27 @@ def _ask(value: Any, path: str) -> list[tuple[str, Any]]:
     environment = Environment()
     environment.function_extensions |= {"search": TimedSearch(), "match": TimedMatch()}
     try:
-        found: list[tuple[str, Any]] = []
+        matches: list[tuple[str, Any]] = []
         query = environment.compile(path)
-        if isinstance(value, str):  # which the library would take for a document to parse
+        if isinstance(value, str):  # which the library would parse as a document
             return [("$", value)] if path.strip() == "$" else []
         for match in query.finditer(value):
-            found.append((match.path, match.obj))
-            if len(found) > MATCHES:
+            matches.append((match.path, match.obj))
+            if len(matches) > MATCHES:
                 raise InvalidInput(f"json_path matches more than {MATCHES:,} values. Slice it, such as [0:100].")
-        return found
+        return matches
     except jsonpath.JSONPathError as error:
         if isinstance(error, RecursionError):
             raise RecursionError from None
-        told = str(error).partition("\n")[0].rstrip(".")
+        reason = str(error).partition("\n")[0].rstrip(".")
         raise InvalidInput(
-            f"json_path {path[:80]!r} is not valid: {told}. Examples: $.items[0], $..name, $.rows[?@.id == 7]."
+            f"json_path {path[:80]!r} is not valid: {reason}. Examples: $.items[0], $..name, $.rows[?@.id == 7]."
         ) from None
     except TimeoutError:
         raise InvalidInput("A regular expression in json_path takes too long. Make it simpler.") from None
 
 
-def _what_there_is(value: Any) -> str:
+def _describe_top_level(value: Any) -> str:
     if isinstance(value, dict):
         keys = list(cast("dict[str, Any]", value))
         return f"nothing matches; the top level has the keys {', '.join(keys[:20])}" + (" …" if len(keys) > 20 else "")
@@ -524,32 +516,22 @@ def _what_there_is(value: Any) -> str:
 
 
 def _pretty(value: Any, indent: str) -> str:
-    """On one line where that is short, else one entry a line."""
-    flat = _flat(value, WIDTH - len(indent))
-    if flat is not None:
+    """Return a value on one line if it is short, else with one entry per line."""
+    flat = ""
+    for piece in _ENCODER.iterencode(value):
+        flat += piece
+        if len(flat) > WIDTH - len(indent):
+            break
+    else:
         return flat
     inner = indent + " "
     if isinstance(value, dict) and value:
         entries = cast("dict[str, Any]", value).items()
-        parts = [f"{inner}{_dump(key)}: {_pretty(one, inner)}" for key, one in entries]
+        parts = [f"{inner}{_ENCODER.encode(key)}: {_pretty(entry, inner)}" for key, entry in entries]
         return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
     if isinstance(value, list) and value:
-        parts = [inner + _pretty(one, inner) for one in cast("list[Any]", value)]
+        parts = [inner + _pretty(entry, inner) for entry in cast("list[Any]", value)]
         return "[\n" + ",\n".join(parts) + f"\n{indent}]"
-    return _dump(value)
-
-
-def _flat(value: Any, room: int) -> str | None:
-    """The value on one line, or None as soon as it is longer than that."""
-    text = ""
-    for piece in _ENCODER.iterencode(value):
-        text += piece
-        if len(text) > room:
-            return None
-    return text
-
-
-def _dump(value: Any) -> str:
     return _ENCODER.encode(value)
 
 

@@ -1,24 +1,24 @@
-"""Store a tool result: the raw bytes become a ref, a line becomes its record, a step goes on the canvas.
+"""Stores a tool result: its bytes as a ref, one line as its record, a step on the canvas.
 
-Guarantees: the ref, its record and the canvas land together; two writers of one canvas
-both get their step; the same call with the same bytes is stored once per session.
-The summary and preview come from `synopsis`, the task and the node from `canvas`.
+Guarantees: ref, record and canvas are committed together; two concurrent writers of one canvas both get their step; the
+same call with the same bytes is stored once per session. Summary and preview come from `synopsis`, task and node from
+`canvas`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_typed, mask_values
 from mcp_memory.core.text import decoded, is_blank, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
-from mcp_memory.shortterm.addresses import ref_address
 from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean, number_of, padded
 from mcp_memory.shortterm.canvas.placement import call_intent
@@ -35,20 +35,23 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 128 * 2**20
 OVER_CHARS = 1_000
-"""Results from this length on are worth offloading: of a shorter one the preview and its frame are most."""
+"""The shortest results worth offloading; below, the stand-in is as long as the result."""
 COUNTED_CHARS = 200_000
-"""Longer texts are counted in even samples: a MiB would take longer than all else, and the estimate is within some 2 %
-of its count."""
+"""Tokens of longer texts are estimated from samples: counting a MiB would take longer than everything else, and the
+estimate is within some 2 %."""
 SAMPLES, SAMPLE_CHARS = 100, 400
 TOOL_LIMIT = 100
 AGAIN = "This call was offloaded before; nothing was written. Its node and ref are the same."
 ATTEMPTS = 50
-"""Each conflict means that another writer got its step in, so only that many writers at once can use them up."""
+"""After each conflict another writer has committed its step, so only this many concurrent writers can exhaust them."""
+
+
+_FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadRequest:
-    """A tool call with its result, and what the agent says of it; see the tool `offload_tool_result`."""
+    """A tool call with its result and the agent's arguments; see the tool `offload_tool_result`."""
 
     tool_name: str
     result: str | bytes
@@ -61,33 +64,31 @@ class OffloadRequest:
     status: StepStatus | None = None
     summary: str | None = None
     preview_chars: int | None = None
-    """The most characters of the preview; None: chosen by the kind and size of the result."""
+    """The most characters of the preview; None: depends on the kind and size of the result."""
     shown: str | None = None
-    """What the client would have shown of the result, where it would have cut it: no more can be saved."""
+    """The part of the result that the client would have shown, if it would have cut it: the most that can be saved."""
     replaced: bool = False
-    """Whether the stand-in replaces the result in a context. Where it does not, or that is unknown yet, the record
-    counts the whole result as kept: it saves nothing."""
+    """Whether the stand-in is known to replace the result in a context. Otherwise no saving is recorded."""
     keep_secrets: bool = False
-    """Whether the file holds the result with its keys and passwords as they came. Previews, index and arguments are
-    masked all the same."""
+    """Whether to store the result with its secrets. Previews, index and arguments are masked in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """The bytes of a ref's file, and what may be shown and indexed of them."""
+    """The bytes of a ref's file, and their masked form, which may be shown and indexed."""
 
     data: bytes
     masked: tuple[MaskedPlace, ...]
-    """Where in `data` a mask replaces a secret; none where secrets are kept."""
+    """Masks in `data`; empty if secrets are kept."""
     shown: bytes
 
 
 def raw(data: bytes, *, keep_secrets: bool) -> Raw:
-    """Return the result to keep, its secrets masked; with `keep_secrets` its bytes as they came."""
+    """Return the bytes to store: masked, or unchanged with `keep_secrets`."""
     shown, secrets = mask_bytes(data)
     if keep_secrets:
         return Raw(data=data, masked=(), shown=shown)
-    places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)
+    places = tuple(MaskedPlace(start=secret.start, end=secret.end, kind=secret.kind) for secret in secrets)
     return Raw(data=shown, masked=places, shown=shown)
 
 
@@ -100,38 +101,39 @@ def offload(
     now: datetime,
     goal_hint: str = "",
     talk: str = "",
-    said: Sequence[Turn] = (),
+    turns: Sequence[Turn] = (),
     books: bool = False,
 ) -> Offloaded:
     """Store a tool result with its record, step, index and saving, in one transaction; return its stand-in.
 
-    `goal_hint` (the user's request) names a new task where the agent names none; the synopsis looks for words of
-    `talk`, the recent conversation; `said` are its turns, which may end the task or begin another. All may be empty.
-    With `books`, the saving of a replaced result is entered in the ledger. A result over `chunks.AT_ONCE` waits for its
-    index.
+    `goal_hint` (the user's request) names a new task if the agent does not; the synopsis prefers words of `talk`, the
+    recent conversation; `turns` are its last turns, which may end the task or begin another. All may be empty.
+    With `books`, the saving of a replaced result is entered in the ledger. A result over `chunks.AT_ONCE` is indexed
+    later.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
-    request, result = _received(request)
-    synopsis, text = _understood(request, result, talk)
+    request, result = _mask_request(request)
+    synopsis, text = _describe(request, result, talk)
     agents_summary = summary_line(request.summary or "")
+    is_failure = synopsis.kind == "traceback" or (synopsis.kind == "tests" and _FAILED.search(synopsis.summary))
     call = IncomingCall(
         session=request.session,
         tool=request.tool_name,
         title=title_of(request.tool_name, request.arguments),
         summary=agents_summary or summary_line(synopsis.summary),
-        intent=call_intent(request.tool_name, request.arguments, failed=_failed(synopsis)),
+        intent=call_intent(request.tool_name, request.arguments, failed=bool(is_failure)),
         now=now,
         task=request.task,
         step=request.step,
         after=request.after,
         status=request.status,
         goal_hint=mask(goal_hint),
-        said=tuple(said),
+        turns=tuple(turns),
     )
     new = _new_ref(request, result, synopsis.content_type, now)
     tokens_raw = tokens_of(text if request.shown is None else request.shown, counter)
     length = len(text)
-    del text  # of a large result there are few copies in memory
+    del text  # few copies of a large result in memory
     indexed = list(chunks_of(new.data)) if len(new.data) <= AT_ONCE else None
 
     def tokens_kept(node: str) -> int:
@@ -173,11 +175,13 @@ def offload(
             row = store.canvas(space, number_of(stored.node_id))
             return _answer(store, row, replace(stored, tokens_kept=tokens_kept(stored.node_id)), synopsis, [AGAIN])
         notes: list[str] = []
-        if kept >= tokens_raw and not agents_summary:  # a conclusion is worth a step, whatever it saves
+        if kept >= tokens_raw and not agents_summary:  # an agent's summary is worth a step, whatever it saves
             notes.append(f"The result is small ({tokens_raw} tokens): offloading it saved nothing.")
         elif length > COUNTED_CHARS and request.shown is None:
             notes.append(f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters.")
-        return _answer(store, routed.row, replace(stored, tokens_kept=kept), synopsis, [*notes, *_shortened(request)])
+        if cut := _cut_arguments(request):
+            notes.append(f"Cut to the limits of a node: {cut} characters.")
+        return _answer(store, routed.row, replace(stored, tokens_kept=kept), synopsis, notes)
     ref = store.put_ref(space, new)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
@@ -186,13 +190,18 @@ def offload(
 
 
 def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) -> Ref:
-    """Store a past tool result, produced at `now`, as a ref without a canvas; a forgotten one stays forgotten.
+    """Store a past tool result, produced at `now`, as a ref without a canvas; a forgotten result stays forgotten.
 
     Raises InvalidInput as `offload` does.
     """
-    request, result = _received(request)
-    synopsis, _ = _understood(request, result, "")
+    request, result = _mask_request(request)
+    synopsis, _ = _describe(request, result, "")
     return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
+
+
+def ref_address(store: Store, id: str, path: str) -> str:
+    """Return the path within the folder of the space, or a resource URI if the store has no files."""
+    return path if store.has_files else f"memory://ref/{id}"
 
 
 def _answer(store: Store, row: CanvasRow, record: Record, synopsis: Synopsis, notes: Sequence[str]) -> Offloaded:
@@ -215,13 +224,13 @@ def _answer(store: Store, row: CanvasRow, record: Record, synopsis: Synopsis, no
 # --- the result -------------------------------------------------------------------------------------
 
 
-def _checked(request: OffloadRequest) -> bytes:
-    """Return the bytes of the result. Lone surrogates of a str survive, as three bytes each."""
+def _check(request: OffloadRequest) -> bytes:
+    """Return the bytes of the result. Lone surrogates of a str become three bytes each."""
     if not clean(request.tool_name, 60):
         raise InvalidInput("tool_name is empty. Name the tool whose result this is.")
     if request.status not in (None, *get_args(StepStatus)):
-        known = ", ".join(get_args(StepStatus))
-        raise InvalidInput(f"status {one_line(str(request.status), 40)!r} is unknown. Allowed: {known}.")
+        allowed = ", ".join(get_args(StepStatus))
+        raise InvalidInput(f"status {one_line(str(request.status), 40)!r} is unknown. Allowed: {allowed}.")
     if not well_formed(request.tool_call_id or ""):
         raise InvalidInput("tool_call_id has a lone surrogate. Pass the id as the client gave it.")
     if not isinstance(request.result, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -245,29 +254,28 @@ def _checked(request: OffloadRequest) -> bytes:
     return data
 
 
-def _shortened(request: OffloadRequest) -> Iterator[str]:
-    """Yield which arguments were cut, and to what length."""
-    given = (
+def _cut_arguments(request: OffloadRequest) -> str:
+    """Return which arguments are too long, and their limits: `summary to 200, step to 80`."""
+    limited = (
         ("summary", request.summary, SUMMARY_LIMIT),
         ("step", request.step, TITLE_LIMIT),
         ("tool_name", request.tool_name, TOOL_LIMIT),
     )
-    cut = [f"{name} to {limit}" for name, text, limit in given if text and len(clean(text, len(text))) > limit]
-    if cut:
-        yield f"Cut to what a node holds: {', '.join(cut)} characters."
+    too_long = [(name, limit) for name, text, limit in limited if text and len(clean(text, len(text))) > limit]
+    return ", ".join(f"{name} to {limit}" for name, limit in too_long)
 
 
-def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
-    """Return a request without secrets in its texts, arguments and result, and the result as it may be kept."""
-    result = raw(_checked(request), keep_secrets=request.keep_secrets)
+def _mask_request(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
+    """Return the request with masked texts, arguments and result, and the bytes to store."""
+    result = raw(_check(request), keep_secrets=request.keep_secrets)
     id = request.tool_call_id
     masked = replace(
         request,
         tool_name=mask(request.tool_name),
-        task=_typed(request.task),
-        step=_typed(request.step),
+        task=_mask_text(request.task),
+        step=_mask_text(request.step),
         after=tuple(map(mask_typed, request.after)),
-        summary=_typed(request.summary),
+        summary=_mask_text(request.summary),
         tool_call_id=None if id is None else mask_id(id),
         arguments=mask_values(request.arguments),
         result=result.shown,
@@ -275,25 +283,26 @@ def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
     return masked, result
 
 
-def _typed(text: str | None) -> str | None:
-    """Return what may be stored of a text; None for one that is nothing but a private passage."""
+def _mask_text(text: str | None) -> str | None:
+    """Return the text without secrets and private passages; None if nothing else was in it."""
     return text if text is None or is_blank(text) else mask_typed(text) or None
 
 
-def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
+def _describe(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
     """Return the synopsis, and the text whose tokens the agent saves."""
     text = decoded(result.shown)
     if text is None:
-        return _binary(result.shown), result.shown.decode("latin-1")
-
-    def describe(read: str) -> Synopsis:
-        return synopsise(
-            read, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
-        )
-
-    made = quiet_synopsis(text, describe, budget_chars=request.preview_chars)
-    preview = mask(made.preview, prose=False).encode("utf-8", "replace").decode()
-    return replace(made, preview=preview), text
+        return _describe_binary(result.shown), result.shown.decode("latin-1")
+    describe = partial(
+        synopsise,
+        tool=request.tool_name,
+        arguments=request.arguments,
+        talk=talk,
+        budget_chars=request.preview_chars,
+    )
+    synopsis = quiet_synopsis(text, describe, budget_chars=request.preview_chars)
+    preview = mask(synopsis.preview, prose=False).encode("utf-8", "replace").decode()
+    return replace(synopsis, preview=preview), text
 
 
 def tokens_of(text: str, counter: TokenCounter) -> int:
@@ -305,7 +314,7 @@ def tokens_of(text: str, counter: TokenCounter) -> int:
     return round(counted * len(text) / (SAMPLES * SAMPLE_CHARS))
 
 
-def _binary(data: bytes) -> Synopsis:
+def _describe_binary(data: bytes) -> Synopsis:
     kind = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), "binary data")
     summary = f"{kind}, {len(data):,} bytes, not text"
     preview = f"{summary}\nfirst bytes: {data[:32].hex(' ')}"
@@ -335,11 +344,3 @@ def _new_ref(request: OffloadRequest, result: Raw, content_type: str, now: datet
         content_type=content_type,
         masked=result.masked,
     )
-
-
-_FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
-
-
-def _failed(synopsis: Synopsis) -> bool:
-    """Return whether the result says that the call did not work."""
-    return synopsis.kind == "traceback" or (synopsis.kind == "tests" and bool(_FAILED.search(synopsis.summary)))

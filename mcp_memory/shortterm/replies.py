@@ -1,44 +1,55 @@
-"""Check and store replies of models: names they made up, and commits while agents go on taking steps."""
+"""Checks and stores replies of models: invented names and numbers, and commits while agents add steps."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Work
 
+
+def _text(value: Any) -> Any:
+    return "" if value is None else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+"""A field of a reply that may be null."""
+
 _PARTICULAR = re.compile(
     r"\d[\d.,:]*\d|[\w.-]*(?:[/\\][\w.-]+)+|[A-Za-z_]\w*(?:\.\w+)+|\w+_\w+|\b[a-z]+[A-Z]\w*|\b[A-Z]\w*[a-z][A-Z]\w*"
 )
-"""Numbers of two digits and more, paths, dotted names, and names of several words in one."""
+"""Numbers of two digits and more, paths, dotted names, and names such as `snake_case` and `camelCase`."""
 _JOINT = re.compile(r"[./\\:]+")
-_APART = re.compile(r"[\W_]+")
+_SEPARATOR = re.compile(r"[\W_]+")
 
 
-def invented(words: str, known: str) -> list[str]:
-    """Return the numbers, paths and names of code in `words` that are not part of `known`.
+def invented(text: str, source: str) -> list[str]:
+    """Return the numbers, paths and names of code in `text` that are not in `source`.
 
-    A name may combine known parts (`Field.reduce`, `read/write`), and differ in separators or case. Numbers are
+    A name may combine parts of `source` (`Field.reduce`, `read/write`), and differ in separators or case. Numbers are
     compared without thousands separators.
     """
-    plain = _plain(known)
-    squeezed = _APART.sub("", plain)
+    plain = _plain(source)
+    squeezed = _SEPARATOR.sub("", plain)
 
-    def stands(one: str) -> bool:
-        bare = _plain(one).strip(".:,-/")
-        if bare in plain or one[0].isdigit():
+    def is_in_source(name: str) -> bool:
+        bare = _plain(name).strip(".:,-/")
+        if bare in plain or name[0].isdigit():
             return bare in plain
-        return all(_APART.sub("", part) in squeezed for part in _JOINT.split(bare))
+        return all(_SEPARATOR.sub("", part) in squeezed for part in _JOINT.split(bare))
 
-    return [one for one in _PARTICULAR.findall(words) if not stands(one)]
+    return [name for name in _PARTICULAR.findall(text) if not is_in_source(name)]
 
 
-def numbers(particulars: list[str]) -> list[str]:
-    """Return those of `invented` that are numbers."""
-    return [one for one in particulars if one[0].isdigit()]
+def numbers(names: list[str]) -> list[str]:
+    """Return the numbers among the results of `invented`."""
+    return [name for name in names if name[0].isdigit()]
 
 
 def _plain(text: str) -> str:
@@ -49,7 +60,7 @@ _ATTEMPTS = 20
 
 
 def commit(context: StageContext[Store], work: Work, store: Callable[[], None]) -> None:
-    """Call `store` until no writer of a canvas was first. Conflict where the work is done or another's by now."""
+    """Call `store`, again after each conflict with another writer. Raises Conflict if the job is no longer open."""
     for _ in range(_ATTEMPTS):
         try:
             return store()
@@ -62,5 +73,5 @@ def commit(context: StageContext[Store], work: Work, store: Callable[[], None]) 
 def _is_open(context: StageContext[Store], work: Work) -> bool:
     try:
         return context.store.job(context.space, work.id).state != "done"
-    except NotFound:  # another took it, under a new id
+    except NotFound:  # leased by another worker under a new id
         return False

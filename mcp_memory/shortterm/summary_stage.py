@@ -1,21 +1,21 @@
 """Summary stage: a model writes better summaries for large results that the synopsis could not summarise well.
 
-Candidates are records of large results whose summary has a low score of the synopsis; summaries by an agent are never
-replaced. Several go into one question. A summary with names or numbers that are neither in the result nor in its call
-is refused. Each record is asked about once; refused ones stay as they are.
+Candidates are records of large results whose synopsis has a low score; summaries by an agent are never replaced. One
+question covers several records. A summary with names or numbers that are neither in the result nor in its call is
+refused. The model is asked once about each record.
 
-The record keeps its node, its ref and its call; summary and score change, in its row, in a further line of its
-session's file, and on the canvas where the node still shows the old one.
+Summary and score change in the record's row, in a further line of its session's file, and on the canvas if the node
+still shows the old summary.
 
-The model sees a sample of each result: all its lines, shortened, where they fit; else the preview of the synopsis, and
-the beginning, middle and end. A sample has little over `chars` characters whatever the size of the result. Secrets are
+The model sees a sample of each result: all its lines, shortened, if they fit; else the preview of the synopsis, and the
+beginning, middle and end. A sample has little over `chars` characters whatever the size of the result. Secrets are
 masked before anything is cut, because half a secret would not be recognised.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import isfinite
@@ -30,34 +30,34 @@ from mcp_memory.core.types import CanvasRow
 from mcp_memory.models.metered import Applied, ModelQuestion, StageContext, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.shortterm.calls import summary_line
-from mcp_memory.shortterm.canvas.flowchart import number_of, read, render
-from mcp_memory.shortterm.replies import commit, invented, numbers
+from mcp_memory.shortterm.canvas.flowchart import goal_of, number_of, read, render
+from mcp_memory.shortterm.replies import Text, commit, invented, numbers
 from mcp_memory.shortterm.synopsis.page import clean, clip
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Amended, Summaries, ThinRecord, Work
 from mcp_memory.suspicion.flags import flags
 
-_HEAD, _MIDDLE, _TAIL = 0.3, 0.1, 0.2  # the rest is for what a program found
+_HEAD, _MIDDLE, _TAIL = 0.3, 0.1, 0.2  # shares of a sample; the rest is for the preview
 _MARGIN = 6_000
 """Characters masked around a sample: the longest secret, a private key, has some 3,000."""
 _WIDTHS = (900, 450, 220, 110, 80)
-"""To how many characters lines may be cut for all of them to be shown: pages and lists of hits have a few long ones."""
+"""Characters to which lines may be cut so that all are shown: pages and lists of hits have a few long lines."""
 _CUT_UP_TO = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`whole`: there is nothing else in the result."""
+    """Text from a result. `whole`: it is the complete result."""
 
     text: str
     whole: bool
 
 
 def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task: str = "") -> Sample:
-    """Return a sample of a result, in some `chars` characters. Bytes that are not UTF-8 become U+FFFD.
+    """Return a sample of a result of about `chars` characters. Bytes that are not UTF-8 become U+FFFD.
 
-    The preview in it prefers words of the call and the task.
+    Its preview prefers words of the call and the task.
     """
     text = decoded(data)
     text = data.decode("utf-8", "replace") if text is None or not well_formed(text) else text
@@ -71,11 +71,17 @@ def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task
                 return Sample(f"[all lines, cut after {width} characters]\n{cut.strip(chr(10))}", whole=False)
     head, middle, tail = (round(chars * share) for share in (_HEAD, _MIDDLE, _TAIL))
     start, last = (len(text) - middle) // 2, len(text) - tail
+    before = max(0, start - _MARGIN)
+    skipped = len(_readable(text[before:start]))
+    line_number = text.count("\n", 0, start) + 1
     room = chars - head - middle - tail
     parts = [
         ("found in it", synopsise(mask(text), tool=tool, arguments=arguments, talk=task, budget_chars=room).preview),
         ("beginning", _readable(text[: head + _MARGIN])[:head]),
-        (f"middle, line {_line_at(text, start):,} on", _within(text, start, middle)),
+        (
+            f"middle, line {line_number:,} on",
+            _readable(text[before : start + middle + _MARGIN])[skipped : skipped + middle],
+        ),
         ("end", _readable(text[max(0, last - _MARGIN) :])[-tail:]),
     ]
     return Sample("\n".join(f"[{name}]\n{shown.strip(chr(10))}" for name, shown in parts if shown.strip()), whole=False)
@@ -85,33 +91,23 @@ def _readable(text: str) -> str:
     return clean(mask(text))
 
 
-def _line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
-
-
-def _within(text: str, start: int, size: int) -> str:
-    before = max(0, start - _MARGIN)
-    skipped = len(_readable(text[before:start]))
-    return _readable(text[before : start + size + _MARGIN])[skipped : skipped + size]
-
-
 AT_ONCE = 8
 FRESH = timedelta(days=3)
 """Records of tasks untouched for longer are seldom read again."""
 LOW, LARGE = 5, 800
-"""The highest score, and the fewest tokens, of a result whose line is worth a question."""
+"""The highest score, and the fewest tokens, of a candidate."""
 
-_SHOWN = 2_400
-"""Characters of a result in the question: eight of them come to some 6,000 tokens."""
+_SAMPLE_CHARS = 2_400
+"""Characters of a result in the question: eight samples have some 6,000 tokens."""
 _READ = 1_000_000
-"""Bytes at the beginning and at the end of a result in which the names of its line are looked for."""
-_UNSEEN = 8
-"""The best score of a line by somebody who has not seen all of the result."""
+"""Bytes at the beginning and at the end of a result in which the names of its summary are looked up."""
+_BEST_OF_SAMPLE = 8
+"""The highest score of a summary if the model saw only a part of the result."""
 _ANSWER_TOKENS = 2_000
 
 
 class SummaryBasis(BaseModel):
-    """The records of one question, by number; all up to `upto` were considered."""
+    """The numbers of the records of a question, and the range of numbers considered."""
 
     after: int
     upto: int
@@ -119,18 +115,14 @@ class SummaryBasis(BaseModel):
 
 
 def _whole(value: Any) -> Any:
-    """`6.5` and `"result 14"` are numbers too."""
-    found = re.search(r"\d+", value) if isinstance(value, str) else None
-    return int(found[0]) if found else round(value) if isinstance(value, float) and isfinite(value) else value
-
-
-def _text(value: Any) -> Any:
-    return "" if value is None else value
+    """Return an integer for `6.5` and `"result 14"` too."""
+    digits = re.search(r"\d+", value) if isinstance(value, str) else None
+    return int(digits[0]) if digits else round(value) if isinstance(value, float) and isfinite(value) else value
 
 
 class SummaryLine(BaseModel):
     id: Annotated[int, BeforeValidator(_whole), Field(description="Of the result")]
-    summary: Annotated[str, BeforeValidator(_text), Field(description="Its line, at most 180 characters")]
+    summary: Text = Field(description="Its line, at most 180 characters")
     score: Annotated[
         int, BeforeValidator(_whole), Field(description="0 to 10: how well the line can stand in for the result")
     ]
@@ -142,8 +134,8 @@ class SummaryReply(BaseModel):
     summaries: list[SummaryLine]
 
 
-def thin(store: Store, space: str, now: datetime, *, limit: int = AT_ONCE) -> list[ThinRecord]:
-    """Return the next records that no model was asked about, oldest first."""
+def due_records(store: Store, space: str, now: datetime, *, limit: int = AT_ONCE) -> list[ThinRecord]:
+    """Return the next candidates that no model was asked about, oldest first."""
     return store.thin_records(
         space,
         after=_position(store, space),
@@ -160,11 +152,10 @@ def _position(store: Store, space: str) -> int:
 
 
 def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> SummaryBasis | None:
-    """Return the next few records with a poor line."""
+    """Choose the next candidates."""
     after = _position(context.store, context.space)
-    numbers = [
-        each.number for each in thin(context.store, context.space, context.now, limit=max(1, AT_ONCE >> smaller))
-    ]
+    due = due_records(context.store, context.space, context.now, limit=max(1, AT_ONCE >> smaller))
+    numbers = [record.number for record in due]
     return SummaryBasis(after=after, upto=numbers[-1], records=numbers) if numbers else None
 
 
@@ -172,77 +163,68 @@ def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _ShownRecord:
-    """A record as the question has it."""
+class _Candidate:
+    """A record with its part of the question."""
 
-    number: int
-    of: ThinRecord
+    thin: ThinRecord
     task: str
     sample: Sample
-    own: str
-    """Its arguments and the result."""
-    way: str
-    """The canvas that it is on."""
+    raw: str
+    """The arguments and the result."""
+    canvas_text: str
 
-    def known(self) -> str:
-        """Return all that a line may take its numbers from, and most of its names."""
-        record = self.of.record
-        return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.own])
+    def source(self) -> str:
+        """Return everything that a summary may take its numbers from, and most of its names."""
+        record = self.thin.record
+        return "\n".join([record.tool_call, record.summary, self.task, self.thin.then, self.sample.text, self.raw])
 
 
 def question(context: StageContext[Store], basis: SummaryBasis) -> ModelQuestion[SummaryReply] | None:
-    """Put the records into words; None where all of them were forgotten or summarised since."""
-    shown = _shown(context, basis)
-    if not shown:
+    """Describe the records for the model; None if all were forgotten or summarised since."""
+    candidates = _candidates(context, basis)
+    if not candidates:
         return None
     return ModelQuestion(
         purpose="summaries",
-        messages=prompt("summaries", results="\n\n".join(map(_result, shown))),
+        messages=prompt("summaries", results="\n\n".join(map(_result, candidates))),
         reply=SummaryReply,
         max_tokens=_ANSWER_TOKENS,
     )
 
 
-def _shown(context: StageContext[Store], basis: SummaryBasis) -> list[_ShownRecord]:
+def _candidates(context: StageContext[Store], basis: SummaryBasis) -> list[_Candidate]:
     store, space = context.store, context.space
-    shown = list[_ShownRecord]()
-    for each in store.summarised_by_program(space, basis.records):
+    candidates = list[_Candidate]()
+    for thin in store.summarised_by_program(space, basis.records):
         try:
-            ref, data = store.ref(space, each.record.ref), store.read_ref(space, each.record.ref)
+            ref, data = store.ref(space, thin.record.ref), store.read_ref(space, thin.record.ref)
         except (NotFound, Damaged):
-            continue  # `doctor` tells of it
-        row = store.canvas(space, number_of(each.record.node_id))
-        task = _goal(row)
-        raw = data if len(data) <= 2 * _READ else data[:_READ] + data[-_READ:]
-        seen = sample(data, chars=_SHOWN, tool=ref.tool, arguments=ref.arguments, task=task)
-        own = f"{ref.arguments}\n{raw.decode('utf-8', 'replace')}"
-        shown.append(_ShownRecord(each.number, each, task, seen, own, row.text))
-    return shown
+            continue  # `doctor` reports it
+        row = store.canvas(space, number_of(thin.record.node_id))
+        task = goal_of(row.text) or row.label
+        part = data if len(data) <= 2 * _READ else data[:_READ] + data[-_READ:]
+        shown = sample(data, chars=_SAMPLE_CHARS, tool=ref.tool, arguments=ref.arguments, task=task)
+        raw = f"{ref.arguments}\n{part.decode('utf-8', 'replace')}"
+        candidates.append(_Candidate(thin, task, shown, raw, row.text))
+    return candidates
 
 
-def _goal(row: CanvasRow) -> str:
-    try:
-        return read(row).task_goal
-    except Damaged:
-        return row.label
-
-
-def _result(shown: _ShownRecord) -> str:
-    record = shown.of.record
-    then = f" then={_quoted(shown.of.then)}" if shown.of.then else ""
-    seen = "all of it" if shown.sample.whole else "a part"
+def _result(candidate: _Candidate) -> str:
+    thin, record = candidate.thin, candidate.thin.record
+    then = f" then={_attribute(thin.then)}" if thin.then else ""
+    shown = "all of it" if candidate.sample.whole else "a part"
     return (
-        f'<result id="{shown.number}" call={_quoted(record.tool_call)} task={_quoted(shown.task)}{then}'
-        f' tokens="{record.tokens_raw:,}" shown="{seen}">\n'
-        f"<line>{_fenced(record.summary)}</line>\n{_fenced(shown.sample.text)}\n</result>"
+        f'<result id="{thin.number}" call={_attribute(record.tool_call)} task={_attribute(candidate.task)}{then}'
+        f' tokens="{record.tokens_raw:,}" shown="{shown}">\n'
+        f"<line>{_fence(record.summary)}</line>\n{_fence(candidate.sample.text)}\n</result>"
     )
 
 
-def _quoted(text: str) -> str:
-    return '"' + _fenced(one_line(text, 200)).replace('"', "'") + '"'
+def _attribute(text: str) -> str:
+    return '"' + _fence(one_line(text, 200)).replace('"', "'") + '"'
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     return fenced(text, "results?", "line")
 
 
@@ -250,19 +232,26 @@ def _fenced(text: str) -> str:
 
 
 def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: SummaryReply | None) -> Applied:
-    """Keep the lines that hold. InvalidInput where none of them does."""
-    shown = {each.number: each for each in _shown(context, basis)} if reply else {}
-    lines = {each.id: each for each in reversed(reply.summaries)} if reply else {}
-    others = "\n".join(f"{each.sample.text}\n{each.way}" for each in shown.values())
+    """Store the valid summaries. Raises InvalidInput if none is valid."""
+    candidates = _candidates(context, basis) if reply else []
+    lines = {line.id: line for line in reversed(reply.summaries)} if reply else {}
+    others = "\n".join(f"{candidate.sample.text}\n{candidate.canvas_text}" for candidate in candidates)
     amended, kept, refused = list[Amended](), list[str](), list[str]()
-    for number, one in shown.items():
-        fault = _fault(lines.get(number), one, others)
-        if fault:
+    replaced: dict[tuple[str, str], str] = {}
+    """New summaries by the node and the old summary that it shows."""
+    for candidate in candidates:
+        number, record, line = candidate.thin.number, candidate.thin.record, lines.get(candidate.thin.number)
+        fault = _fault(line, candidate, others)
+        if fault or line is None:
             refused.append(f"result {number}: {fault}; its line stays.")
             continue
-        amended.append(_amended(lines[number], one))
-        kept.append(f"{one.of.record.node_id} {one.of.record.ref}: {amended[-1].summary}")
-    if shown and not amended:
+        best = 10 if candidate.sample.whole else _BEST_OF_SAMPLE
+        summary = summary_line(line.summary)
+        amended.append(Amended(number=number, summary=summary, score=max(0, min(best, line.score))))
+        kept.append(f"{record.node_id} {record.ref}: {summary}")
+        if candidate.thin.newest:
+            replaced[record.node_id, record.summary] = summary
+    if candidates and not amended:
         raise InvalidInput(f"No line can be kept. {' '.join(refused)}")
     refused += [f"result {id}: it was not asked about." for id in lines if id not in basis.records]
     outcome = {"results": len(basis.records), "summarised": len(amended), "refused": len(refused)}
@@ -271,7 +260,7 @@ def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: 
         context.store.commit(
             context.space,
             work.id,
-            Summaries(amended=amended, canvases=_following(context, shown, amended), upto=basis.upto),
+            Summaries(amended=amended, canvases=_changed_canvases(context, replaced), upto=basis.upto),
             outcome=outcome,
             now=context.now,
         )
@@ -280,43 +269,34 @@ def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: 
     return Applied(outcome=outcome, kept=kept, refused=refused)
 
 
-def _amended(line: SummaryLine, shown: _ShownRecord) -> Amended:
-    best = 10 if shown.sample.whole else _UNSEEN
-    return Amended(number=shown.number, summary=summary_line(line.summary), score=max(0, min(best, line.score)))
-
-
-def _fault(line: SummaryLine | None, shown: _ShownRecord, others: str) -> str | None:
-    """Return why a line cannot be kept. Names may be known from the task's other results, numbers may not."""
+def _fault(line: SummaryLine | None, candidate: _Candidate, others: str) -> str | None:
+    """Return why a summary is refused. Its names may be from the task's other results, its numbers may not."""
     if line is None:
-        return "nothing was said of it"
+        return "the reply has no line for it"
     text = summary_line(line.summary)
     if not text:
         return "its line is empty"
     if flags(text, "tool"):
         return "it reads like an instruction"
-    strange = invented(line.summary, shown.known())
-    strange = [*numbers(strange), *invented(" ".join(strange), f"{shown.known()}\n{others}")] if strange else []
+    source = candidate.source()
+    strange = invented(line.summary, source)
+    strange = [*numbers(strange), *invented(" ".join(strange), f"{source}\n{others}")] if strange else []
     if strange:
-        return f"{', '.join(dict.fromkeys(strange))} stands neither in the result nor in its call"
+        return f"{', '.join(dict.fromkeys(strange))} is neither in the result nor in its call"
     return None
 
 
-def _following(
-    context: StageContext[Store], shown: dict[int, _ShownRecord], amended: Sequence[Amended]
-) -> list[CanvasRow]:
-    """Return the canvases whose nodes show an old line, with the new one in its place."""
-    told = [(shown[each.number].of, each) for each in amended]
-    lines = {(one.record.node_id, one.record.summary): each for one, each in told if one.newest}
+def _changed_canvases(context: StageContext[Store], replaced: Mapping[tuple[str, str], str]) -> list[CanvasRow]:
+    """Return the canvases whose nodes show a replaced summary, with the new summary."""
     changed = list[CanvasRow]()
-    for number in sorted({number_of(node) for node, _ in lines}):
+    for number in sorted({number_of(node) for node, _ in replaced}):
         row = context.store.canvas(context.space, number)
         try:
             canvas = read(row)
         except Damaged:
             continue
         nodes = tuple(
-            replace(node, summary=lines[node.id, node.summary].summary) if (node.id, node.summary) in lines else node
-            for node in canvas.nodes
+            replace(node, summary=replaced.get((node.id, node.summary), node.summary)) for node in canvas.nodes
         )
         if nodes != canvas.nodes:
             changed.append(replace(row, text=render(replace(canvas, nodes=nodes))))

@@ -71,9 +71,9 @@ class Agent:
         self, result: str | bytes = "line\n" * 500, tool: str = "Read", hint: str = "", **request: Any
     ) -> Offloaded:
         asked = OffloadRequest(tool_name=tool, result=result, session=self.session, **request)
-        said = self.store.last_turns(self.space, self.session, limit=4, roles=("user", "assistant"))
+        turns = self.store.last_turns(self.space, self.session, limit=4, roles=("user", "assistant"))
         return offload(
-            self.store, self.space, request=asked, counter=self.counter, now=self.now, goal_hint=hint, said=said
+            self.store, self.space, request=asked, counter=self.counter, now=self.now, goal_hint=hint, turns=turns
         )
 
     def hear(self, *messages: str) -> None:

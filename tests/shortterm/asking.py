@@ -15,7 +15,7 @@ from mcp_memory.store.values import Work
 from tests.shortterm.agent import START
 
 
-def desk_at(store: Store, now: datetime | None = None) -> StageContext[Store]:
+def context_at(store: Store, now: datetime | None = None) -> StageContext[Store]:
     return StageContext(store=store, space="default", now=now or START + timedelta(hours=2), settings=Settings())
 
 

@@ -15,10 +15,10 @@ from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, read, render
 from mcp_memory.shortterm.canvas.folding import fold_groups
 from mcp_memory.shortterm.canvas.placement import CanvasStep
 from mcp_memory.shortterm.canvas.state import CanvasState, Patch, apply_patch, undo_patch
-from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, CanvasReply, checked, grown
+from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, CanvasReply, check_reply, due_canvases
 from mcp_memory.store.protocol import Store
 from tests.shortterm.agent import START, Agent, from_versions, taken
-from tests.shortterm.asking import Asking, desk_at
+from tests.shortterm.asking import Asking, context_at
 
 LATER = START + timedelta(hours=2)
 
@@ -35,7 +35,7 @@ def walk(agent: Agent, steps: int = GROWN, **more: Any) -> None:
 
 
 def asking(store: Store, **at: Any) -> Asking:
-    found = Asking.of(CANVAS, desk_at(store, **at))
+    found = Asking.of(CANVAS, context_at(store, **at))
     assert found is not None
     return found
 
@@ -53,27 +53,27 @@ def group(title: str, first: int, last: int, summary: str = "") -> dict[str, Any
 
 def test_a_canvas_is_looked_over_when_it_has_grown_by_many_steps_and_not_again_before_it_did(agent: Agent) -> None:
     walk(agent, GROWN - 1)
-    assert grown(agent.store, "default", LATER) == []
+    assert due_canvases(agent.store, "default", LATER) == []
     walk(agent, 1)
-    assert [each.canvas for each in grown(agent.store, "default", LATER)] == [1]
+    assert [each.canvas for each in due_canvases(agent.store, "default", LATER)] == [1]
     asking(agent.store).answer({})
-    assert grown(agent.store, "default", LATER, eager=True) == []
+    assert due_canvases(agent.store, "default", LATER, eager=True) == []
     walk(agent, GROWN)
-    assert [each.steps for each in grown(agent.store, "default", LATER)] == [GROWN]
-    assert grown(agent.store, "default", LATER + FRESH) == []
+    assert [each.steps for each in due_canvases(agent.store, "default", LATER)] == [GROWN]
+    assert due_canvases(agent.store, "default", LATER + FRESH) == []
 
 
 def test_a_task_that_is_done_is_looked_over_after_fewer(agent: Agent) -> None:
     walk(agent, 12)
-    assert grown(agent.store, "default", LATER) == []
+    assert due_canvases(agent.store, "default", LATER) == []
     agent.fold(action="complete")
-    assert [each.canvas for each in grown(agent.store, "default", LATER)] == [1]
+    assert [each.canvas for each in due_canvases(agent.store, "default", LATER)] == [1]
 
 
 def test_what_has_few_nodes_is_left_as_it_is(agent: Agent) -> None:
     walk(agent, GROWN, step="look around")
     assert len(drawn(agent.store).nodes) < NODES
-    assert Asking.of(CANVAS, desk_at(agent.store)) is None
+    assert Asking.of(CANVAS, context_at(agent.store)) is None
 
 
 # --- the question -----------------------------------------------------------------------------------
@@ -123,14 +123,14 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
 @pytest.mark.parametrize(
     ("wish", "why"),
     [
-        ({"groups": [group("Look at 9999", 1, 3)]}, "9999 stands nowhere in the question"),
-        ({"groups": [{"title": "Ends", "nodes": ["001-N1", "001-N3"]}]}, "001-N2 stands between its steps"),
-        ({"groups": [group("All", 20, GROWN)]}, f"001-N{GROWN}, which is being worked on"),
-        ({"groups": [group("Away", 90, 95)]}, "no node or group"),
-        ({"titles": [{"id": "001-N1", "title": "Begin"}]}, "keeps its name"),
+        ({"groups": [group("Look at 9999", 1, 3)]}, "9999 is nowhere in the question"),
+        ({"groups": [{"title": "Ends", "nodes": ["001-N1", "001-N3"]}]}, "001-N2 is between its steps"),
+        ({"groups": [group("All", 20, GROWN)]}, f"001-N{GROWN}, which is in progress"),
+        ({"groups": [group("Away", 90, 95)]}, "not a node or group"),
+        ({"titles": [{"id": "001-N1", "title": "Begin"}]}, "keeps its title"),
         ({"edges": [{"from": "001-N1", "to": "001-N9", "label": "so"}]}, "no edge joins them"),
-        ({"goal": "Mend all of it"}, "has its goal from whoever asked"),
-        ({"ungroup": ["001-F7"]}, "no group there"),
+        ({"goal": "Mend all of it"}, "already has a goal, given by whoever"),
+        ({"ungroup": ["001-F7"]}, "not a group here"),
     ],
 )
 def test_what_does_not_hold_is_refused_and_the_rest_is_kept(agent: Agent, wish: dict[str, Any], why: str) -> None:
@@ -174,7 +174,7 @@ def test_steps_taken_meanwhile_stay_and_what_no_longer_holds_is_refused(agent: A
     agent.offload("more", step="look at 5")  # 001-N5 is being worked on again
     applied = asked.answer({"groups": [group("Look around", 4, 6), group("Look on", 10, 12)]})
     assert [each.title for each in agent.store.canvas("default", 1).groups.values()] == ["Look on"]
-    assert "001-N5, which is being worked on" in applied.refused[0]
+    assert "001-N5, which is in progress" in applied.refused[0]
 
 
 wishes = st.fixed_dictionaries(
@@ -212,7 +212,7 @@ def test_whatever_a_reply_asks_for_what_is_kept_of_it_fits_and_no_node_is_lost(
     wish: dict[str, Any], named: set[str]
 ) -> None:
     before = CanvasState(canvas=way(12))
-    found = checked(CanvasReply.model_validate(wish), before, shown="part 1 2 3", named=named, has_goal=False)
+    found = check_reply(CanvasReply.model_validate(wish), before, question="part 1 2 3", titled=named, has_goal=False)
     after = apply_patch(before, found.patch)
     assert [node.id for node in after.canvas.nodes] == [node.id for node in before.canvas.nodes]
     assert [(e.source, e.target) for e in after.canvas.edges] == [(e.source, e.target) for e in before.canvas.edges]

@@ -104,7 +104,7 @@ def test_the_law_of_pages_holds_for_real_tokens(raw: str, max_tokens: int) -> No
 
 
 @pytest.mark.parametrize(
-    "asked", [{"view": "lines", "lines": "1-"}, {"view": "grep", "grep": "line"}], ids=["lines", "grep"]
+    "asked", [{"view": "lines", "argument": "1-"}, {"view": "grep", "argument": "line"}], ids=["lines", "grep"]
 )
 def test_rows_keep_to_a_budget_of_real_tokens(asked: dict[str, str]) -> None:
     counter = token_counter("o200k_base")
@@ -127,13 +127,13 @@ def test_one_line_of_a_million_characters_is_paged_through_by_character() -> Non
     [("3-5", (3, 5)), ("7", (7, 7)), ("-2", (99, 100)), ("98-", (98, 100)), ("99-500", (99, 100)), ("3–4", (3, 4))],
 )
 def test_each_form_of_a_range_shows_its_lines_with_their_numbers(lines: str, shown: tuple[int, int]) -> None:
-    answer = expand(POEM, view="lines", lines=lines)
+    answer = expand(POEM, view="lines", argument=lines)
     numbered = "\n".join(f"{n}\tline {n} of the log" for n in range(shown[0], shown[1] + 1))
     assert (answer.lines, content_of(answer), answer.cursor) == (shown, numbered, None)
 
 
 def test_lines_that_do_not_fit_follow_behind_a_cursor() -> None:
-    answers = follow(POEM, view="lines", lines="10-60", max_tokens=80)
+    answers = follow(POEM, view="lines", argument="10-60", max_tokens=80)
     rows = [row for answer in answers for row in content_of(answer).split("\n")]
     assert rows == [f"{n}\tline {n} of the log" for n in range(10, 61)]
     assert answers[0].text.startswith(f"{REF} lines 10–")
@@ -141,7 +141,7 @@ def test_lines_that_do_not_fit_follow_behind_a_cursor() -> None:
 
 def test_a_line_longer_than_the_budget_goes_on_in_the_next_answer() -> None:
     raw = "short\n" + "x" * 1000 + "\nend"
-    answers = follow(raw, view="lines", lines="1-3", max_tokens=60)
+    answers = follow(raw, view="lines", argument="1-3", max_tokens=60)
     rows = [row for answer in answers for row in content_of(answer).split("\n")]
     assert rows[0] == "1\tshort"
     assert "".join(row.split("\t")[1] for row in rows if row.startswith("2")) == "x" * 1000
@@ -152,19 +152,19 @@ def test_a_line_longer_than_the_budget_goes_on_in_the_next_answer() -> None:
 @pytest.mark.parametrize("lines", ["0", "5-3", "101", "abc", "1-2-3", "--4", "-", "9" * 40])
 def test_a_wrong_range_is_refused_with_the_allowed_forms_and_the_number_of_lines(lines: str) -> None:
     with pytest.raises(InvalidInput, match=r'Allowed: "120-180".*100 lines'):
-        expand(POEM, view="lines", lines=lines)
+        expand(POEM, view="lines", argument=lines)
 
 
 def test_lines_of_an_empty_result_are_refused() -> None:
     with pytest.raises(InvalidInput, match="0 lines"):
-        expand("", view="lines", lines="1")
+        expand("", view="lines", argument="1")
 
 
 # --- by search ---------------------------------------------------------------------------------------
 
 
 def test_a_search_shows_matches_with_two_lines_around_merged_where_they_overlap() -> None:
-    answer = expand(POEM, view="grep", grep="line (10|12|50) ")
+    answer = expand(POEM, view="grep", argument="line (10|12|50) ")
     assert answer.text == "\n".join(
         [
             f"{REF} lines 8–52 of 100, grep 'line (10|12|50)': 3 matching lines",
@@ -189,29 +189,29 @@ def test_a_search_ignores_case_unless_it_has_an_upper_case_letter() -> None:
     raw = "Error one\nerror two\nERROR three\n"
 
     def found(pattern: str) -> str:
-        return expand(raw, view="grep", grep=pattern).text.split(": ")[1].split(" ")[0]
+        return expand(raw, view="grep", argument=pattern).text.split(": ")[1].split(" ")[0]
 
     assert [found(p) for p in ("error", "Error", "ERROR", r"error\Stwo|err\w+ \S")] == ["3", "1", "1", "3"]
 
 
 def test_a_search_without_a_match_says_so() -> None:
-    assert expand(POEM, view="grep", grep="zebra").text == (
+    assert expand(POEM, view="grep", argument="zebra").text == (
         f"{REF} grep 'zebra': 0 matching lines (the result has 100 lines)\n"
     )
 
 
-@pytest.mark.parametrize("asked", [{}, {"view": "lines", "lines": "1-3"}, {"view": "grep", "grep": "line"}])
+@pytest.mark.parametrize("asked", [{}, {"view": "lines", "argument": "1-3"}, {"view": "grep", "argument": "line"}])
 def test_a_cursor_that_was_reckoned_for_a_place_behind_the_end_is_refused(asked: dict[str, Any]) -> None:
     view, place = asked.get("view", "page"), len(POEM) + 1
-    question = f"{REF}\0{view}\0{asked.get('lines') or asked.get('grep') or ''}\0{len(POEM)}\0{place}"
+    question = f"{REF}\0{view}\0{asked.get('argument', '')}\0{len(POEM)}\0{place}"
     cursor = f"{view[0]}{place}-{hashlib.sha256(question.encode()).hexdigest()[:6]}"
-    with pytest.raises(InvalidInput, match="no cursor of this tool"):
+    with pytest.raises(InvalidInput, match="not a cursor of this tool"):
         expand(POEM, **asked, cursor=cursor)
 
 
 def test_the_cursors_of_a_search_show_every_match_once() -> None:
     raw = "".join(f"{n} {'hit' if n % 7 == 0 else 'miss'} {'pad' * (n % 90)}\n" for n in range(400))
-    answers = follow(raw, view="grep", grep="hit", max_tokens=90)
+    answers = follow(raw, view="grep", argument="hit", max_tokens=90)
     rows = [row for answer in answers for row in content_of(answer).split("\n") if ":" in row[:5]]
     assert [int(row.split(":")[0].rstrip("+")) - 1 for row in rows if "+" not in row] == list(range(0, 400, 7))
     assert all("58 matching" in answer.text for answer in answers)
@@ -220,13 +220,13 @@ def test_the_cursors_of_a_search_show_every_match_once() -> None:
 @pytest.mark.parametrize("pattern", ["(", "[a", "(?P<a>x)(?P<a", "*", "a{999999999999}", "x" * 2000])
 def test_a_bad_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidInput, match="grep"):
-        expand(POEM, view="grep", grep=pattern)
+        expand(POEM, view="grep", argument=pattern)
 
 
 def test_a_catastrophic_pattern_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_memory.shortterm.expand.GREP_SECONDS", 0.2)
     with pytest.raises(InvalidInput, match="simpler"):
-        expand("a" * 5000 + "!", view="grep", grep=r"^(a|aa)+$")
+        expand("a" * 5000 + "!", view="grep", argument=r"^(a|aa)+$")
 
 
 # --- by JSON path ------------------------------------------------------------------------------------
@@ -236,17 +236,17 @@ SHOP = {"books": [{"id": n, "title": f"Book {n}", "tags": ["a", "b"]} for n in r
 
 
 def test_a_path_to_one_value_gives_the_value() -> None:
-    answer = expand(json.dumps(SHOP), view="json", json_path="$.books[1]")
+    answer = expand(json.dumps(SHOP), view="json", argument="$.books[1]")
     assert answer.text == f"{REF} json '$.books[1]': 1 match\n" + '{"id": 1, "title": "Book 1", "tags": ["a", "b"]}'
 
 
 def test_a_path_to_several_values_gives_each_behind_its_path() -> None:
-    answer = expand(json.dumps(SHOP), view="json", json_path="$.books[?@.id > 0].title")
+    answer = expand(json.dumps(SHOP), view="json", argument="$.books[?@.id > 0].title")
     assert content_of(answer) == '$.books[1].title: "Book 1"\n$.books[2].title: "Book 2"'
 
 
 def test_a_long_value_is_printed_one_entry_a_line() -> None:
-    answer = expand(json.dumps(SHOP), view="json", json_path="$", max_tokens=500)
+    answer = expand(json.dumps(SHOP), view="json", argument="$", max_tokens=500)
     assert content_of(answer) == "\n".join(
         [
             "{",
@@ -263,55 +263,55 @@ def test_a_long_value_is_printed_one_entry_a_line() -> None:
 
 def test_json_lines_are_an_array_of_their_values() -> None:
     raw = "\n".join(json.dumps({"n": n}) for n in range(5))
-    assert content_of(expand(raw, view="json", json_path="$[3].n")) == "3"
+    assert content_of(expand(raw, view="json", argument="$[3].n")) == "3"
 
 
 def test_a_path_that_matches_nothing_says_what_there_is() -> None:
-    answer = expand(json.dumps(SHOP), view="json", json_path="$.nope")
+    answer = expand(json.dumps(SHOP), view="json", argument="$.nope")
     assert content_of(answer) == "nothing matches; the top level has the keys books, open"
 
 
 def test_what_is_not_json_is_refused_with_the_place() -> None:
     with pytest.raises(InvalidInput, match="line 2, column 7"):
-        expand('{"a": 1,\n "b": oops}', view="json", json_path="$")
+        expand('{"a": 1,\n "b": oops}', view="json", argument="$")
 
 
 @pytest.mark.parametrize("path", ["$[", "$..[?", "$[?@.a ==]", "][", "$" + "[0" * 400])
 def test_a_wrong_path_is_refused_with_examples(path: str) -> None:
     with pytest.raises(InvalidInput, match=r"json_path|too deep"):
-        expand("[1, 2]", view="json", json_path=path)
+        expand("[1, 2]", view="json", argument=path)
 
 
 @pytest.mark.parametrize("raw", ["[" * 10_000, "[" * 10_000 + "]" * 10_000, "[" * 500 + "]" * 500, "1" * 6000])
 def test_deep_and_broken_json_is_refused_not_a_crash(raw: str) -> None:
     with pytest.raises(InvalidInput):
-        expand(raw, view="json", json_path="$..x")
+        expand(raw, view="json", argument="$..x")
 
 
 def test_a_path_that_explodes_is_stopped() -> None:
     raw = json.dumps([[[[[[0] * 6] * 6] * 6] * 6] * 6])
     with pytest.raises(InvalidInput, match=r"visits more|matches more"):
-        expand(raw, view="json", json_path="$..*..*..*..*..*")
+        expand(raw, view="json", argument="$..*..*..*..*..*")
 
 
 def test_a_catastrophic_expression_in_a_filter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_memory.shortterm.expand.REGEX_SECONDS", 0.2)
     raw = json.dumps([{"a": "a" * 5000 + "!"}])
     with pytest.raises(InvalidInput, match="simpler"):
-        expand(raw, view="json", json_path="$[?match(@.a, '(a|aa)+')]")
+        expand(raw, view="json", argument="$[?match(@.a, '(a|aa)+')]")
 
 
 def test_slow_expressions_over_many_values_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_memory.shortterm.expand.REGEX_SECONDS", 0.3)
     raw = json.dumps([{"a": "a" * 15 + "!"}] * 2_000)
     with pytest.raises(InvalidInput, match="simpler"):
-        expand(raw, view="json", json_path="$[?search(@.a, '^(a|aa|a)*$')]")
+        expand(raw, view="json", argument="$[?search(@.a, '^(a|aa|a)*$')]")
 
 
 def test_a_long_json_answer_is_continued_by_its_cursor() -> None:
     raw = json.dumps([{"id": n, "text": "x" * n} for n in range(60)])
-    whole = content_of(expand(raw, view="json", json_path="$[*].text", max_tokens=100_000))
-    parts = follow(raw, view="json", json_path="$[*].text", max_tokens=100)
+    whole = content_of(expand(raw, view="json", argument="$[*].text", max_tokens=100_000))
+    parts = follow(raw, view="json", argument="$[*].text", max_tokens=100)
     assert len(parts) > 3
     assert "".join(content_of(part) for part in parts) == whole
 
@@ -338,7 +338,7 @@ def test_a_cursor_names_its_view() -> None:
 
 @pytest.mark.parametrize("cursor", ["x", "p-1", "p12", "p12-zzzzzz", "q12-abcdef", "\x00", "p" + "9" * 30 + "-abcdef"])
 def test_text_that_is_no_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(InvalidInput, match="no cursor of this tool"):
+    with pytest.raises(InvalidInput, match="not a cursor of this tool"):
         expand(POEM, cursor=cursor)
 
 
@@ -350,15 +350,15 @@ def test_a_cursor_of_another_ref_text_question_or_view_is_refused() -> None:
         (POEM, {"ref": "r-000000000000"}),
         (POEM + "more", {}),
         (POEM, {"cursor": moved}),
-        (POEM, {"view": "lines", "lines": "1-9"}),
+        (POEM, {"view": "lines", "argument": "1-9"}),
     ):
         with pytest.raises(InvalidInput, match=r"another ref|continues view"):
             expand(raw, **{"cursor": cursor, **asked})
 
 
 def test_a_string_that_reads_like_json_is_a_string() -> None:
-    assert "[1, 2" in expand('"[1, 2"', view="json", json_path="$").text
-    assert "0 matches" in expand('"[1, 2"', view="json", json_path="$[0]").text
+    assert "[1, 2" in expand('"[1, 2"', view="json", argument="$").text
+    assert "0 matches" in expand('"[1, 2"', view="json", argument="$[0]").text
 
 
 @settings(max_examples=80, deadline=None)
@@ -371,9 +371,8 @@ def test_a_string_that_reads_like_json_is_a_string() -> None:
 def test_any_question_is_answered_within_the_budget_or_refused(
     raw: str, view: str, asked: str, max_tokens: int
 ) -> None:
-    name = "json_path" if view == "json" else view
     try:
-        answers = follow(raw, view=view, max_tokens=max_tokens, **{name: asked})
+        answers = follow(raw, view=view, max_tokens=max_tokens, argument=asked)
     except InvalidInput:
         return
     assert all(COUNTER.count(answer.text) == answer.tokens <= max_tokens for answer in answers)

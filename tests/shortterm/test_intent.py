@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, parse
-from mcp_memory.shortterm.canvas.placement import call_intent, goes_on, grown
+from mcp_memory.shortterm.canvas.placement import call_intent, continues, extend_title
 from tests.shortterm.agent import Agent
 
 
@@ -79,6 +79,6 @@ def test_any_calls_have_an_intent_and_titles_stay_short(calls: list[tuple[str, s
     title, before = "t" * TITLE_LIMIT, ""
     for tool, words, failed in calls:
         now = call_intent(tool, {"command": words} if tool == "bash" else words, failed=failed)
-        assert goes_on(now.key, now) or now.intent in ("change", "run")
-        title, before = grown(title, before, now), now.key
+        assert continues(now.key, now) or now.intent in ("change", "run")
+        title, before = extend_title(title, before, now), now.key
         assert len(title) <= TITLE_LIMIT

@@ -133,7 +133,7 @@ def test_secrets_are_out_of_everything_and_in_the_file_only_where_that_is_wanted
         ({"tool": " \x00"}, "tool_name is empty"),
         ({"tool_call_id": "\ud800"}, "tool_call_id has a lone surrogate"),
         ({"task": "../../x"}, "task '../../x' is a path"),
-        ({"step": "001-N7"}, "step names '001-N7', which is no node of canvas 001. Its nodes are: 001-N1"),
+        ({"step": "001-N7"}, "step names '001-N7', which is not a node of canvas 001. Its nodes are: 001-N1"),
         ({"after": ("nope",)}, "after names 'nope'"),
     ],
 )
@@ -234,5 +234,5 @@ def test_a_canvas_whose_text_was_torn_is_drawn_anew_from_its_records(agent: Agen
 def test_what_is_cut_of_the_agents_own_words_is_said(agent: Agent) -> None:
     long = agent.offload(LOG, tool="t" * 150, summary="The worker ends. " * 300, step="Look at it. " * 20)
     assert len(long.summary) == 200
-    assert long.note == "Cut to what a node holds: summary to 200, step to 80, tool_name to 100 characters."
+    assert long.note == "Cut to the limits of a node: summary to 200, step to 80, tool_name to 100 characters."
     assert agent.offload(LOG, summary=f"  {'x' * 200}\n", step="y" * 80).note is None

@@ -86,8 +86,8 @@ def test_a_dead_end_at_the_very_start_leads_nowhere() -> None:
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        ({"name": "001-N9"}, "step names '001-N9', which is no node of canvas 001. Its nodes are: 001-N1."),
-        ({"name": "x", "after": ("002-N1",)}, "after names '002-N1', which is no node of canvas 001."),
+        ({"name": "001-N9"}, "step names '001-N9', which is not a node of canvas 001. Its nodes are: 001-N1."),
+        ({"name": "x", "after": ("002-N1",)}, "after names '002-N1', which is not a node of canvas 001."),
     ],
 )
 def test_an_id_that_is_not_there_is_refused_with_those_that_are(step: dict[str, Any], says: str) -> None:

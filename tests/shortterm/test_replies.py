@@ -13,7 +13,7 @@ from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.canvas_stage import CANVAS
 from mcp_memory.shortterm.summary_stage import SUMMARIES
 from tests.shortterm.agent import Agent
-from tests.shortterm.asking import Asking, desk_at
+from tests.shortterm.asking import Asking, context_at
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -23,7 +23,7 @@ def kept(name: str) -> dict[str, Any]:
 
 
 def asked(stage: AnyStage, agent: Agent) -> Asking:
-    found = Asking.of(stage, desk_at(agent.store))
+    found = Asking.of(stage, context_at(agent.store))
     assert found is not None
     return found
 

@@ -16,11 +16,11 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.canvas.state import Patch
-from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, thin
+from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, due_records
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict
 from tests.shortterm.agent import START, Agent, from_versions, patch_canvas
-from tests.shortterm.asking import Asking, desk_at
+from tests.shortterm.asking import Asking, context_at
 
 PAGE = "\n\n".join(
     f"The ferry of day {day} leaves pier {day % 7} at {day % 24}:15 and takes {day * 3} people over to the island."
@@ -39,7 +39,7 @@ def large(agent: Agent, number: int = 0, **more: Any) -> str:
 
 
 def asking(store: Store) -> Asking:
-    found = Asking.of(SUMMARIES, desk_at(store))
+    found = Asking.of(SUMMARIES, context_at(store))
     assert found is not None
     return found
 
@@ -58,10 +58,10 @@ def newest(store: Store) -> Record:
 def test_large_results_of_which_the_summary_says_little_are_asked_about_some_at_a_time(agent: Agent) -> None:
     for number in range(AT_ONCE + 2):
         large(agent, number)
-    assert [each.number for each in thin(agent.store, "default", LATER)] == list(range(1, AT_ONCE + 1))
+    assert [each.number for each in due_records(agent.store, "default", LATER)] == list(range(1, AT_ONCE + 1))
     asked = asking(agent.store)
     asked.answer({"summaries": [line(number) for number in asked.basis.records]})
-    assert [each.number for each in thin(agent.store, "default", LATER)] == [AT_ONCE + 1, AT_ONCE + 2]
+    assert [each.number for each in due_records(agent.store, "default", LATER)] == [AT_ONCE + 1, AT_ONCE + 2]
 
 
 def test_small_results_bytes_and_what_the_agent_summed_up_itself_are_left_alone(agent: Agent) -> None:
@@ -69,16 +69,16 @@ def test_small_results_bytes_and_what_the_agent_summed_up_itself_are_left_alone(
     agent.offload(bytes(range(256)) * 100)
     large(agent, summary="boats leave hourly")
     assert newest(agent.store).summary_by == "agent"
-    assert thin(agent.store, "default", LATER) == []
+    assert due_records(agent.store, "default", LATER) == []
 
 
 def test_a_forgotten_result_and_a_task_of_last_week_are_left_alone(agent: Agent) -> None:
     large(agent)
-    assert len(thin(agent.store, "default", LATER)) == 1
-    assert thin(agent.store, "default", START + FRESH + timedelta(hours=1)) == []
+    assert len(due_records(agent.store, "default", LATER)) == 1
+    assert due_records(agent.store, "default", START + FRESH + timedelta(hours=1)) == []
     asked = asking(agent.store)
     agent.store.forget("default", [newest(agent.store).ref], reason="wrong file", now=LATER)
-    assert thin(agent.store, "default", LATER) == []
+    assert due_records(agent.store, "default", LATER) == []
     assert SUMMARIES.question(asked.context, asked.basis) is None
 
 
@@ -138,8 +138,8 @@ def test_names_and_numbers_that_stand_nowhere_in_the_result_are_refused(agent: A
     large(agent, 1)
     applied = asking(agent.store).answer({"summaries": [line(1, invented), line(2)]})
     assert [each.summary_by for each in agent.store.records("default")] == ["synopsis", "model"]
-    assert "stands neither in the result nor in its call" in applied.refused[0]
-    assert thin(agent.store, "default", LATER) == []  # once is enough
+    assert "is neither in the result nor in its call" in applied.refused[0]
+    assert due_records(agent.store, "default", LATER) == []  # once is enough
 
 
 def test_names_may_be_put_together_and_known_from_the_results_beside_but_numbers_may_not(agent: Agent) -> None:
@@ -148,7 +148,7 @@ def test_names_may_be_put_together_and_known_from_the_results_beside_but_numbers
     told = [line(1, "RenameField.reduce_all of 8600 rows"), line(2, "8600 rows; RenameField and renameField agree")]
     applied = asking(agent.store).answer({"summaries": told})
     assert [each.summary_by for each in agent.store.records("default")] == ["synopsis", "model"]
-    assert "result 1: 8600 stands neither" in applied.refused[0]
+    assert "result 1: 8600 is neither" in applied.refused[0]
 
 
 def test_a_reply_of_which_nothing_can_be_kept_goes_back_and_stores_nothing(agent: Agent) -> None:
@@ -156,7 +156,7 @@ def test_a_reply_of_which_nothing_can_be_kept_goes_back_and_stores_nothing(agent
     asked = asking(agent.store)
     with pytest.raises(InvalidInput, match=r"No line can be kept\. result 1: its line is empty"):
         asked.answer({"summaries": [line(1, "  ")]})
-    with pytest.raises(InvalidInput, match="nothing was said of it"):
+    with pytest.raises(InvalidInput, match="the reply has no line for it"):
         asked.answer({"summaries": [line(99)]})
     assert newest(agent.store).summary_by == "synopsis"
     asked.answer({"summaries": [line(1), line(99)]})

@@ -30,7 +30,7 @@ def pieces_of(text: str) -> list[PageLine]:
 
 
 def test_each_word_is_said_once_behind_the_line_where_it_stands_first() -> None:
-    told = gist(pieces_of(CODE), known=["ferry"], breaks=[6], span=20, room=400)
+    told = gist(pieces_of(CODE), seen=["ferry"], breaks=[6], span=20, room=400)
     assert [(run.name, run.text) for run in told] == [
         ("1", "late tells harbour master, minutes LIMIT_MINUTES notify harbour_master ferry.name"),
         ("7", "closes gate, close gate.lock ferry_gate"),
@@ -38,7 +38,7 @@ def test_each_word_is_said_once_behind_the_line_where_it_stands_first() -> None:
 
 
 def test_where_room_is_short_what_is_said_in_words_stays_and_long_names_go() -> None:
-    told = gist(pieces_of(CODE), known=["ferry"], breaks=[], span=20, room=46)
+    told = gist(pieces_of(CODE), seen=["ferry"], breaks=[], span=20, room=46)
     assert [run.text for run in told] == ["late tells harbour master, closes gate"]
 
 
@@ -46,21 +46,21 @@ def test_what_a_clause_says_stays_together_and_values_side_by_side_need_no_comma
     prose = [
         PageLine(1, "The board of the ferry company meets on Monday, and Anna Lindqvist brings the timetable.", "1")
     ]
-    told = gist(prose, known=["ferry"], breaks=[], span=1, room=200)
+    told = gist(prose, seen=["ferry"], breaks=[], span=1, room=200)
     assert [run.text for run in told] == ["board company meets Monday, Anna Lindqvist brings timetable"]
     row = [PageLine(0, "UM3OG5 gift_card_649 Oslo", "[0]")]
-    assert gist(row, known=[], breaks=[], span=1, room=90, listed=False)[0].text == "UM3OG5 gift_card_649 Oslo"
+    assert gist(row, seen=[], breaks=[], span=1, room=90, listed=False)[0].text == "UM3OG5 gift_card_649 Oslo"
 
 
 def test_of_names_that_differ_in_numbers_a_few_are_said_and_of_values_all() -> None:
     pieces = [PageLine(n, f"test_row_{n}", f"[{n}]") for n in range(9)]
-    assert len(gist(pieces, known=[], breaks=[], span=1, room=900)) == 3
-    assert len(gist(pieces, known=[], breaks=[], span=1, room=900, numbers=1.0)) == 9
+    assert len(gist(pieces, seen=[], breaks=[], span=1, room=900)) == 3
+    assert len(gist(pieces, seen=[], breaks=[], span=1, room=900, numbers=1.0)) == 9
 
 
 def test_ids_go_before_addresses_in_values() -> None:
     piece = PageLine(0, "QKRY03 12:30:00 https://a.example/very/long/path/to/nothing", "$")
-    assert gist([piece], known=[], breaks=[], span=1, room=14, numbers=1.0) == [PageLine(0, "QKRY03", "$")]
+    assert gist([piece], seen=[], breaks=[], span=1, room=14, numbers=1.0) == [PageLine(0, "QKRY03", "$")]
 
 
 @given(
@@ -73,7 +73,7 @@ def test_a_gist_fits_its_room_and_says_nothing_twice_or_that_is_known(
     lines: list[str], known: list[str], room: int, span: int
 ) -> None:
     pieces = [PageLine(at, line, str(at)) for at, line in enumerate(lines)]
-    told = gist(pieces, known=known, breaks=[], span=span, room=room)
+    told = gist(pieces, seen=known, breaks=[], span=span, room=room)
     words = [word.removesuffix(",") for run in told for word in run.text.split(" ")]
     said = [word.lower() for word in words]
     assert sum(len(run.name) + len(run.text) + GAP for run in told) <= room

@@ -167,9 +167,9 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
         (Patch(statuses={"001-F1": "done"}), "001-F1 in statuses is not on this canvas."),
         (Patch(titles={"001-N1": "x" * 81}), "has 81 characters; 80 are allowed."),
         (Patch(titles={"001-N1": " "}), "A title is empty."),
-        (Patch(ungroup=("001-F1",)), "'001-F1' in ungroup is no group there."),
-        (Patch(groups=(NewGroup(title="x", nodes=("001-N1",)),)), "holds fewer than two nodes."),
-        (Patch(groups=(NewGroup(title="x", nodes=("001-N3", "001-N4")),)), "holds 001-N4, which is being worked on."),
+        (Patch(ungroup=("001-F1",)), "'001-F1' in ungroup is not a group here."),
+        (Patch(groups=(NewGroup(title="x", nodes=("001-N1",)),)), "has fewer than two nodes."),
+        (Patch(groups=(NewGroup(title="x", nodes=("001-N3", "001-N4")),)), "contains 001-N4, which is in progress."),
         (
             Patch(
                 groups=(
@@ -177,7 +177,7 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
                     NewGroup(title="y", nodes=("001-N2", "001-N3")),
                 )
             ),
-            "001-F1 is folded already and holds 001-N1 too.",
+            "001-F1 is folded already and contains 001-N1 too.",
         ),
         (Patch(edges=(EdgeLabel(source="001-N1", target="001-N1", label="x"),)), "joins 001-N1 to itself."),
     ],

@@ -17,7 +17,7 @@ from mermaidx.engine import Engine
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
-from mcp_memory.shortterm.canvas.folding import fold_groups, without
+from mcp_memory.shortterm.canvas.folding import dissolve, fold_groups
 from mcp_memory.shortterm.canvas.placement import CanvasStep
 from mcp_memory.shortterm.canvas.view import CONFIG, illustrate, view
 from tests.shortterm.agent import Agent, FourCharacters, taken
@@ -291,7 +291,7 @@ def test_switch_folds_the_task_it_leaves_and_opens_the_other(agent: Agent) -> No
         ({"action": "switch"}, InvalidInput, "needs `task`"),
         ({"action": "show", "nodes": ["001-N1"]}, InvalidInput, "takes no `nodes`"),
         ({"action": "fold", "nodes": ["001-N9"]}, InvalidInput, "It has: 001-N1, 001-N2, 001-N3, 001-N4"),
-        ({"action": "unfold", "nodes": ["001-N1"]}, InvalidInput, "is not folded"),
+        ({"action": "unfold", "nodes": ["001-N1"]}, InvalidInput, "is not in a group"),
     ],
 )
 def test_what_cannot_be_folded_is_refused_with_what_can(
@@ -305,7 +305,7 @@ def test_what_cannot_be_folded_is_refused_with_what_can(
 def test_a_part_of_a_group_is_not_folded_again(agent: Agent) -> None:
     four_steps(agent)
     agent.fold(action="fold", nodes=["001-N1", "001-N2"])
-    with pytest.raises(InvalidInput, match="001-F1 is folded already and holds 001-N2 too"):
+    with pytest.raises(InvalidInput, match="001-F1 is folded already and contains 001-N2 too"):
         agent.fold(action="fold", nodes=["001-N1", "001-N3"])
 
 
@@ -404,7 +404,7 @@ def test_a_result_that_is_not_text_is_said_to_be_none(agent: Agent) -> None:
         ("001-N1", {"view": "x-ray"}, InvalidInput, "Allowed: records, raw, lines, grep, json_path"),
         ("001-N1", {"lines": "1", "grep": "x"}, InvalidInput, "Give one of lines, grep and json_path"),
         ("001-N1", {"cursor": "r9"}, InvalidInput, "does not continue these records"),
-        ("001-N1", {"cursor": "?"}, InvalidInput, "no cursor"),
+        ("001-N1", {"cursor": "?"}, InvalidInput, "not a cursor"),
         ("001-N1", {"max_tokens": 3}, InvalidInput, "the least that can be shown is 50"),
     ],
 )
@@ -418,4 +418,4 @@ def test_what_cannot_be_expanded_is_refused_with_what_can(
 
 def test_a_node_is_no_group_that_could_be_taken_apart() -> None:
     groups = {"003-F1": Group(("003-N1", "003-N2"))}
-    assert without(groups, ["003-N1"]) == groups
+    assert dissolve(groups, ["003-N1"]) == groups

@@ -1,10 +1,10 @@
 """The day that a phrase about the future means: "on Friday", "on 3 May", "in two weeks", "am 15.".
 
-For orders and reminders, where a date is never past: `spans_in` reads questions, which look back, and `annotate` needs
-words that say whether a sentence looks back or ahead. A weekday is the next one, on that weekday the one a week later
-unless "this" is said; a date without a year the next such date, a month its first day. "Before Friday" is the day
-before it. A time of the day belongs to its phrase, and alone it means today. Languages as in `intervals`; times of the
-day and numbers of days ("dia 15", "am 18.") in some more.
+For orders and reminders, whose dates are never past: `spans_in` reads questions, which look back, and `annotate` needs
+words that show whether a sentence looks back or ahead. A weekday is the next such day; said on that weekday, it is a
+week later unless "this" is said. A date without a year is the next such date, a month its first day. "Before Friday" is
+the day before it. A time of the day belongs to its phrase, and alone it means today. Languages as in `intervals`; times
+of the day and numbers of days ("dia 15", "am 18.") in some more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import NamedTuple
 from mcp_memory.language import pattern_of
 from mcp_memory.language.when.intervals import local, spans_in
 from mcp_memory.language.when.phrases import Sentence, phrases_in
-from mcp_memory.language.when.relative import meant
-from mcp_memory.language.when.vocabulary import languages_of, without_overlaps
+from mcp_memory.language.when.relative import days_of
+from mcp_memory.language.when.vocabulary import time_languages, without_overlaps
 
 _words = partial(pattern_of, "mcp_memory.language", "data/time_words.txt")
 _WEEK = timedelta(weeks=1)
@@ -36,41 +36,42 @@ class DayAhead(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def days_ahead(text: str, said_at: datetime) -> tuple[DayAhead, ...]:
-    """Return the phrases of a text that mean a day from `said_at` on, in order, none overlapping. Never raises."""
+    """Return the phrases that mean a day from `said_at` on, in order, without overlaps. Never raises."""
     today = local(said_at).date()
     if not date.min.year < today.year < date.max.year:
         return ()
     plain = _words("before_weekday").sub(lambda word: _ON[word[0].lower()].ljust(len(word[0])), text)
     named = [*_by_span(plain, said_at), *_by_sentence(plain, said_at)]
-    found = [*named, *_days_of_month(text, today), *_in_digits(text, today), *_ends_of_months(text, today)]
-    found = [_with_time(text, _before(text, _with_time(text, one), today)) for one in _longest(found)]
-    return tuple(_longest([*found, *_soon(text, said_at)]))
+    phrases = [*named, *_days_of_month(text, today), *_in_digits(text, today), *_ends_of_months(text, today)]
+    phrases = [_with_time(text, _before(text, _with_time(text, phrase), today)) for phrase in _longest(phrases)]
+    return tuple(_longest([*phrases, *_soon(text, said_at)]))
 
 
-def _longest(found: Iterable[DayAhead]) -> list[DayAhead]:
-    """Return the phrases in order, of overlapping ones the longest."""
-    return list(without_overlaps(sorted(found, key=lambda one: one.start - one.end), lambda one: (one.start, one.end)))
+def _longest(phrases: Iterable[DayAhead]) -> list[DayAhead]:
+    """Return the phrases in order; of overlapping phrases the longest."""
+    longest_first = sorted(phrases, key=lambda phrase: phrase.start - phrase.end)
+    return without_overlaps(longest_first, lambda phrase: (phrase.start, phrase.end))
 
 
 def _by_sentence(text: str, said_at: datetime) -> Iterator[DayAhead]:
-    """Yield what `annotate` would add if the sentence looked ahead."""
+    """Yield the dates that `annotate` would add if the sentence looked ahead."""
     now = local(said_at)
     tomorrow = now + timedelta(days=1)
     looks_ahead = Sentence(text, definite=[], cues=[(-1, "future")], cuts=[])
-    for language in languages_of(text):
+    for language in time_languages(text):
         for phrase in phrases_in(text, language):
             try:
-                days = meant(phrase, looks_ahead, now)
-                if days is None and phrase.words.get("WEEKDAY") == now.weekday():  # it may be today's or the next
-                    days = meant(phrase, looks_ahead, tomorrow)
-            except (ValueError, OverflowError, OSError):  # a day that no calendar has
+                days = days_of(phrase, looks_ahead, now)
+                if days is None and phrase.words.get("WEEKDAY") == now.weekday():  # today or a week later
+                    days = days_of(phrase, looks_ahead, tomorrow)
+            except (ValueError, OverflowError, OSError):  # not a valid date
                 continue
             if days and days.first >= now.date():
                 yield DayAhead(phrase.start, phrase.end, days.first)
 
 
 def _by_span(text: str, said_at: datetime) -> Iterator[DayAhead]:
-    """Yield the times that a question could name, the past ones moved to the next week or year."""
+    """Yield the times found by `spans_in`, past times moved to the next week or year."""
     today = local(said_at).date()
     for span in spans_in(text, said_at):
         vague = span.slack if span.slack >= _WEEK else timedelta(0)  # a season may begin early
@@ -86,8 +87,9 @@ def _by_span(text: str, said_at: datetime) -> Iterator[DayAhead]:
 
 
 def _is_bare_weekday(text: str, at: tuple[int, int], said_at: datetime) -> bool:
-    """Return whether a phrase that means today names its weekday, and not that it is today's: a day earlier it would
-    mean the one a week ago.
+    """Return whether a phrase that means today is only its weekday, without "this".
+
+    Seen from yesterday, such a phrase means the day a week ago.
     """
     earlier = {span.at: local(span.start).date() for span in spans_in(text, said_at - timedelta(days=1))}
     return earlier.get(at) == local(said_at).date() - _WEEK and not _words("this_day").search(text[slice(*at)])
@@ -120,7 +122,7 @@ def _days_of_month(text: str, today: date) -> Iterator[DayAhead]:
 
 
 def _in_digits(text: str, today: date) -> Iterator[DayAhead]:
-    """Yield dates such as "12.11." and "11/12": what may be read in two ways means the sooner day."""
+    """Yield dates such as "12.11." and "11/12"; an ambiguous date means the sooner day."""
     for match in _words("date_in_digits").finditer(text):
         first, second = int(match["first"]), int(match["second"])
         orders = {(first, second), (second, first)} if match["sign"] == "/" else {(first, second)}
@@ -132,10 +134,11 @@ def _in_digits(text: str, today: date) -> Iterator[DayAhead]:
 
 
 def _of_year(year: int | None, month: int, number: int, today: date) -> date | None:
-    """Return a day from today on, None if there is none; without a year the next."""
-    for one in range(today.year, min(today.year + _YEARS, date.max.year)) if year is None else (year,):
+    """Return the next such day from today on, None if there is none."""
+    years = range(today.year, min(today.year + _YEARS, date.max.year)) if year is None else (year,)
+    for candidate in years:
         try:
-            day = date(one, month, number)
+            day = date(candidate, month, number)
         except ValueError:
             continue
         if day >= today:
@@ -149,38 +152,38 @@ def _ends_of_months(text: str, today: date) -> Iterator[DayAhead]:
         yield DayAhead(*match.span(), following.replace(day=1) - timedelta(days=1))
 
 
-# --- times of the day, and what stands before a day ----------------------------------------------------
+# --- times of the day, and "before" --------------------------------------------------------------------
 
 _REACH = 40  # characters
 _ON = {"before": "on", "vor": "am"}
 
 
-def _with_time(text: str, found: DayAhead) -> DayAhead:
+def _with_time(text: str, phrase: DayAhead) -> DayAhead:
     """Return a phrase with the time of the day before or after it: "at 9 tomorrow", "am Freitag um 15 Uhr"."""
-    after = _words("time_after").match(text, found.end)
-    begin = max(0, found.start - _REACH)
-    before = _words("time_before").search(text[begin : found.start])
-    return found._replace(
-        start=begin + before.start() if before else found.start, end=after.end() if after else found.end
+    after = _words("time_after").match(text, phrase.end)
+    begin = max(0, phrase.start - _REACH)
+    before = _words("time_before").search(text[begin : phrase.start])
+    return phrase._replace(
+        start=begin + before.start() if before else phrase.start, end=after.end() if after else phrase.end
     )
 
 
-def _before(text: str, found: DayAhead, today: date) -> DayAhead:
-    """Return a phrase with "before" in front of it or behind, which means the day before; but not one in the past."""
-    begin = max(0, found.start - _REACH)
-    word = _words("before_day").search(text[begin : found.start])
-    suffix = _words("before_day_behind").match(text, found.end)
-    if word is None and suffix is None and not _words("before_weekday").match(text, found.start):
-        return found
+def _before(text: str, phrase: DayAhead, today: date) -> DayAhead:
+    """Return the phrase with an adjacent "before", which means the day before, but not a day in the past."""
+    begin = max(0, phrase.start - _REACH)
+    word = _words("before_day").search(text[begin : phrase.start])
+    suffix = _words("before_day_behind").match(text, phrase.end)
+    if word is None and suffix is None and not _words("before_weekday").match(text, phrase.start):
+        return phrase
     return DayAhead(
-        begin + word.start() if word else found.start,
-        suffix.end() if suffix else found.end,
-        found.day - timedelta(days=1) if found.day > today else found.day,
+        begin + word.start() if word else phrase.start,
+        suffix.end() if suffix else phrase.end,
+        phrase.day - timedelta(days=1) if phrase.day > today else phrase.day,
     )
 
 
 def _soon(text: str, said_at: datetime) -> Iterator[DayAhead]:
-    """Yield "in an hour", "at 5 pm", which mean today, and "in the morning", which means the next one."""
+    """Yield "in an hour", "at 5 pm" (today), and "in the morning" (the next morning)."""
     now = local(said_at)
     today = now.date()
     for match in _words("time_alone").finditer(text):

@@ -1,14 +1,14 @@
-"""Add dates behind "tomorrow" and the like in a turn, for readers who do not know the day it was said.
+"""Adds dates after "tomorrow" and the like in a turn, for readers who do not know when it was said.
 
     tomorrow [17 March 2026] · a week on Thursday [26 March 2026] · last week [9–15 March 2026]
     31 March [2026] · two months ago [about January 2026] · next Friday [20 or 27 March 2026]
     übermorgen [2026-03-18] · in zwei Wochen [~2026-03-30] · la semaine prochaine [2026-03-23 – 2026-03-29]
 
-Guarantees: the text is unchanged but for the additions (`ADDITION` removes them), and a second run adds nothing. A
+Guarantees: the text is unchanged except for the additions (`ADDITION` removes them), and a second run adds nothing. A
 wrong date is worse than none, so ambiguous phrases get none: a weekday or month whose sentence does not show its
-direction, seasons, feasts, "a few weeks ago", "the last three months", times of the clock. Neither does a phrase whose
-date stands beside it ("last weekend, on Saturday, 12 March"), which may not be the date counted here. Quotations, code,
-addresses and paths are left alone. Not supported: time zones of speakers, reported speech without quotation marks, a
+direction, seasons, feasts, "a few weeks ago", "the last three months", times of the clock. Neither does a phrase next
+to its date ("last weekend, on Saturday, 12 March"), which may differ from the date computed here. Quotations, code,
+addresses and paths are not changed. Not supported: time zones of speakers, reported speech without quotation marks, a
 story in the present tense.
 """
 
@@ -22,9 +22,9 @@ from typing import NamedTuple
 from mcp_memory.core.text import MONTHS, day_in_words
 from mcp_memory.language.when.intervals import local
 from mcp_memory.language.when.phrases import Phrase, Sentence, phrases_in, sentence_of
-from mcp_memory.language.when.relative import Meant, is_to_come, meant, names_day
+from mcp_memory.language.when.relative import MeantDays, days_of, is_to_come, names_day
 from mcp_memory.language.when.vocabulary import (
-    languages_of,
+    time_languages,
     without_overlaps,
 )
 from mcp_memory.language.words import languages_of as spoken_in
@@ -37,13 +37,13 @@ ADDITION = re.compile(rf" \[(?:about |~)?(?:{_PART}(?:–| – | or | / ))?{_FUL
 
 
 def with_dates(text: str, said_at: datetime) -> str:
-    """Return the text with the date in brackets behind each expression that only `said_at` makes clear.
+    """Return the text with the date in brackets after each expression that is relative to `said_at`.
 
-    `said_at` is read in the local time zone of this machine; a naive one is local already. An expression without its
-    year gets the year alone. English gets `[26 March 2026]`, other languages `[2026-03-26]`; `about` and `~` mark what
-    was said roughly. Takes time in proportion to the length of the text. Never raises for any text or moment.
+    `said_at` is converted to the local time zone of this machine, unless it is naive. An expression that lacks only its
+    year gets the year. English gets `[26 March 2026]`, other languages `[2026-03-26]`; `about` and `~` mark approximate
+    dates. Takes time in proportion to the length of the text. Never raises.
     """
-    if not languages_of(text):
+    if not time_languages(text):
         return text
     bare, removed = "", 0
     added: dict[int, str] = {}
@@ -66,8 +66,8 @@ _LEFT_ALONE = re.compile(
     r"|(?<!\w)\w{2,12}://\S+|(?<!\w)www\.\S+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]"
     r"|(?<![\w.~-])[\w.~-]*[/\\][^\s,;:!?]*"  # paths
     r"|(?<![\w.-])[\w-]+\.(?:\w+\.)*[a-z]\w{0,4}\b"  # files
-    r"|(?m:^[ \t]*>.*$)"  # what somebody else wrote
-    r"|(?m:^[ \t]*\d{1,3}[.)][ \t])"  # the number of a list: "1. March 18th" is no 1 March
+    r"|(?m:^[ \t]*>.*$)"  # quoted lines
+    r"|(?m:^[ \t]*\d{1,3}[.)][ \t])"  # the number of a list: "1. March 18th" is not 1 March
     r"|\[[^\[\]\n]{1,60}\](?!\()"  # [today's date], a place to be filled in
     r"|\b[Ii]n today['’]s\b|\b(?:This|Next|Last) (?:Week|Weekend|Month|Year)\b"  # nowadays; headings
     r'|"[^"\n]{1,300}"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|『[^』\n]{1,300}』',
@@ -85,89 +85,90 @@ class _Dated(NamedTuple):
     end: int
     phrase: Phrase
     language: str
-    days: Meant | None
+    days: MeantDays | None
 
 
 def _additions(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
-    """Yield where something is added, in order, and what."""
+    """Yield the places of additions, in order, and their texts."""
     readable = _LEFT_ALONE.sub(lambda match: "`" + " " * (len(match[0]) - 1), text)
     now = local(said_at)
     years = {int(year) for year in _YEAR.findall(readable)}
-    japanese = "ja" in languages_of(readable)
-    found: list[_Dated] = []
+    japanese = "ja" in time_languages(readable)
+    phrases: list[_Dated] = []
     start = 0
     for end in (*(match.end() for match in _SENTENCE.finditer(readable)), len(readable)):
-        found.extend(_dated(readable[start:end], start, now, japanese=japanese))
+        phrases.extend(_dated_phrases(readable[start:end], start, now, japanese=japanese))
         start = end
-    named = [one for one in found if names_day(one.phrase)]
-    for before, one in zip((None, *found), found, strict=False):
-        days = one.days
-        if days is None or _has_its_date(one, named, now) or _has_its_year(days, before, one.start):
+    with_date = [dated for dated in phrases if names_day(dated.phrase)]
+    for before, dated in zip((None, *phrases), phrases, strict=False):
+        days = dated.days
+        if days is None or _has_its_date(dated, with_date, now) or _has_its_year(days, before, dated.start):
             continue
         if days.only_year and years and days.first.year not in years:
-            continue  # it may tell of that year
-        possessive = _POSSESSIVE.match(text, one.end)
-        yield possessive.end() if possessive else one.end, f" [{_shown(days, english=one.language == 'en')}]"
+            continue  # it may be in the year that the text names
+        possessive = _POSSESSIVE.match(text, dated.end)
+        place = possessive.end() if possessive else dated.end
+        yield place, f" [{_format_days(days, english=dated.language == 'en')}]"
 
 
 _BESIDE, _NEAR = 6, 60  # characters between phrases: for an apposition, and for two dates of one event
 
 
-def _has_its_date(one: _Dated, named: Sequence[_Dated], now: datetime) -> bool:
-    """Return whether the text names the date of a phrase itself: "last weekend, on Saturday, 12 March".
+def _has_its_date(dated: _Dated, with_date: Sequence[_Dated], now: datetime) -> bool:
+    """Return whether the text already gives the date of a phrase: "last weekend, on Saturday, 12 March".
 
-    "Yesterday" needs a date right beside it. For a weekend, week or weekday in the past, a past date near by is enough;
-    a future date may be that of a plan.
+    "Yesterday" needs an adjacent date. For a past weekend, week or weekday, a past date nearby is enough; a future date
+    may belong to a plan.
     """
-    if names_day(one.phrase) or one.days is None or one.days.unit != "day":
+    if names_day(dated.phrase) or dated.days is None or dated.days.unit != "day":
         return False
-    for other in named:
-        gap = max(other.start - one.end, one.start - other.end)
-        is_vague = one.days.first <= now.date() and "DAY" not in one.phrase.words and "AGO" not in one.phrase.words
+    for other in with_date:
+        gap = max(other.start - dated.end, dated.start - other.end)
+        is_vague = dated.days.first <= now.date() and dated.phrase.words.keys().isdisjoint(("DAY", "AGO"))
         if gap <= _BESIDE or (gap <= _NEAR and is_vague and not is_to_come(other.phrase, now.date())):
             return True
     return False
 
 
-def _has_its_year(days: Meant, before: _Dated | None, start: int) -> bool:
+def _has_its_year(days: MeantDays, before: _Dated | None, start: int) -> bool:
     """Return whether the phrase before names the year: "last year in November"."""
     if before is None or before.days is None or before.days.unit != "year" or before.days.only_year:
         return False
     return days.only_year and start - before.end <= _BESIDE and days.first.year == before.days.first.year
 
 
-def _dated(sentence: str, offset: int, now: datetime, *, japanese: bool) -> list[_Dated]:
-    """Return the phrases in order; of overlapping phrases, the one of the likelier language."""
-    languages = languages_of(sentence)
+def _dated_phrases(sentence: str, offset: int, now: datetime, *, japanese: bool) -> list[_Dated]:
+    """Return the phrases in order; of overlapping phrases, that of the likelier language."""
+    languages = time_languages(sentence)
     if not languages:
         return []
     if japanese:
         languages = ["ja" if language == "zh" else language for language in languages]
     spoken = spoken_in(_WORD.findall(sentence))
-    found: list[_Dated] = []
+    dated: list[_Dated] = []
     for language in sorted(languages, key=lambda language: language not in spoken):
         phrases = phrases_in(sentence, language)
         cues = sentence_of(sentence, language) if phrases else None
-        found.extend(
-            _Dated(offset + phrase.start, offset + phrase.end, phrase, language, _meant(phrase, cues, now))
+        dated.extend(
+            _Dated(offset + phrase.start, offset + phrase.end, phrase, language, _certain_days(phrase, cues, now))
             for phrase in phrases
-            if cues and (not spoken or language in spoken or _is_telling(phrase, language))
+            if cues and (not spoken or language in spoken or _is_unmistakable(phrase, language))
         )
-    return without_overlaps(found, lambda one: (one.start, one.end))
+    return without_overlaps(dated, lambda phrase: (phrase.start, phrase.end))
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
-def _is_telling(phrase: Phrase, language: str) -> bool:
-    """Return whether a phrase is one even within a sentence of another language: "love it. mañana más".
+def _is_unmistakable(phrase: Phrase, language: str) -> bool:
+    """Return whether a phrase is a time even in a sentence of another language: "love it. mañana más".
 
-    Names are not ("Latinoamérica Hoy"), nor are words that both languages have: "hier" is here in German.
+    Names are not ("Latinoamérica Hoy"), nor are words of both languages: "hier" means "here" in German.
     """
-    if language == "en":  # the default: few words of it are anything else elsewhere
+    if language == "en":  # the default: few of its words have another meaning elsewhere
         return True
     if "DAY" in phrase.words:
-        is_hier = language == "fr" and phrase.said["DAY"] == "hier" and "PART" not in phrase.words
+        is_hier = language == "fr" and phrase.texts["DAY"] == "hier" and "PART" not in phrase.words
         return not is_hier and (phrase.head.islower() or not phrase.before)
     return bool(phrase.kind) or phrase.words.keys() - _JOINING != {"UNIT"}
 
@@ -175,9 +176,9 @@ def _is_telling(phrase: Phrase, language: str) -> bool:
 _JOINING = frozenset(("IN", "ON", "AT", "FROM", "THE", "OF", "AND", "DOT", "COMMA"))
 
 
-def _meant(phrase: Phrase, cues: Sentence, now: datetime) -> Meant | None:
+def _certain_days(phrase: Phrase, cues: Sentence, now: datetime) -> MeantDays | None:
     try:
-        return meant(phrase, cues, now)
+        return days_of(phrase, cues, now)
     except (ValueError, OverflowError, OSError):  # before the year 1, after 9999
         return None
 
@@ -185,7 +186,7 @@ def _meant(phrase: Phrase, cues: Sentence, now: datetime) -> Meant | None:
 # --- how a date is shown ----------------------------------------------------------------------------
 
 
-def _shown(days: Meant, *, english: bool) -> str:
+def _format_days(days: MeantDays, *, english: bool) -> str:
     first, last = days.first, days.last
     about = ("about " if english else "~") if days.about else ""
     if days.unit == "year":

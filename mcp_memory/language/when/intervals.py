@@ -1,15 +1,16 @@
-"""Finds the interval that a phrase denotes, seen from a moment.
+"""The interval that a time phrase denotes, relative to a moment.
 
 All moments here are naive local time; weeks begin on Monday; a weekend is Saturday and Sunday; seasons are those of the
-northern hemisphere by whole months, and a winter belongs to the year of its December. A phrase without its year, or
-week, means the latest that has begun: questions to a memory look back. "Two weeks ago" is the day fourteen days back,
-half a week vague; "last week" is the calendar week.
+northern hemisphere by whole months, and a winter belongs to the year of its December. A phrase without its year or
+week means the latest that has begun, because questions to a memory look back. "Two weeks ago" is the day fourteen days
+back, half a week vague; "last week" is the calendar week.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from operator import itemgetter
@@ -23,8 +24,8 @@ from mcp_memory.language.when.vocabulary import (
     LETTER,
     PREPOSITIONS,
     TimeToken,
-    languages_of,
     shapes_in,
+    time_languages,
     without_overlaps,
 )
 
@@ -43,7 +44,7 @@ _DAY = LENGTH["day"]
 
 
 class Interval(NamedTuple):
-    """From `start` until just before `end`; `slack` is how far outside it the speaker may well mean."""
+    """From `start` until before `end`; the time meant may be up to `slack` outside."""
 
     start: datetime
     end: datetime
@@ -51,26 +52,26 @@ class Interval(NamedTuple):
 
 
 def local(moment: datetime) -> datetime:
-    """Return the moment in the time zone of this machine, without its zone; a naive moment is local already."""
+    """Return the naive local time of a moment; a naive moment is taken as local."""
     try:
         return moment.astimezone().replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError):  # within hours of the first or last moment that there is
+    except (ValueError, OverflowError, OSError):  # within hours of datetime.min or max
         return moment.replace(tzinfo=None)
 
 
-def meaning(words: Mapping[str, Any], now: datetime) -> Interval | None:
-    """Return the interval that words of these classes denote, or None where they denote none.
+def interval_of(words: Mapping[str, Any], now: datetime) -> Interval | None:
+    """Return the interval of a phrase, given its values by class, or None.
 
-    Raises ValueError and OverflowError for a day that no calendar has.
+    Raises ValueError and OverflowError for dates that do not exist.
     """
-    found = _ago(words, now) or _rolling(words, now) or _named(words, now)
-    if found and "PART" in words:
-        found = _part_of(found, words["PART"])
-    if found and "EDGE" in words:
+    interval = _ago(words, now) or _rolling(words, now) or _calendar_interval(words, now)
+    if interval and "PART" in words:
+        interval = _part_of(interval, words["PART"])
+    if interval and "EDGE" in words:
         low, high = words["EDGE"]
-        length = found.end - found.start
-        found = Interval(found.start + length * low, found.start + length * high, length * (high - low) / 3)
-    return found
+        length = interval.end - interval.start
+        interval = Interval(interval.start + length * low, interval.start + length * high, length * (high - low) / 3)
+    return interval
 
 
 # --- amounts of time --------------------------------------------------------------------------------
@@ -95,7 +96,7 @@ def _ago(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
 
 def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
-    """The past three weeks: up to the end of today, so that the answer holds all day."""
+    """Read "the past three weeks", up to the end of today so that the answer is the same all day."""
     counted = not words.keys().isdisjoint(("NUM", "WORD", "FEW", "AMOUNT", "ONE"))
     if "MONTH" in words:  # the last week of May
         return None
@@ -115,7 +116,7 @@ def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
 
 def amount(words: Mapping[str, Any]) -> tuple[str | None, int, int]:
-    """Return the unit, and the fewest and most of it that are meant."""
+    """Return the unit, and the least and greatest number of units."""
     if "AMOUNT" in words:
         unit, count = words["AMOUNT"]
         return unit, count, count
@@ -129,10 +130,10 @@ def _half(unit: str) -> tuple[str, int, int]:
     return unit, count, count
 
 
-# --- what the calendar names ------------------------------------------------------------------------
+# --- calendar intervals -----------------------------------------------------------------------------
 
 
-def _named(words: Mapping[str, Any], now: datetime) -> Interval | None:
+def _calendar_interval(words: Mapping[str, Any], now: datetime) -> Interval | None:
     unit, shift = words.get("SHIFT") or (words.get("UNIT"), words.get("REL"))
     year: int | None = words.get("YEAR")
     if unit == "year" and shift is not None:
@@ -176,11 +177,11 @@ def _named(words: Mapping[str, Any], now: datetime) -> Interval | None:
         case _ if year is not None:
             return _months(year, 1, 12)
         case _:
-            return _barecalendar_unit(unit, shift, now)
+            return _relative_unit(unit, shift, now)
 
 
-def _barecalendar_unit(unit: str | None, shift: int | None, now: datetime) -> Interval | None:
-    """Last week, this month, the weekend; but not "this day" or "last minute", which are no times."""
+def _relative_unit(unit: str | None, shift: int | None, now: datetime) -> Interval | None:
+    """Read "last week", "this month", "the weekend"; but not "this day" or "last minute"."""
     if unit == "weekend" and shift is None:
         this = calendar_unit(unit, now, 0)
         return this if this.start <= now else calendar_unit(unit, now, -1)
@@ -190,7 +191,7 @@ def _barecalendar_unit(unit: str | None, shift: int | None, now: datetime) -> In
 
 
 class _Yearly(NamedTuple):
-    """Chooses among the yearly recurrences of something: by its year, else by last, this or next, else the latest."""
+    """Chooses a yearly recurrence: by its year, else by last, this or next, else the latest."""
 
     now: datetime
     year: int | None
@@ -199,33 +200,27 @@ class _Yearly(NamedTuple):
     def __call__(self, in_year: Callable[[int], Interval]) -> Interval:
         if self.year is not None:
             return in_year(self.year)
-        around = [found for y in range(-8, 9) if (found := _if_any(in_year, self.now.year + y))]
-        if not around:
-            raise ValueError("no year has it")
+        around: list[Interval] = []
+        for year in range(self.now.year - 8, self.now.year + 9):
+            with suppress(ValueError):  # 29 February
+                around.append(in_year(year))
         try:
             match self.shift:
                 case None:
-                    return [found for found in around if found.start <= self.now][-1]
+                    return [interval for interval in around if interval.start <= self.now][-1]
                 case 0:
-                    running = [found for found in around if found.start <= self.now < found.end]
+                    running = [interval for interval in around if interval.start <= self.now < interval.end]
                     return running[0] if running else in_year(self.now.year)
                 case shift if shift > 0:
-                    return [found for found in around if found.start > self.now][shift - 1]
+                    return [interval for interval in around if interval.start > self.now][shift - 1]
                 case shift:
-                    return [found for found in around if found.end <= self.now][shift]
+                    return [interval for interval in around if interval.end <= self.now][shift]
         except IndexError:  # before the year 1, or after 9999
-            raise ValueError("no year has it") from None
-
-
-def _if_any(in_year: Callable[[int], Interval], year: int) -> Interval | None:
-    try:
-        return in_year(year)
-    except ValueError:  # the 29th of February
-        return None
+            raise ValueError("no such year") from None
 
 
 def _nth(unit: str, n: int, within: Interval) -> Interval | None:
-    """The first week of May, its last day (−1)."""
+    """Read "the first week of May", "the last day of May" (n = −1)."""
     length = LENGTH["day" if unit == "weekend" else unit]
     if unit == "weekend":
         first = within.start + (5 - within.start.weekday()) % 7 * _DAY
@@ -262,7 +257,7 @@ def _months(year: int, first: int, count: int) -> Interval:
 
 
 def calendar_unit(unit: str, now: datetime, shift: int) -> Interval:
-    """Return the calendar unit that many away from the one that holds `now`."""
+    """Return the calendar unit `shift` units after the current."""
     today = _midnight(now)
     monday = today - today.weekday() * _DAY
     match unit:
@@ -282,7 +277,7 @@ def calendar_unit(unit: str, now: datetime, shift: int) -> Interval:
 
 
 def _weekday(weekday: int, shift: int | None, today: datetime) -> datetime:
-    """Return the last, this week's or next such day; without a word for it, the latest, today included."""
+    """Return the last, this week's or the next such day; if `shift` is None the latest, today included."""
     since = (today.weekday() - weekday) % 7
     match shift:
         case None:
@@ -299,7 +294,7 @@ _Moment = TypeVar("_Moment", date, datetime)
 
 
 def back(moment: _Moment, unit: str, count: int) -> _Moment:
-    """Return the moment that many units earlier; a day that the month lacks becomes its last."""
+    """Return the moment `count` units earlier, at most on the last day of the month."""
     months = {"month": 1, "quarter": 3, "year": 12}.get(unit)
     if months is None:
         return moment - count * LENGTH[unit]
@@ -310,10 +305,9 @@ def back(moment: _Moment, unit: str, count: int) -> _Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A phrase and the time it denotes: from `start` until just before `end`, both aware.
+    """A phrase and the time it denotes: from `start` until before `end`, both aware.
 
-    `at` are its first character in the text and the one after its last. `slack` says how vague it is: how far
-    outside the interval the speaker may well mean; zero for a date.
+    `at` is its span in the text. `slack` is its vagueness: the time meant may be that far outside; zero for a date.
     """
 
     text: str
@@ -323,33 +317,33 @@ class Span:
     slack: timedelta
 
     def away(self, moment: datetime) -> timedelta:
-        """Return how far a moment lies outside the interval, negative where it lies before it."""
+        """Return the distance of a moment from the interval, negative if it is before."""
         if moment < self.start:
             return moment - self.start
         return max(moment - self.end, timedelta(0))
 
 
 def spans_in(text: str, now: datetime) -> list[Span]:
-    """Return the time phrases of a text in order, none overlapping, as understood at `now` in the local zone.
+    """Return the time phrases of a text in order, without overlaps, as understood at `now` in the local zone.
 
-    Only sure ones: durations ("for two weeks"), "May I", "Sunday roast", "on Sundays" are not. Without a year they mean
-    the latest that has begun.
+    Durations ("for two weeks"), "May I", "Sunday roast" and "on Sundays" are not among them. Without a year a phrase
+    means the latest that has begun.
     """
     here = local(now)
-    found = [one for language in languages_of(text) for one in _found(text, language, here)]
-    found.sort(key=lambda one: (one[0][0] - one[0][1], one[0]))  # the longest first
-    return [_span(text, at, interval) for at, interval in without_overlaps(found, itemgetter(0))]
+    phrases = [phrase for language in time_languages(text) for phrase in _intervals(text, language, here)]
+    phrases.sort(key=lambda phrase: (phrase[0][0] - phrase[0][1], phrase[0]))  # the longest first
+    return [_span(text, at, interval) for at, interval in without_overlaps(phrases, itemgetter(0))]
 
 
 def readings_of(text: str, now: datetime) -> list[Span]:
-    """Return the readings of a text that is one whole time phrase: one span for each different interval."""
-    languages = languages_of(text)
+    """Return the readings of a text that is a single time phrase, one span for each different interval."""
+    languages = time_languages(text)
     if "zh" in languages:
-        languages.append("ja")  # a phrase alone may do without kana
+        languages.append("ja")  # a single phrase may have no kana
     here = local(now)
     different: dict[Interval, tuple[int, int]] = {}
     for language in languages:
-        for at, interval in _found(text, language, here, alone=True):
+        for at, interval in _intervals(text, language, here, alone=True):
             different.setdefault(interval, at)
     return [_span(text, at, interval) for interval, at in different.items()]
 
@@ -357,10 +351,10 @@ def readings_of(text: str, now: datetime) -> list[Span]:
 _TELLING = frozenset(LETTER[name] for name in (*ANCHORS, "YEAR", "DATE"))
 
 
-def _found(
+def _intervals(
     text: str, language: str, now: datetime, *, alone: bool = False
 ) -> Iterator[tuple[tuple[int, int], Interval]]:
-    """Yield the place and the interval of every phrase, overlapping ones too; `alone`, only of the whole text."""
+    """Yield the place and the interval of every phrase, including overlaps; if `alone`, only of the whole text."""
     tokens, letters, matches = shapes_in(text, language, "alone" if alone else "", _TELLING)
     for _, first, last in matches:
         while first < last - 1 and letters[first] in PREPOSITIONS:
@@ -377,14 +371,14 @@ def _found(
 
 def _interval(tokens: Iterable[TimeToken], now: datetime) -> Interval | None:
     try:
-        found = meaning({CLASS[token.letter]: token.value for token in tokens}, now)
-        return found if found and found.start.astimezone() < found.end.astimezone() else None
+        interval = interval_of({CLASS[token.letter]: token.value for token in tokens}, now)
+        return interval if interval and interval.start.astimezone() < interval.end.astimezone() else None
     except (ValueError, OverflowError, OSError):  # the 31st of April, five thousand years ago
         return None
 
 
 def _within_a_word(text: str, at: tuple[int, int]) -> bool:
-    """Return whether hyphens tie the phrase to more: twenty-two days ago, a May-December romance."""
+    """Return whether the phrase is part of a hyphenated word: "twenty-two days ago", "a May-December romance"."""
     before, after = text[max(0, at[0] - 2) : at[0]], text[at[1] : at[1] + 2]
     return (before[-1:] == "-" and before[:1].isalnum()) or (after[:1] == "-" and after[1:].isalnum())
 
@@ -401,11 +395,10 @@ _UNDERSTOOD = (
 
 
 def parse_time(text: str, *, what: str, now: datetime, end: bool = False) -> datetime:
-    """Return the aware moment of a date, a time or a phrase; without an offset it is local time.
+    """Return the aware moment of a date, a time or a phrase, local if it has no offset.
 
-    A day, a year or `last week` means its first moment, or with `end` the first moment after it. Phrases are understood
-    as of `now`. Raises InvalidInput for other and for ambiguous text, naming the argument (`what`) and the accepted
-    forms.
+    A day, a year or `last week` means its first moment, or with `end` the first moment after it. Phrases are relative
+    to `now`. Raises InvalidInput for unknown and ambiguous text, with the argument (`what`) and the accepted forms.
     """
     value = text.strip()
     moment = _written_out(value, end=end)
@@ -416,7 +409,7 @@ def parse_time(text: str, *, what: str, now: datetime, end: bool = False) -> dat
     readings = readings_of(value, now) if len(value) <= 100 else []
     if len(readings) == 1:
         return readings[0].end if end else readings[0].start
-    problem = "is not a date or time that is understood"
+    problem = "is not a date or time in a known form"
     if readings:
         problem = "can be " + " or ".join(f"{span.start:%Y-%m-%d}" for span in readings)
     elif len(set(ambiguous := _slashed(value))) == 2:
@@ -433,14 +426,14 @@ def _written_out(value: str, *, end: bool) -> datetime | None:
         else:
             moment = datetime.fromisoformat(value)
         return zoned(moment)
-    except (ValueError, OverflowError):  # the year 1 has no moment before it
+    except (ValueError, OverflowError):  # not a date, or out of range
         return None
 
 
 def _slashed(value: str) -> list[str]:
-    """Return the two days that 3/4/2026 can be."""
+    """Return the two readings of 3/4/2026."""
     match = re.fullmatch(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4})", value)
     if not match:
         return []
-    one, other, year = map(int, match.groups())
-    return [f"{year}-{one:02}-{other:02}", f"{year}-{other:02}-{one:02}"]
+    first, second, year = map(int, match.groups())
+    return [f"{year}-{first:02}-{second:02}", f"{year}-{second:02}-{first:02}"]

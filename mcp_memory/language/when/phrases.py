@@ -1,11 +1,11 @@
 """The phrases of a turn that name a day, and whether their sentence looks back or ahead.
 
-"On Friday" is the Friday before or the one after. In a turn only the words around it decide, and each language lists
-those in its file (`cue past`, `cue future`). The nearest cue decides, within the clause of the date: the last before
-the date, else the first after it. Nothing is parsed: reported speech and irony count as they are written.
+"On Friday" is the previous or the next Friday. In a turn only cue words decide, which are in each language's file
+(`cue past`, `cue future`): the nearest cue within the clause of the date, the last before the date, else the first
+after it. Sentences are not parsed: reported speech and irony are read literally.
 
-Turns have shapes beside those of questions (`spans_in`); both are matched, and of overlapping phrases the longest is
-kept, so that "the last week of May" is never read as "last week".
+Turns have further shapes in addition to those of questions (`spans_in`); both are matched, and of overlapping phrases
+the longest is kept, so that "the last week of May" is never read as "last week".
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Direction = Literal["past", "future", "unsure", "habit"]
 
 
 _MOST = 40
-"""Cues and cuts that are read: a longer run of words without an end is no sentence, and must not cost more."""
+"""The most cues and cuts that are read, because an endless run of words must not cost more."""
 _AT_THE_BEGINNING = 12
-"""Characters of a clause before a date with which it begins."""
+"""The most characters of a clause before a date at its beginning."""
 _CUT = re.compile(r"[,;:()，、；：（）]|\s[–—-]\s")
 
 
@@ -43,16 +43,16 @@ _words = partial(pattern_of, "mcp_memory.language", "data/time_words.txt")
 
 
 class Sentence(NamedTuple):
-    """A sentence of one language: its cues in order with their places, and the characters at which a clause ends."""
+    """A sentence with its cues of a language, each with its place, and the places of clause ends."""
 
     text: str
     definite: list[int]
-    """Where "the", "my" and the like are."""
+    """Places of "the", "my" and the like."""
     cues: list[tuple[int, Direction]]
     cuts: list[int]
 
     def direction(self, start: int, end: int) -> Direction | None:
-        """Return the direction of a date that stands from `start` to `end`, or None without a cue."""
+        """Return the direction of the date from `start` to `end`, None without a cue."""
         if any(shown in ("unsure", "habit") for _, shown in self.cues):
             return "unsure"
         left = max((cut for cut in self.cuts if cut <= start), default=-1)
@@ -67,7 +67,7 @@ class Sentence(NamedTuple):
     def is_aside(self, start: int, end: int) -> bool:
         """Return whether a date may belong to a noun instead of the verb: "write about our trip in July", "七月的照片".
 
-        The time of such a noun may be past although the verb is in the future.
+        The noun's time may be past although the verb is in the future.
         """
         cue = max((at for at, _ in self.cues if at < start), default=start)
         return any(cue < at < start for at in self.definite) or _words("of_it").match(self.text, end) is not None
@@ -78,7 +78,7 @@ class Sentence(NamedTuple):
 
 
 def sentence_of(text: str, language: str) -> Sentence:
-    """Find the cues of a sentence, as one language reads it."""
+    """Find the cues of a language in a sentence."""
     cues: list[tuple[int, Direction]] = [
         (match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)
     ]
@@ -100,23 +100,23 @@ def _definite(language: str) -> re.Pattern[str]:
 
 
 class Phrase(NamedTuple):
-    """A row of tokens that fits a shape. `kind` is empty for shapes of questions.
+    """Tokens that match a shape. `kind` is empty for shapes of questions.
 
-    `words` holds the values by class name and `said` the folded text by class name, of the last of each class; `head`
-    is the text of the first token; `before` is the folded text of up to three tokens in front, nearest last; `after` is
-    that of the next token. `start` and `end` are characters of the sentence.
+    `words` has the value and `texts` the folded text of the last token of each class, by class name; `head` is the text
+    of the first token; `before` the folded texts of up to three preceding tokens, the nearest last; `after` that of the
+    next token. `start` and `end` are offsets in the sentence.
     """
 
     kind: str
     start: int
     end: int
     words: dict[str, Any]
-    said: dict[str, str]
+    texts: dict[str, str]
     head: str
     before: list[str]
     after: str
     among: bool = False
-    """A date of the sentence stands before it, or right after it, that a bare weekday may count from."""
+    """Whether a date before it or right after it may be the one that a bare weekday counts from."""
 
 
 _TELLING = frozenset(LETTER[name] for name in ANCHORS)
@@ -127,9 +127,9 @@ _AND = 8
 
 
 def phrases_in(text: str, language: str) -> list[Phrase]:
-    """Return the phrases of a sentence in order, none overlapping."""
-    tokens, letters, found = shapes_in(text, language, "turn", _TELLING)
-    phrases = [_phrase(text, tokens, match) for match in _longest(found, letters)]
+    """Return the phrases of a sentence in order, without overlaps."""
+    tokens, letters, matches = shapes_in(text, language, "turn", _TELLING)
+    phrases = [_phrase(text, tokens, match) for match in _longest(matches, letters)]
     leading = next((phrase.start for phrase in phrases if _is_more_than_a_weekday(phrase)), len(text))
     followed = {
         before.start
@@ -146,8 +146,8 @@ def _is_more_than_a_weekday(phrase: Phrase) -> bool:
     return "WEEKDAY" not in phrase.words or not phrase.words.keys().isdisjoint(("MONTH", "UNIT", "SHIFT", "REL", "ORD"))
 
 
-def _longest(found: list[ShapeMatch], letters: str) -> list[ShapeMatch]:
-    """Return those that do not overlap, the longer first, without counting prepositions and articles in front."""
+def _longest(matches: list[ShapeMatch], letters: str) -> list[ShapeMatch]:
+    """Drop overlapping matches, the shorter first, not counting leading prepositions and articles."""
 
     def size(match: ShapeMatch) -> int:
         first = match.first
@@ -155,8 +155,8 @@ def _longest(found: list[ShapeMatch], letters: str) -> list[ShapeMatch]:
             first += 1
         return first - match.last
 
-    found.sort(key=lambda match: (size(match), not match.kind, match.first - match.last, match.first))
-    return without_overlaps(found, lambda match: (match.first, match.last))
+    matches.sort(key=lambda match: (size(match), not match.kind, match.first - match.last, match.first))
+    return without_overlaps(matches, lambda match: (match.first, match.last))
 
 
 def _phrase(text: str, tokens: list[TimeToken], match: ShapeMatch) -> Phrase:
@@ -171,7 +171,7 @@ def _phrase(text: str, tokens: list[TimeToken], match: ShapeMatch) -> Phrase:
         start=own[0].start,
         end=own[-1].end,
         words={name: token.value for name, token in zip(names, own, strict=True)},
-        said=dict(zip(names, folded, strict=True)),
+        texts=dict(zip(names, folded, strict=True)),
         head=text[own[0].start : own[0].end],
         before=[fold(text[token.start : token.end]) for token in tokens[max(0, match.first - 3) : match.first]],
         after=fold(text[tokens[after].start : tokens[after].end]) if after < len(tokens) else "",

@@ -1,9 +1,9 @@
-"""The days that a phrase of a turn means, seen from the day it was said; None where that is not certain.
+"""The days that a phrase of a turn means, seen from the day it was said; None if that is uncertain.
 
-`meaning` reads questions, which look back. A turn looks either way, so here each phrase needs words that say
-which: its own ("last", "in two weeks") or those of its sentence (`Sentence`). Where two readings are common ("next
-Friday", said on a Monday) both days are given. Counted days are exact, weeks are about; months and years are exact only
-to the month and the year. All is in naive local days; weeks begin on Monday.
+`intervals` reads questions, which look back. A turn looks either way, so here each phrase needs words that show its
+direction: its own ("last", "in two weeks") or those of its sentence (`Sentence`). If two readings are common ("next
+Friday", said on a Monday), both days are returned. Counted days are exact, counted weeks approximate; months and years
+are exact only to the month and the year. All days are naive local days; weeks begin on Monday.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from mcp_memory.language import pattern_of
-from mcp_memory.language.when.intervals import amount, back, calendar_unit, meaning
+from mcp_memory.language.when.intervals import amount, back, calendar_unit, interval_of
 from mcp_memory.language.when.phrases import Direction, Phrase, Sentence
 
 DAY = timedelta(days=1)
 WEEK = timedelta(weeks=1)
 
 
-class Meant(NamedTuple):
-    """Days from `first` to `last`, both included, to be shown as exactly as `unit`.
+class MeantDays(NamedTuple):
+    """Days from `first` to `last`, both included, with the precision of `unit`.
 
-    `about`: only roughly. `either`: one of the two days, none between. `only_year`: the rest stands in the text.
+    `about`: approximate. `either`: the first or the last day, none between. `only_year`: the text has the rest.
     """
 
     first: date
@@ -53,18 +53,18 @@ class Context(NamedTuple):
 _words = partial(pattern_of, "mcp_memory.language", "data/time_words.txt")
 
 
-def _on(day: date | None, **more: Any) -> Meant | None:
-    return Meant(day, day, **more) if day else None
+def _on(day: date | None, **more: Any) -> MeantDays | None:
+    return MeantDays(day, day, **more) if day else None
 
 
-def _in_year(year: int, month: int) -> Meant:
-    """Return a month whose name stands in the text."""
+def _in_year(year: int, month: int) -> MeantDays:
+    """Return a month that the text names without its year."""
     first = date(year, month, 1)
-    return Meant(first, first, "year", only_year=True)
+    return MeantDays(first, first, "year", only_year=True)
 
 
 def _next_weekday(today: date, weekday: int) -> date | None:
-    """Return the next such day; on the day itself it is not certain which is meant."""
+    """Return the next such day; None on that weekday, because two days are possible."""
     ahead = (weekday - today.weekday()) % 7
     return today + ahead * DAY if ahead else None
 
@@ -76,7 +76,7 @@ def _last_weekday(today: date, weekday: int) -> date:
 # --- counted from the day: two weeks ago, in ten days, a week on Thursday ----------------------------
 
 
-def _counted(context: Context, sign: int) -> Meant | None:
+def _count_from_today(context: Context, sign: int) -> MeantDays | None:
     words, today = context.words, context.today
     unit, count, _ = amount(words)
     if "HALF" in words:
@@ -96,7 +96,7 @@ def _counted(context: Context, sign: int) -> Meant | None:
             return None
 
 
-def _counted_ahead(context: Context) -> Meant | None:
+def _counted_ahead(context: Context) -> MeantDays | None:
     phrase, words, direction = context.phrase, context.words, context.direction
     surely = _words("surely_ahead").match(phrase.head.lower()) or "AHEAD" in words
     looks_ahead = direction == "future" or (direction is None and "ONE" not in words)
@@ -106,41 +106,41 @@ def _counted_ahead(context: Context) -> Meant | None:
         not looks_ahead or _may_be_a_duration(phrase) or context.sentence.has("past", phrase.start, phrase.end)
     ):
         return None
-    return _counted(context, 1)
+    return _count_from_today(context, 1)
 
 
 def _may_be_a_duration(phrase: Phrase) -> bool:
-    """Five flights in two months, fix this in a day; but "the exam is in a week"."""
+    """Return whether a phrase may be a duration ("five flights in two months"; but not "the exam is in a week")."""
     if phrase.after in ("from", "of", "for") or any(_words("number").match(word) for word in phrase.before):
         return True
     singular = "ONE" in phrase.words or 1 in (phrase.words.get("NUM"), phrase.words.get("WORD"))
     return singular and bool(phrase.before) and not _words("comes").match(phrase.before[-1])
 
 
-def _counted_later(context: Context) -> Meant | None:
-    """三天后, 3日後に, 사흘 뒤: from now only where the sentence looks ahead; else it may be later than another day."""
-    if context.direction != "future" or context.phrase.said.get("THAT") in ("内", "內"):
+def _counted_later(context: Context) -> MeantDays | None:
+    """Read 三天后, 3日後に, 사흘 뒤: only in a sentence that looks ahead, else it may count from another day."""
+    if context.direction != "future" or context.phrase.texts.get("THAT") in ("内", "內"):
         return None
-    return _counted(context, 1)
+    return _count_from_today(context, 1)
 
 
 _DAYS_AS_WEEKS = {7: 1, 8: 1, 14: 2, 15: 2, 21: 3}
-"""The day itself counts in many languages: eight days are a week."""
+"""Many languages count the current day: eight days are a week."""
 
 
-def _counted_from(context: Context) -> Meant | None:
-    """A week on Thursday, a week from tomorrow, heute in einer Woche, de mañana en ocho."""
+def _counted_from(context: Context) -> MeantDays | None:
+    """Read "a week on Thursday", "a week from tomorrow", "heute in einer Woche", "de mañana en ocho"."""
     phrase, words = context.phrase, context.words
     unit, count, _ = amount({"UNIT": "day", **words})
     weeks = count if unit == "week" else _DAYS_AS_WEEKS.get(count, 0) if unit == "day" else 0
-    if ("AT" in words and phrase.said["AT"] != "from") or not 1 <= weeks <= 8 or context.direction == "past":
+    if ("AT" in words and phrase.texts["AT"] != "from") or not 1 <= weeks <= 8 or context.direction == "past":
         return None
     if words.keys().isdisjoint(("UNIT", "AMOUNT")) and count not in (8, 15):
         return None
     return None if any(_words("rate").match(word) for word in phrase.before) else _weeks_after(context, weeks)
 
 
-def _weeks_after(context: Context, weeks: int) -> Meant | None:
+def _weeks_after(context: Context, weeks: int) -> MeantDays | None:
     words = context.words
     if "DAY" in words:
         day = context.today + words["DAY"] * DAY if words["DAY"] >= 0 else None
@@ -149,41 +149,41 @@ def _weeks_after(context: Context, weeks: int) -> Meant | None:
     return _on(day + weeks * WEEK) if day else None
 
 
-def _counted_before(context: Context) -> Meant | None:
-    """Heute vor einer Woche."""
+def _counted_before(context: Context) -> MeantDays | None:
+    """Read "heute vor einer Woche"."""
     unit, count, _ = amount(context.words)
     if unit not in ("day", "week") or context.words["DAY"] != 0:
         return None
     return _on(context.today - count * (DAY if unit == "day" else WEEK))
 
 
-def _week_later(context: Context) -> Meant | None:
-    """Thursday week, tomorrow week."""
-    return None if context.phrase.said["UNIT"] != "week" or context.direction == "past" else _weeks_after(context, 1)
+def _week_later(context: Context) -> MeantDays | None:
+    """Read "Thursday week", "tomorrow week"."""
+    return None if context.phrase.texts["UNIT"] != "week" or context.direction == "past" else _weeks_after(context, 1)
 
 
 # --- weeks, weekends, months, years -----------------------------------------------------------------
 
 
-def _next_but_one(context: Context) -> Meant | None:
-    """The week after next, the month before last."""
-    said = context.phrase.said
-    shift = {("after", "next"): 2, ("before", "last"): -2}.get((said["FUNC"], said["REL"]))
-    return _shifted(context, context.words["UNIT"], shift) if shift else None
+def _next_but_one(context: Context) -> MeantDays | None:
+    """Read "the week after next", "the month before last"."""
+    texts = context.phrase.texts
+    shift = {("after", "next"): 2, ("before", "last"): -2}.get((texts["FUNC"], texts["REL"]))
+    return _shifted_unit(context, context.words["UNIT"], shift) if shift else None
 
 
-def _calendar_unit(context: Context) -> Meant | None:
+def _calendar_unit(context: Context) -> MeantDays | None:
     words = context.words
-    if words.keys() & {"NUM", "WORD", "ONE", "ORD", "NTH", "HALF", "AMOUNT"} or context.phrase.said.get("UNIT") == "г":
+    if words.keys() & {"NUM", "WORD", "ONE", "ORD", "NTH", "HALF", "AMOUNT"} or context.phrase.texts.get("UNIT") == "г":
         return None
     unit, shift = words.get("SHIFT") or (words.get("UNIT"), words.get("REL"))
     if shift is None:  # "on the weekend" is as often every one
         return None
-    return _shifted(context, unit, shift, next_is_certain="SHIFT" in words)
+    return _shifted_unit(context, unit, shift, next_is_certain="SHIFT" in words)
 
 
-def _shifted(context: Context, unit: str | None, shift: int, *, next_is_certain: bool = True) -> Meant | None:
-    """`next_is_certain`: of that week, as one word says it. Else "next weekend" is the coming one or the one after."""
+def _shifted_unit(context: Context, unit: str | None, shift: int, *, next_is_certain: bool = True) -> MeantDays | None:
+    """Return a unit relative to the current. `next_is_certain`: "next weekend" cannot mean the coming weekend."""
     weekday = context.today.weekday()
     if unit == "week" and shift == 0 and weekday == 6:  # the week may begin with today
         return None
@@ -192,8 +192,8 @@ def _shifted(context: Context, unit: str | None, shift: int, *, next_is_certain:
         return None
     match unit:
         case "week" | "weekend":
-            found = calendar_unit(unit, context.said_at, shift)
-            return Meant(found.start.date(), found.end.date() - DAY)
+            interval = calendar_unit(unit, context.said_at, shift)
+            return MeantDays(interval.start.date(), interval.end.date() - DAY)
         case "month" | "year":
             return _on(calendar_unit(unit, context.said_at, shift).start.date(), unit=unit)
         case _:
@@ -204,35 +204,35 @@ def _shifted(context: Context, unit: str | None, shift: int, *, next_is_certain:
 
 
 def _is_after_midnight(moment: datetime) -> bool:
-    """Return whether "tonight" may be today's or tomorrow's; but midnight is a date alone."""
+    """Return whether "tonight" may be this or the next evening; midnight is a date without a time."""
     return time() < moment.time() < time(4)
 
 
-def _whole_day(context: Context) -> Meant | None:
+def _whole_day(context: Context) -> MeantDays | None:
     phrase, words = context.phrase, context.words
     last = phrase.before[-1] if phrase.before else ""
     if (
         _is_after_midnight(context.said_at)
-        or phrase.said.get("DAYPART") in ("heute nacht", "cette nuit", "stanotte")
+        or phrase.texts.get("DAYPART") in ("heute nacht", "cette nuit", "stanotte")
         or "like" in phrase.before  # it feels like only yesterday
-        or (phrase.said.get("DAY") == "manana" and _words("a_morning").match(last))
+        or (phrase.texts.get("DAY") == "manana" and _words("a_morning").match(last))
         or (phrase.head == "Morgen" and "DAY" in words and (last or not phrase.after or len(words) > 1))
     ):
         return None
     return _on(context.today + (words["DAY"] if "DAY" in words else words["DAYPART"][0]) * DAY)
 
 
-def _part_of_day(context: Context) -> Meant | None:
-    """Read "this morning", "last night"; "next morning" counts from another day."""
+def _part_of_day(context: Context) -> MeantDays | None:
+    """Read "this morning" and "last night", but not "next morning", which counts from another day."""
     shift = context.words.get("REL")
     return None if shift not in (0, -1) or _is_after_midnight(context.said_at) else _on(context.today + shift * DAY)
 
 
-def _day_of_week(context: Context) -> Meant | None:
+def _day_of_week(context: Context) -> MeantDays | None:
     phrase, words, today = context.phrase, context.words, context.today
     if "WEEKOF" in words or "SHIFT" in words or words.get("UNIT") == "week":
-        found = meaning(words, context.said_at)
-        return _on(found.start.date()) if found else None
+        interval = interval_of(words, context.said_at)
+        return _on(interval.start.date()) if interval else None
     if "UNIT" in words:
         return None
     weekday: int = words["WEEKDAY"]
@@ -244,18 +244,18 @@ def _day_of_week(context: Context) -> Meant | None:
             return _on(this_week if this_week > today else None)
         case 1:
             soonest = _next_weekday(today, weekday) or today + WEEK
-            is_coming = _words("coming").search(" ".join(phrase.said.values()))
+            is_coming = _words("coming").search(" ".join(phrase.texts.values()))
             next_week = soonest if is_coming else this_week + WEEK
-            return Meant(soonest, next_week, either=soonest != next_week)
+            return MeantDays(soonest, next_week, either=soonest != next_week)
         case -1:
-            latest, said = _last_weekday(today, weekday), phrase.said.get("REL", "")
-            last_week = latest if "past" in said.split() or "this" in said else this_week - WEEK
-            return Meant(last_week, latest, either=latest != last_week)
+            latest, rel_text = _last_weekday(today, weekday), phrase.texts.get("REL", "")
+            last_week = latest if "past" in rel_text.split() or "this" in rel_text else this_week - WEEK
+            return MeantDays(last_week, latest, either=latest != last_week)
         case _:
             return None
 
 
-def _bare_weekday(context: Context, weekday: int) -> Meant | None:
+def _bare_weekday(context: Context, weekday: int) -> MeantDays | None:
     if _counts_from_another(context.phrase) or weekday == context.today.weekday():
         return None
     if context.direction == "past":
@@ -264,12 +264,12 @@ def _bare_weekday(context: Context, weekday: int) -> Meant | None:
 
 
 def _counts_from_another(phrase: Phrase) -> bool:
-    """Return whether a weekday may be one near another date: "from 3 May until Friday", "am Samstag danach"."""
+    """Return whether a weekday may count from another date: "from 3 May until Friday", "am Samstag danach"."""
     return phrase.among or _words("afterwards").match(phrase.after) is not None
 
 
-def _by_weekday(context: Context) -> Meant | None:
-    """By, until, since a weekday."""
+def _by_weekday(context: Context) -> MeantDays | None:
+    """Read "by", "until" and "since" with a weekday."""
     head, weekday = context.phrase.head.lower(), context.words["WEEKDAY"]
     if _counts_from_another(context.phrase) or weekday == context.today.weekday() or context.direction == "unsure":
         return None
@@ -283,13 +283,13 @@ def _by_weekday(context: Context) -> Meant | None:
 # --- a month or a date without its year: 31 March, in May, Thursday the 19th -------------------------
 
 _FAR = timedelta(days=200)
-"""Without a year, a day of the month is not looked for further away than this."""
+"""The greatest distance of a date without a year."""
 _NEAR = timedelta(days=60)
-"""And without a word that shows the direction, not further than this."""
+"""The greatest distance of a date without a year and without a direction."""
 
 
-def _weekday_with_date(context: Context) -> Meant | None:
-    """Thursday the 19th: the one near by that is a Thursday. Thursday 19 March: the year in which it is."""
+def _weekday_with_date(context: Context) -> MeantDays | None:
+    """Read "Thursday the 19th" as the nearest such Thursday, "Thursday 19 March" as the year in which it is."""
     words, today = context.words, context.today
     number: int = words["ORD"] if "ORD" in words else words["NUM"]
     if "MONTH" in words:
@@ -300,12 +300,14 @@ def _weekday_with_date(context: Context) -> Meant | None:
     return _on(fitting[0]) if len(fitting) == 1 else None
 
 
-def _in_month(context: Context) -> Meant | None:
+def _in_month(context: Context) -> MeantDays | None:
     words = context.words
     number = words.get("NUM", words.get("ORD", words.get("NTH")))
     if "SHIFT" in words or words.get("UNIT") in ("year", "month"):
-        found = meaning(words, context.said_at)
-        return _on(found.start.date(), unit="day" if number else "month") if found and "EDGE" not in words else None
+        interval = interval_of(words, context.said_at)
+        if interval is None or "EDGE" in words:
+            return None
+        return _on(interval.start.date(), unit="day" if number else "month")
     if "UNIT" in words:
         return None
     if "REL" in words:
@@ -313,7 +315,7 @@ def _in_month(context: Context) -> Meant | None:
     return _of_the_year(context, words["MONTH"], number) if number else _bare_month(context)
 
 
-def _of_the_year(context: Context, month: int, number: int) -> Meant | None:
+def _of_the_year(context: Context, month: int, number: int) -> MeantDays | None:
     today, direction = context.today, context.direction
     days = [day for year in (-1, 0, 1) if (day := _date(today.year + year, month, number))]
     near = _FAR
@@ -339,7 +341,7 @@ def _date(year: int, month: int, day: int) -> date | None:
 
 
 _SOON = 3
-"""Months. People who mean a month of last year say so if the same month comes this soon."""
+"""Months. If the month comes this soon, people say "last year" when they mean the past one."""
 
 
 def names_day(phrase: Phrase) -> bool:
@@ -361,8 +363,8 @@ def is_to_come(phrase: Phrase, today: date) -> bool:
     return min(days, key=lambda day: abs(day - today), default=today) > today
 
 
-def _bare_month(context: Context) -> Meant | None:
-    """In May, with a cue: the one before or after, or this one."""
+def _bare_month(context: Context) -> MeantDays | None:
+    """Read "in May" with a cue: the previous, the next or the current May."""
     phrase, month, today = context.phrase, context.words["MONTH"], context.today
     ahead = (month - today.month) % 12
     match context.direction:
@@ -374,8 +376,8 @@ def _bare_month(context: Context) -> Meant | None:
             return None
 
 
-def _month_before_or_after(context: Context) -> Meant | None:
-    """Next May, last May: certain where this year's is no candidate."""
+def _month_before_or_after(context: Context) -> MeantDays | None:
+    """Read "next May" and "last May", which are certain if this year's May is not possible."""
     month, shift, this = context.words["MONTH"], context.words["REL"], context.today
     is_certain = shift == 0 or (shift == 1 and month < this.month) or (shift == -1 and month > this.month)
     return _in_year(this.year + shift, month) if is_certain else None
@@ -385,11 +387,11 @@ def _month_before_or_after(context: Context) -> Meant | None:
 
 _NEVER = {"DATE", "LATELY", "PAST", "SEASON", "QUARTER", "FEAST", "NTHOF", "FEW", "EVERY", "NOT", "YEAR"}
 _ONCE = {"DAY", "DAYPART", "AGO", "PRIOR", "MONTH"}
-"""Even in a sentence about a habit these are one time: yesterday, last week, Friday 3 April."""
+"""These are a single time even in a sentence about a habit: yesterday, last week, Friday 3 April."""
 _FOLLOWING = re.compile(r"siguiente|seguinte|предыдущ|ess[ea]$|ness[ea]$|前年|다음 해")
 """Words that count from the day of the event, not from the day of the message."""
 
-_KINDS: dict[str, Callable[[Context], Meant | None]] = {
+_KINDS: dict[str, Callable[[Context], MeantDays | None]] = {
     "ahead": _counted_ahead,
     "later": _counted_later,
     "from": _counted_from,
@@ -399,9 +401,9 @@ _KINDS: dict[str, Callable[[Context], Meant | None]] = {
     "dated": _weekday_with_date,
     "by": _by_weekday,
 }
-_CLASSES: dict[str, Callable[[Context], Meant | None]] = {
-    "AGO": lambda context: _counted(context, -1),
-    "PRIOR": lambda context: _counted(context, -1),
+_CLASSES: dict[str, Callable[[Context], MeantDays | None]] = {
+    "AGO": lambda context: _count_from_today(context, -1),
+    "PRIOR": lambda context: _count_from_today(context, -1),
     "DAY": _whole_day,
     "DAYPART": _whole_day,
     "MONTH": _in_month,
@@ -409,16 +411,16 @@ _CLASSES: dict[str, Callable[[Context], Meant | None]] = {
     "WEEKOF": _day_of_week,
     "PART": _part_of_day,
 }
-"""How phrases of common shapes are read: by the first of these classes that one of their words is of."""
+"""Readers of phrases without a kind: that of the first of these classes that the phrase has."""
 
 
-def meant(phrase: Phrase, sentence: Sentence, said_at: datetime) -> Meant | None:
-    """Return the days that a phrase means, None where it names its year, is vague, or can mean others too.
+def days_of(phrase: Phrase, sentence: Sentence, said_at: datetime) -> MeantDays | None:
+    """Return the days that a phrase means, None if it has its year, is vague, or is ambiguous.
 
-    Raises ValueError and OverflowError for a day that no calendar has.
+    Raises ValueError and OverflowError for dates that do not exist.
     """
     words = phrase.words
-    if not words.keys().isdisjoint(_NEVER) or any(map(_FOLLOWING.match, phrase.said.values())):
+    if not words.keys().isdisjoint(_NEVER) or any(map(_FOLLOWING.match, phrase.texts.values())):
         return None
     is_once = not words.keys().isdisjoint(_ONCE) or words.get("REL") == -1
     if not is_once and sentence.has("habit", phrase.start, phrase.end):

@@ -1,14 +1,13 @@
-r"""The classes of words in a time expression, the lexicon of each language, and where shapes match a text.
+r"""Vocabulary and grammar of time expressions: word classes, the lexicon of each language, and matching of shapes.
 
-A text becomes a row of tokens, each of one class; a shape is a pattern over classes. Only a language's file
-(`data/times/en.txt`) knows its words, only `meaning` knows what a set of classes denotes, so a new language
-is one file:
+A text becomes a sequence of tokens, each with a class; a shape is a pattern over classes. Only a language's file
+(`data/times/en.txt`) contains its words, and only `interval_of` interprets classes, so a new language is a new file:
 
     UNIT week: week, weeks              a class, its value, the forms
-    EDGE 0 1/3: early, beginning of     a value of several parts; `-` is none
+    EDGE 0 1/3: early, beginning of     a value of several parts; `-` is None
     shape: EDGE DASH? MAY               a pattern of this language alone (see below)
     cue past: was|were|had              a regular expression; several lines are alternatives
-    cue definite: the|my                words that make a noun one that is known already
+    cue definite: the|my                words that make a noun definite
     ordinals: st, nd                    endings of numbers in digits
     spaced: no                          words are not separated by spaces
     form MONTH: (\d{1,2})月             without spaces: the pattern of a number with its mark
@@ -35,11 +34,10 @@ is one file:
 | AHEAD | before an amount that is still to come (through two weeks, in Russian) | |
 | EDGE | early, mid, late, end of | (from, to) as shares of the whole |
 | IN, ON, AT, FROM, THE, OF, AND, THAT, EVERY | what joins and introduces | |
-| FUNC, NOT | a known word that is no time · a phrase that looks like a time and is none | |
+| FUNC, NOT | a function word · a phrase that looks like a time and is not | |
 
-In a shape a name matches one token of its class; `?`, `|`, brackets and look-around are those of regular expressions.
-`~OF` means: not followed by a token of that class. The part before `:` must precede the phrase and does not belong to
-it.
+In a shape a name matches a token of its class; `?`, `|`, brackets and look-around are as in regular expressions.
+`~OF` means: not followed by a token of that class. The part before `:` must precede the phrase and is not part of it.
 """
 
 from __future__ import annotations
@@ -69,15 +67,14 @@ LETTER: Mapping[str, str] = dict(zip(_CLASSES.split(), string.ascii_letters, str
 
 _ANCHORS = "UNIT AMOUNT MONTH MON MAY WEEKDAY WDAY SEASON QUARTER PART FEAST DAY DAYPART LATELY SHIFT WEEKOF"
 ANCHORS = frozenset(_ANCHORS.split())
-"""Classes without which no phrase is a time, but for dates and years in digits."""
+"""Every time phrase has a token of these classes, except dates and years in digits."""
 
-_VARIANTS = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}  # they may only stand elsewhere
+_VARIANTS = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}  # allowed in other places
 CLASS: Mapping[str, str] = {letter: _VARIANTS.get(name, name) for name, letter in LETTER.items()}
-"""The class of each letter; a variant such as MON has the class that it is a variant of."""
+"""The class of each letter, for a variant such as MON its main class."""
 
 PREPOSITIONS = frozenset(LETTER[name] for name in ("IN", "ON", "AT", "FROM", "THE", "OF"))
-"""Letters of what may stand around a phrase and is no part of it."""
-
+"""Letters of tokens that may surround a phrase without being part of it."""
 
 _NAMED = {"-": None, "yes": True, "no": False}
 
@@ -110,12 +107,12 @@ class TimeToken(NamedTuple):
 
 
 class TimeLexicon(NamedTuple):
-    """The words of a language by class, each form with its value, and all that its file says beside them.
+    """The parsed file of a language. `words`: by class, each form with its value.
 
-    `entries`: in scripts with spaces each first word with the rest of its phrases, longest first; else whole phrases.
+    `entries`: in scripts with spaces, each first word with the rest of its phrases, longest first; else whole phrases.
     `cues` are for turns, not for questions: for each direction ("past", "future", "habit", or "unsure": birthdays,
-    what might be) a pattern of words that show it in a sentence. `longest`: characters of the longest phrase.
-    `beginnings`: characters that a phrase or a number begins with.
+    possibilities) a pattern of words that indicate it. `longest`: characters of the longest phrase.
+    `beginnings`: the first characters of phrases and numbers.
     """
 
     words: Mapping[str, Mapping[str, Any]]
@@ -134,9 +131,9 @@ _DATES = (
     re.compile(r"(?<![\d.])(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?!\d)"),
     # with single digits 2023.5.7 is more often a version
     re.compile(r"(?<![\d.])(?P<year>\d{4})\.(?P<month>\d\d)\.(?P<day>\d\d)(?![\d.])"),
-    # where dots are used, the day comes first
+    # with dots, the day is first
     re.compile(r"(?<![\d./-])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?!\d)"),
-    # 25/12/2023 is a date in either order or in one; 3/4/2023 is a day of March or of April, and so left out
+    # 25/12/2023 and 12/25/2023 have one reading; 3/4/2023 is ambiguous, and so not matched
     re.compile(r"(?<![\d./-])(?P<day>1[3-9]|[23]\d)[/-](?P<month>\d{1,2})[/-](?P<year>\d{4})(?!\d)"),
     re.compile(r"(?<![\d./-])(?P<month>\d{1,2})[/-](?P<day>1[3-9]|[23]\d)[/-](?P<year>\d{4})(?!\d)"),
     re.compile(r"(?<![\d./-])(?P<month>\d{1,2})[/-](?P<day>(?P=month))[/-](?P<year>\d{4})(?!\d)"),
@@ -152,7 +149,7 @@ _NUMERALS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"�
 
 @cache
 def lexicon(language: str) -> TimeLexicon:
-    """Read the file of one of `LANGUAGES`."""
+    """Parse the file of a language."""
     words: dict[str, dict[str, Any]] = {}
     rest: dict[str, list[str]] = {}
     text = resources.files("mcp_memory.language").joinpath("data", "times", f"{language}.txt").read_text("utf-8")
@@ -186,51 +183,51 @@ def lexicon(language: str) -> TimeLexicon:
 
 
 def tokens_of(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
-    """Return the tokens of a text as this language reads it, in order."""
+    """Return the tokens of a text in this language, in order."""
     return _spaced(text, lexicon) if lexicon.spaced else _dense(text, lexicon)
 
 
 def _dates_in(text: str) -> dict[int, TimeToken]:
-    """Return the dates in digits by where they begin."""
-    found: dict[int, TimeToken] = {}
+    """Return the dates in digits by their start."""
+    dates: dict[int, TimeToken] = {}
     for pattern in _DATES:
         for match in pattern.finditer(text):
             try:
                 day = date(int(match["year"]), int(match["month"]), int(match["day"]))
             except ValueError:  # the 30th of February
-                found[match.start()] = TimeToken(*match.span(), LETTER["MARK"])
+                dates[match.start()] = TimeToken(*match.span(), LETTER["MARK"])
             else:
-                found[match.start()] = TimeToken(*match.span(), LETTER["DATE"], day)
-    return found
+                dates[match.start()] = TimeToken(*match.span(), LETTER["DATE"], day)
+    return dates
 
 
-# --- words told apart by spaces ---------------------------------------------------------------------
+# --- scripts with spaces ----------------------------------------------------------------------------
 
 
 def _spaced(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
     text = text.replace("’", "'")
     dates = _dates_in(text)
-    found = list(_WORD.finditer(text))
-    words = [fold(match[0]) for match in found]
+    word_matches = list(_WORD.finditer(text))
+    words = [fold(match[0]) for match in word_matches]
     tokens: list[TimeToken] = []
     at = 0
-    while at < len(found):
-        start, end = found[at].span()
+    while at < len(word_matches):
+        start, end = word_matches[at].span()
         if start in dates:
             tokens.append(dates[start])
-            while at < len(found) and found[at].start() < dates[start].end:
+            while at < len(word_matches) and word_matches[at].start() < dates[start].end:
                 at += 1
             continue
         for rest, letter, value in lexicon.entries.get(words[at], ()):
             if not rest or tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
-                end = found[at + len(rest)].end()
+                end = word_matches[at + len(rest)].end()
                 if letter == LETTER["MAY"] and text[start].isupper() and tokens and tokens[-1].letter not in _STOPS:
                     letter = LETTER["MONTH"]  # a capital within a sentence: the name, not the verb
                 tokens.append(TimeToken(start, end, letter, value))
                 at += len(rest)
                 break
         else:
-            tokens.append(_unlisted(found[at], lexicon.ordinals))
+            tokens.append(_unlisted(word_matches[at], lexicon.ordinals))
         at += 1
     return tokens
 
@@ -270,7 +267,7 @@ def _dense(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
         if text[at].isspace():
             at += 1
             continue
-        token = dates.get(at) or _listed(text, at, lexicon) or _other(text, at)
+        token = dates.get(at) or _longest_entry(text, at, lexicon) or _other(text, at)
         tokens.append(token)
         at = token.end
         if lexicon.tail and token.letter != LETTER["PLAIN"] and (tail := lexicon.tail.match(text, at)):
@@ -278,8 +275,8 @@ def _dense(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
     return tokens
 
 
-def _listed(text: str, at: int, lexicon: TimeLexicon) -> TimeToken | None:
-    """Return the longest known word that begins here, or a number with its mark."""
+def _longest_entry(text: str, at: int, lexicon: TimeLexicon) -> TimeToken | None:
+    """Return the longest known word at this place, or a number with its mark."""
     if text[at] not in lexicon.beginnings:
         return None
     best: TimeToken | None = None
@@ -288,9 +285,9 @@ def _listed(text: str, at: int, lexicon: TimeLexicon) -> TimeToken | None:
         if match and (best is None or match.end() > best.end) and _ends_well(text, match.end(), lexicon):
             best = TimeToken(at, match.end(), letter, _numeral(match[1]))
     for end in range(min(len(text), at + lexicon.longest), best.end if best else at, -1):
-        known = lexicon.entries.get(text[at:end])
-        if known and _ends_well(text, end, lexicon):
-            _, letter, value = known[0]
+        entries = lexicon.entries.get(text[at:end])
+        if entries and _ends_well(text, end, lexicon):
+            _, letter, value = entries[0]
             return TimeToken(at, end, letter, value)
     return best
 
@@ -300,7 +297,7 @@ def _ends_well(text: str, end: int, lexicon: TimeLexicon) -> bool:
 
 
 def _other(text: str, at: int) -> TimeToken:
-    """Return an unknown run of digits or of Hangul, or one character."""
+    """Return an unknown run of digits or Hangul, or a single character."""
     if digits := _DIGITS.match(text, at):
         is_count = len(digits[0]) <= 3
         return TimeToken(at, digits.end(), LETTER["NUM" if is_count else "MARK"], int(digits[0]) if is_count else None)
@@ -310,7 +307,7 @@ def _other(text: str, at: int) -> TimeToken:
 
 
 def _numeral(text: str) -> int:
-    """Return the number that digits or Chinese numerals write: `12`, `十二`, `二〇二三`."""
+    """Return the value of digits or Chinese numerals: `12`, `十二`, `二〇二三`."""
     if text.isdecimal():
         return int(text)
     text = text.replace("廿", "二十").replace("卅", "三十")
@@ -324,7 +321,7 @@ def _numeral(text: str) -> int:
 
 
 class ShapeMatch(NamedTuple):
-    """The tokens from `first` until before `last` fit a shape; `kind` is how it is read, empty for common ones."""
+    """A shape that matches the tokens from `first` until before `last`; `kind` is empty for common shapes."""
 
     kind: str
     first: int
@@ -334,9 +331,9 @@ class ShapeMatch(NamedTuple):
 def shapes_in(
     text: str, language: str, special: str, telling: frozenset[str]
 ) -> tuple[list[TimeToken], str, list[ShapeMatch]]:
-    """Return the tokens of a text, their letters, and where the common and some special shapes match them.
+    """Return the tokens of a text, their letters, and the matches of common and `special` shapes.
 
-    None matches where no token is of the `telling` classes.
+    There are no matches without a token of the `telling` classes.
     """
     tokens = tokens_of(text, lexicon(language))
     letters = "".join(token.letter for token in tokens)
@@ -347,11 +344,11 @@ def shapes_in(
 @cache
 def _shapes(language: str, special: str) -> list[tuple[str, re.Pattern[str]]]:
     blocks = dict(blocks_of("mcp_memory.language", "data", "time_shapes.txt"))
-    found = [("", shape) for shape in (*blocks["common"], *lexicon(language).shapes)]
+    shapes = [("", shape) for shape in (*blocks["common"], *lexicon(language).shapes)]
     for head, lines in blocks.items():
         block, _, kind = head.partition(" ")
-        found += [(kind.strip("-"), shape) for shape in lines if block == special]
-    return [(kind, re.compile(_letters_of(shape))) for kind, shape in found]
+        shapes += [(kind.strip("-"), shape) for shape in lines if block == special]
+    return [(kind, re.compile(_letters_of(shape))) for kind, shape in shapes]
 
 
 def _letters_of(shape: str) -> str:
@@ -361,7 +358,7 @@ def _letters_of(shape: str) -> str:
 
 
 def without_overlaps(rows: Iterable[_Row], place: Callable[[_Row], tuple[int, int]]) -> list[_Row]:
-    """Return the rows in order of their places `(start, end)`; of those that overlap, the earliest of `rows`.
+    """Return the rows in order of their places `(start, end)`; of overlapping rows, only the first in `rows`.
 
     No place may be empty. Takes n log n comparisons.
     """
@@ -376,7 +373,7 @@ def without_overlaps(rows: Iterable[_Row], place: Callable[[_Row], tuple[int, in
 
 LANGUAGES = ("en", "de", "fr", "es", "pt", "it", "ru", "zh", "ja", "ko")
 
-# The first script that a text has decides: Japanese has kana, and Korean Hangul, among the Han characters.
+# The first script found decides, because Japanese and Korean texts have Han characters too.
 _SCRIPTS = {
     "ja": re.compile("[\u3040-\u30ff]"),
     "ko": re.compile("[\uac00-\ud7a3]"),
@@ -387,36 +384,36 @@ _IN_DIGITS = re.compile(r"\d{4}|[Qq][1-4]")
 _ASCII_LETTERS = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalpha() else 32 for i in range(256))
 
 
-def languages_of(text: str) -> list[str]:
-    """Return the languages in which some word of the text may belong to a time: of most texts none, in microseconds."""
+def time_languages(text: str) -> list[str]:
+    """Return the languages in which a word of the text may be part of a time; fast, because most texts have none."""
     ascii_only = text.isascii()
     if ascii_only:  # several times as fast as a regular expression
         words = set(text.encode().translate(_ASCII_LETTERS).decode().split())
     else:
         words = {fold(word) for word in _LETTERS.findall(text)}
-    found = _speaking(words, _words_of(ANCHORS))
+    languages = _speaking(words, _words_of(ANCHORS))
     if _IN_DIGITS.search(text):
-        found |= _speaking(words, _words_of(frozenset(("IN", "FROM", "EDGE"))))
-        found.add("en")  # a date in digits reads the same in all
+        languages |= _speaking(words, _words_of(frozenset(("IN", "FROM", "EDGE"))))
+        languages.add("en")  # a date in digits is the same in all languages
     if not ascii_only:
-        found |= _in_dense_script(text)
-    return [language for language in LANGUAGES if language in found]
+        languages |= _in_dense_script(text)
+    return [language for language in LANGUAGES if language in languages]
 
 
-def _speaking(words: set[str], known: dict[str, set[str]]) -> set[str]:
-    return {language for word in words & known.keys() for language in known[word]}
+def _speaking(words: set[str], languages_by_word: dict[str, set[str]]) -> set[str]:
+    return {language for word in words & languages_by_word.keys() for language in languages_by_word[word]}
 
 
 @cache
 def _words_of(classes: frozenset[str]) -> dict[str, set[str]]:
-    """Return the words of these classes, the longest of each phrase, with the languages that have them."""
-    known: dict[str, set[str]] = {}
+    """Return the longest word of each phrase of these classes, with its languages."""
+    languages_by_word: dict[str, set[str]] = {}
     for language in LANGUAGES:
         spoken = lexicon(language)
         for name in classes & spoken.words.keys() if spoken.spaced else ():
             for form in spoken.words[name]:
-                known.setdefault(max(_LETTERS.findall(fold(form)), key=len), set()).add(language)
-    return known
+                languages_by_word.setdefault(max(_LETTERS.findall(fold(form)), key=len), set()).add(language)
+    return languages_by_word
 
 
 def _in_dense_script(text: str) -> set[str]:
@@ -428,7 +425,7 @@ def _in_dense_script(text: str) -> set[str]:
 
 @cache
 def _beginnings(language: str) -> frozenset[str]:
-    """Return the characters that words for times begin with, and the marks that make a number one."""
+    """Return the first characters of time words, and the marks that make a number a time."""
     spoken = lexicon(language)
     return frozenset("年月日号號년월일") | {
         form[0] for name in ANCHORS - {"PART"} for form in spoken.words.get(name, ())

@@ -13,10 +13,9 @@ memory.
 Questions about many things: a logistic regression on the encoder's features recognises questions for an order, a count,
 a list, a sum, places, a summary or a development. `scripts/fit_many_things.py` fits it to prompts in sixteen languages.
 
-Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. The first is a network
-with a hidden layer on the encoder's features and the cues of `language.rule_cues`; the second, `language.rule_words`,
-weighs words. `scripts/fit_rules.py` fits both to sentences in twenty languages. A sentence takes 2 ms, most of it the
-encoder.
+Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. One is a network with a
+hidden layer on the encoder's features and the cues of `language.rule_words`; the other, `language.rule_words`, weighs
+words. `scripts/fit_rules.py` fits both to sentences in twenty languages. A sentence takes 2 ms, most of it the encoder.
 
 Related words: a table made once from the word vectors (`scripts/related_words.py`), English only: *camping* to
 *tent*.
@@ -34,8 +33,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.text import normalize
-from mcp_memory.language.rule_cues import cues_of
-from mcp_memory.language.rule_words import word_score
+from mcp_memory.language.rule_words import cues_of, word_score
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 from mcp_memory.models.embed.mapped_files import mapped_tensors
 

@@ -1,9 +1,9 @@
 """Classifies sentences of a user: which kind of statement each makes, if any, and how much it is worth later.
 
-Three logistic regressions (label, worth, fragment) on the vectors of a sentence alone and between its neighbours, the
-cues of `language.rule_cues`, the scores of the model of standing rules, and the form of the sentence. They are fitted
-to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`, `scripts/fit_sentence_labels.py`).
-Nearly all of their time is the time of the encoder.
+Three logistic regressions, for the label, the worth, and whether it is a fragment, on the vectors of a sentence alone
+and between its neighbours, the cues of `language.rule_words`, the scores of the model of standing rules, and the form
+of the sentence. They are fitted to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`,
+`scripts/fit_sentence_labels.py`). Nearly all of their time is the time of the encoder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from mcp_memory.core.types import Label
-from mcp_memory.language.rule_cues import CUES, cues_of
+from mcp_memory.language.rule_words import CUES, cues_of
 from mcp_memory.language.sentences import may_state_rule
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 from mcp_memory.models.embed.classifiers import rule_probability, rule_scores_of

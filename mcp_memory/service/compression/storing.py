@@ -26,10 +26,10 @@ from mcp_memory.longterm.turns import admit, recall_block
 from mcp_memory.longterm.verification.trust import flag_turns
 from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
 from mcp_memory.service.compression.plan import PlanItem, Removal, Replacement
-from mcp_memory.shortterm.addresses import canvas_address
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of
 from mcp_memory.shortterm.canvas.state import current_state
+from mcp_memory.shortterm.canvas.tasks import canvas_address
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload, raw
 from mcp_memory.shortterm.synopsis.synopsis import synopsise

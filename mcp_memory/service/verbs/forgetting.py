@@ -124,7 +124,7 @@ class ForgettingVerbs(Verbs):
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
-        from mcp_memory.shortterm.canvas.goals import agent_texts
+        from mcp_memory.shortterm.canvas.forgetting import agent_texts
 
         has_filter = bool(query or session or since or until)
         if undo:
@@ -202,24 +202,23 @@ class ForgettingVerbs(Verbs):
 
     def _redraw_canvases(self, reach: Reach) -> list[CanvasChange]:
         """Return the changed canvases, without the words of the rows that are forgotten."""
-        from mcp_memory.shortterm.canvas.goals import without_goals
-        from mcp_memory.shortterm.canvas.state import without_words
+        from mcp_memory.shortterm.canvas.forgetting import remove_goals, remove_result_texts
 
         store, now = self._store, self._parts.now().astimezone()
-        redrawn = without_words(store, self.space, reach.refs, now=now) if reach.refs else ()
+        redrawn = remove_result_texts(store, self.space, reach.refs, now=now) if reach.refs else ()
         requests = {turn.id: turn.content for turn in store.turns(self.space, reach.turns) if turn.role == "user"}
-        return without_goals(store, self.space, said=requests, tasks=reach.tasks, redrawn=redrawn, now=now)
+        return remove_goals(store, self.space, turns=requests, tasks=reach.tasks, redrawn=redrawn, now=now)
 
     def _undo(self, undo: str) -> Forgotten:
         from mcp_memory.longterm import forgetting
-        from mcp_memory.shortterm.canvas.state import with_words
+        from mcp_memory.shortterm.canvas.forgetting import restore_texts
 
         store, now = self._store, self._parts.now()
 
         def attempt() -> Tombstone:
             tombstones = [row for row in store.tombstones(self.space) if row.id == undo]
             ids = {id for row in tombstones for id in (*row.ids, *row.took)}
-            redrawn = with_words(store, self.space, ids) if ids else ()
+            redrawn = restore_texts(store, self.space, ids) if ids else ()
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
         tombstone = _retry_conflicts(attempt)
@@ -331,7 +330,7 @@ class ForgettingVerbs(Verbs):
         """Erase rows; return the counts, and the ids of results and tasks in which an agent repeats erased words."""
         from mcp_memory.longterm.forgetting import pages_without
         from mcp_memory.longterm.restatements import repeating
-        from mcp_memory.shortterm.canvas.goals import agent_texts, without_goals
+        from mcp_memory.shortterm.canvas.forgetting import agent_texts, remove_goals
 
         if not tombstones:
             return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []
@@ -343,7 +342,7 @@ class ForgettingVerbs(Verbs):
         def attempt() -> Purged:
             # Earlier versions did not forget a goal with the turn that it was copied from.
             turns = {id: text for id, text in words if id[0] == "t"}
-            redrawn = without_goals(store, self.space, said=turns, now=now.astimezone())
+            redrawn = remove_goals(store, self.space, turns=turns, now=now.astimezone())
             return store.purge(self.space, Purge(tombstones=tombstones, personas=personas, redrawn=redrawn), now=now)
 
         purged = _retry_conflicts(attempt)

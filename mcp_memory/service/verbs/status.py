@@ -140,8 +140,8 @@ class StatusVerbs(RecallVerbs):
         rows: dict[str, Callable[[], Sequence[object]]] = {
             "drafts": lambda: store.drafts(space, limit=_COUNT_LIMIT),
             "atoms_in_no_scene_yet": lambda: store.atoms_since(space, after, limit=_COUNT_LIMIT, sentences=False),
-            "poor_summaries": lambda: summary_stage.thin(store, space, now, limit=_COUNT_LIMIT),
-            "grown_canvases": lambda: canvas_stage.grown(store, space, now),
+            "poor_summaries": lambda: summary_stage.due_records(store, space, now, limit=_COUNT_LIMIT),
+            "grown_canvases": lambda: canvas_stage.due_canvases(store, space, now),
         }
         return {name: len(_read_rows(read, damaged)) for name, read in rows.items()}
 

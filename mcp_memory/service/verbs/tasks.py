@@ -81,7 +81,7 @@ class TaskVerbs(Verbs):
             now=self._parts.now().astimezone(),
             goal_hint=one_line(request, 120),
             talk="\n".join(turn.content[:2_000] for turn in turns),
-            said=turns,
+            turns=turns,
             books=True,
         )
         if len(result) > AT_ONCE // 4:  # it may have to be indexed in the background

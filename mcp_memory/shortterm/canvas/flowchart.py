@@ -1,17 +1,17 @@
 r"""The canvas of a task: a flowchart as a value, and its text, the content of `mmds/NNN-label.mmd`.
 
-Guarantees: the text of a canvas is valid for the real Mermaid, and `parse(render(canvas)) == canvas` where node ids are
-unique and edges join them. A canvas cleans its words when it is made: titles have at most 80 characters, summaries and
-goals 200, edge labels 40, and times whole milliseconds. `clean` is idempotent, `decode(encode(text)) == text` for every
-cleaned text, and Mermaid draws `text` for `encode(text)`, but for invisible word joiners (U+2060).
+Guarantees: the text is valid Mermaid, and `parse(render(canvas)) == canvas` if node ids are unique and edges join
+existing nodes. A canvas cleans its texts on construction: titles have at most 80 characters, summaries and goals 200,
+edge labels 40; times are whole milliseconds. `clean` is idempotent, `decode(encode(text)) == text` for every cleaned
+text, and Mermaid draws `text` for `encode(text)`, except for invisible word joiners (U+2060).
 
 The text: a comment line of JSON, `flowchart TD`, one line per node, one line per edge. `parse` refuses any line that it
 could not write again, with its number, so nothing is lost by guessing.
 
-Traps of Mermaid 11, which `encode` avoids: entities are `#quot;` and `#35;`, so `#` before `word;` must be coded.
+Traps of Mermaid 11, which `encode` avoids: entities are `#quot;` and `#35;`, so `#` before `word;` must be escaped.
 `%%{` anywhere is a directive. A line with `direction LR` is a statement, even inside quotes. A line with `style` or
-`classDef` loses its last `;` when one word has a `:` and a `#`. A quote followed by a backtick opens Markdown.
-`\n`, `$$` and `fa:fa-x` are read after entities are decoded, so only a joiner breaks them up; and `ﬂ°` and `¶ß` are
+`classDef` loses its last `;` if a word has both a `:` and a `#`. A quote followed by a backtick opens Markdown.
+`\n`, `$$` and `fa:fa-x` are read after entities are decoded, so only a joiner breaks them up; `ﬂ°` and `¶ß` are
 its internal spelling of entities.
 """
 
@@ -38,16 +38,16 @@ _CODED = re.compile(r'["<]|&(?=[#A-Za-z])|#(?=\w+;)|^`|%(?=%)', re.ASCII)
 _BROKEN_UP = re.compile(
     r"\\(?=n)|\$(?=\$)|(?<=fa)(?=:fa-)|(?<=fa[bklrs])(?=:fa-)|ﬂ(?=°)|¶(?=ß)|direction(?=\s+(?:TB|BT|RL|LR|TD))"
 )
-_UNBROKEN = re.compile(r"\S+")
+_RUN_WITH_COLON = re.compile(r":\S*(?=#)")
 _NAMES = {'"': "#quot;", "<": "#lt;", "&": "#amp;"}
 _ENTITY = re.compile(r"#(\w+);", re.ASCII)
 
 
 def clean(text: str, limit: int) -> str:
-    """Return the text on one line of at most `limit` characters, an ellipsis where it was cut.
+    """Return the text on one line of at most `limit` characters, with an ellipsis if cut.
 
-    Control characters and runs of white space become one space; lone surrogates, which no file can hold,
-    become U+FFFD; word joiners, BOMs and bidi controls go. ZWJ, LRM and RLM stay: scripts and emoji need them.
+    Control characters and runs of white space become one space; lone surrogates, which no file can contain, become
+    U+FFFD; word joiners, BOMs and bidi controls are dropped. ZWJ, LRM and RLM stay: scripts and emoji need them.
     """
     text = _CONTROL.sub(" ", _UNWRITABLE.sub("\ufffd", _DROPPED.sub("", text)))
     text = " ".join(text.split())
@@ -55,29 +55,23 @@ def clean(text: str, limit: int) -> str:
 
 
 def encode(text: str) -> str:
-    """Return a cleaned text as it stands between the quotes of a Mermaid label."""
-    coded = _CODED.sub(lambda found: _NAMES.get(found[0], f"#{ord(found[0])};"), text)
-    coded = _BROKEN_UP.sub(lambda found: f"{found[0]}#{ord(_JOINER)};", coded)
-    return _UNBROKEN.sub(_without_colons, coded) if ":" in coded else coded
-
-
-def _without_colons(run: re.Match[str]) -> str:
-    """Encode the colons before the last `#` of a run without spaces."""
-    before, mark, after = run[0].rpartition("#")
-    return f"{before.replace(':', '#58;')}{mark}{after}"
+    """Escape a cleaned text for the quotes of a Mermaid label."""
+    coded = _CODED.sub(lambda match: _NAMES.get(match[0], f"#{ord(match[0])};"), text)
+    coded = _BROKEN_UP.sub(lambda match: f"{match[0]}#{ord(_JOINER)};", coded)
+    return _RUN_WITH_COLON.sub(lambda match: match[0].replace(":", "#58;"), coded)
 
 
 def decode(label: str) -> str:
-    """Return the text that a label shows; an entity that does not exist stays as it is written."""
+    """Return the text that a label shows. Unknown entities are kept."""
     return _ENTITY.sub(_character, label).replace(_JOINER, "")
 
 
-def _character(found: re.Match[str]) -> str:
-    name = found[1]
+def _character(entity: re.Match[str]) -> str:
+    name = entity[1]
     if not name.isdecimal():
-        return html.unescape(f"&{name};").replace(f"&{name};", found[0])
+        return html.unescape(f"&{name};").replace(f"&{name};", entity[0])
     code = int(name) if len(name) <= 7 else 0
-    return chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else found[0]
+    return chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else entity[0]
 
 
 TITLE_LIMIT, SUMMARY_LIMIT, GOAL_LIMIT, LABEL_LIMIT = 80, 200, 200, 40
@@ -85,15 +79,15 @@ TITLE_LIMIT, SUMMARY_LIMIT, GOAL_LIMIT, LABEL_LIMIT = 80, 200, 200, 40
 _ID = r"\d{3,9}-(?:N\d{1,9}|F\d{1,9}(?:-\d{1,9})?)"
 _NODE = re.compile(rf'\s*({_ID})\["([^"]*)"\]\s*')
 _EDGE = re.compile(rf'\s*({_ID}) (-->|-\.->)(?:\|(?:"([^"]*)"|([^"|]*))\|)? ({_ID})\s*')
-_EMPTY = re.compile(r"\s*%% (\d{3,9})\s*")  # stands in for the nodes where there are none yet
-_PLAIN = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")  # longer than one word only with single spaces
+_EMPTY = re.compile(r"\s*%% (\d{3,9})\s*")  # in place of the nodes of an empty canvas
+_PLAIN = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")  # words with single spaces
 _STATUSES: tuple[StepStatus, ...] = get_args(StepStatus)
 _HEADER = ("taskGoal", "status", "createdTime", "updatedTime")
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A step. `id` is `003-N4`, or `003-F1` for a folded group; `timestamp` is that of its newest record."""
+    """A step. `id` is `003-N4`, or `003-F1` for a folded group; `timestamp` is the time of its newest record."""
 
     id: str
     title: str
@@ -109,7 +103,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`target` followed `source`; dashed where it led to a dead end."""
+    """`target` followed `source`; dashed if it led to a dead end."""
 
     source: str
     target: str
@@ -139,7 +133,7 @@ class Canvas:
 
 
 def _moment(moment: datetime) -> datetime:
-    """Whole milliseconds at a fixed offset, which is all that the text can say."""
+    """Round down to whole milliseconds at a fixed offset, the precision of the text."""
     offset = moment.utcoffset()
     if offset is None:
         raise ValueError(f"a moment without an offset: {moment!r}")
@@ -147,7 +141,7 @@ def _moment(moment: datetime) -> datetime:
 
 
 def padded(number: int) -> str:
-    """Return how a canvas is written in ids and file names: `003`."""
+    """Return a canvas number as in ids and file names: `003`."""
     return f"{number:03d}"
 
 
@@ -160,27 +154,18 @@ def number_of(id_: str) -> int:
 
 
 def render(canvas: Canvas) -> str:
-    """Return the text of the `.mmd` file, with a newline at its end."""
-    lines = [f"%% {_header(canvas)}", "flowchart TD"]
+    """Return the text of the `.mmd` file, with a final newline."""
+    values = (canvas.task_goal, canvas.status, iso(canvas.created), iso(canvas.updated))
+    header = json.dumps(dict(zip(_HEADER, values, strict=True)), ensure_ascii=False, separators=(",", ":"))
+    # Mermaid looks for tags and for `%%{` before it drops comments.
+    header = header.replace("<", "\\u003c").replace("%%", "%\\u0025")
+    lines = [f"%% {header}", "flowchart TD"]
     lines += [f"    {node_line(node)}" for node in canvas.nodes] or [f"    %% {padded(canvas.number)}"]
     lines += [f"    {edge_line(edge)}" for edge in canvas.edges]
     return "\n".join(lines) + "\n"
 
 
-def metadata(canvas: Canvas) -> dict[str, str]:
-    """Return the four fields of the first line."""
-    values = (canvas.task_goal, canvas.status, iso(canvas.created), iso(canvas.updated))
-    return dict(zip(_HEADER, values, strict=True))
-
-
-def _header(canvas: Canvas) -> str:
-    text = json.dumps(metadata(canvas), ensure_ascii=False, separators=(",", ":"))
-    # Mermaid looks for tags and for `%%{` before it drops comments.
-    return text.replace("<", "\\u003c").replace("%%", "%\\u0025")
-
-
 def node_line(node: Node) -> str:
-    """Return a node as Mermaid has it."""
     parts = (
         encode(node.title),
         f"status: {node.status}",
@@ -191,7 +176,6 @@ def node_line(node: Node) -> str:
 
 
 def edge_line(edge: Edge) -> str:
-    """Return an edge as Mermaid has it."""
     arrow = "-.->" if edge.dashed else "-->"
     if edge.label:
         plain = _PLAIN.fullmatch(edge.label) and encode(edge.label) == edge.label
@@ -204,7 +188,7 @@ def edge_line(edge: Edge) -> str:
 
 
 def read(row: CanvasRow) -> Canvas:
-    """Return a stored canvas. Raises Damaged when its text is not one: its records still are."""
+    """Parse a stored canvas. Raises Damaged if its text is invalid; its records are intact."""
     try:
         return parse(row.text)
     except InvalidInput as error:
@@ -216,7 +200,7 @@ def read(row: CanvasRow) -> Canvas:
 
 
 def goal_of(text: str) -> str | None:
-    """Return the goal in the first line of a canvas's text, without reading further; None where it is torn."""
+    """Return the goal from the first line of a canvas's text; None if that line is damaged."""
     try:
         return _read_header(text.partition("\n")[0])[0]
     except InvalidInput:
@@ -224,9 +208,9 @@ def goal_of(text: str) -> str | None:
 
 
 def parse(text: str) -> Canvas:
-    """Return the canvas of a text in the form that `render` writes; blank lines and CRLF are accepted.
+    """Parse the text that `render` writes; blank lines and CRLF are accepted.
 
-    Raises InvalidInput with the number of the line that is torn or foreign, and the form expected there.
+    Raises InvalidInput with the number of the invalid line, and the form expected there.
     """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     goal, status, created, updated = _read_header(lines[0])
@@ -236,19 +220,19 @@ def parse(text: str) -> Canvas:
     nodes: dict[str, Node] = {}
     edges: list[Edge] = []
     for at, line in enumerate(lines[2:], start=3):
-        if found := _NODE.fullmatch(line):
-            node = _read_node(found, at)
+        if match := _NODE.fullmatch(line):
+            node = _read_node(match[1], match[2], at)
             number = number_of(node.id) if number is None else number
             if node.id in nodes or number_of(node.id) != number:
                 _refuse(at, f"has the id {node.id}, which is there already or of another canvas")
             nodes[node.id] = node
-        elif found := _EDGE.fullmatch(line):
-            source, arrow, quoted, plain, target = found.groups()
+        elif match := _EDGE.fullmatch(line):
+            source, arrow, quoted, plain, target = match.groups()
             if source not in nodes or target not in nodes:
                 _refuse(at, f"joins {source} and {target}, and a node that it names is not above it")
             edges.append(Edge(source, target, decode(quoted or plain or ""), arrow == "-.->"))
-        elif (found := _EMPTY.fullmatch(line)) and number is None:
-            number = int(found[1])
+        elif (match := _EMPTY.fullmatch(line)) and number is None:
+            number = int(match[1])
         elif line.strip():
             _refuse(at, 'is neither a node 003-N1["title<br/>status: …"] nor an edge 003-N1 --> 003-N2')
     if number is None:
@@ -262,38 +246,25 @@ def _read_header(line: str) -> tuple[str, StepStatus, datetime, datetime]:
         goal, status, created, updated = (values[name] for name in _HEADER)
         if not isinstance(goal, str):
             raise TypeError
-        return (
-            clean(goal, GOAL_LIMIT),
-            _read_status(status),
-            _read_moment(created),
-            _read_moment(updated),
-        )
+        return clean(goal, GOAL_LIMIT), _read_status(status), _read_moment(created), _read_moment(updated)
     except (ValueError, TypeError, KeyError, RecursionError):
         _refuse(1, f"is not a comment like %% {{{', '.join(_HEADER)}}} with a status and two moments")
 
 
-def _read_node(found: re.Match[str], at: int) -> Node:
-    parts = found[2].split("<br/>")
+def _read_node(id_: str, label: str, at: int) -> Node:
     try:
-        title, status, summary, moment = parts
+        title, status, summary, moment = label.split("<br/>")
+        if not (status.startswith("status: ") and summary.startswith("summary: ") and moment.startswith("Timestamp: ")):
+            raise ValueError(label)
         return Node(
-            found[1],
+            id_,
             decode(title),
-            _read_status(_after("status: ", status)),
-            decode(_after("summary: ", summary)),
-            _read_moment(_after("Timestamp: ", moment)),
+            _read_status(status.removeprefix("status: ")),
+            decode(summary.removeprefix("summary: ")),
+            _read_moment(moment.removeprefix("Timestamp: ")),
         )
     except ValueError:
-        _refuse(
-            at,
-            "does not read title<br/>status: …<br/>summary: …<br/>Timestamp: … (a known status, a moment)",
-        )
-
-
-def _after(prefix: str, part: str) -> str:
-    if not part.startswith(prefix):
-        raise ValueError(part)
-    return part.removeprefix(prefix)
+        _refuse(at, "does not read title<br/>status: …<br/>summary: …<br/>Timestamp: … (a known status, a moment)")
 
 
 def _read_status(value: object) -> StepStatus:

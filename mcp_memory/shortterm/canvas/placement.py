@@ -1,19 +1,19 @@
-"""Where a step goes on the canvas. Pure and deterministic: the same canvas and step give the same canvas.
+"""Places a step on the canvas. Pure and deterministic: the same canvas and step give the same canvas.
 
 Rules
     The same step (its id, or its title compared without case and white space) continues its node.
-    A call without a step continues the node touched last if that is unnamed too and the call has the same intent;
+    A call without a step continues the latest node if that is unnamed too and has the same intent;
     a dead end starts a new node.
-    A new step follows the nodes named in `after`, or the node touched last. A dead end (`blocked`) is joined by a
-    dashed edge, and the next step follows the node before it.
-    When a step starts, the nodes before it become done, if they were still `doing`.
+    A new step follows the nodes named in `after`, or the latest node. A dashed edge leads to a dead end (`blocked`),
+    and the next step follows the node before it.
+    When a step starts, preceding nodes that were still `doing` become done.
 
-The intent of a call is read from its words. When in doubt a call starts a new node: one that changes something, or
-whose outcome differs. A call without telling words has its tool and verb for an intent.
+The intent of a call is derived from its command, or its tool and arguments. When in doubt a call starts a new node: if
+it changes something, or its outcome differs. A call of unknown purpose has its tool as its intent.
 
     look     reads and searches: any number of calls in a row
-    change   writes to one file; a run of that file after it belongs to it
-    run      runs one thing, as long as the outcome is the same
+    change   writes to one file; a following run of that file belongs to it
+    run      runs one program, as long as the outcome is the same
     install  installs dependencies
 """
 
@@ -49,7 +49,7 @@ _GIT_LOOK = re.compile(r"git (?:-\S+ )*(?:diff|log|show|status|blame|grep|ls-fil
 _GIT_CHANGE = re.compile(r"git (?:-\S+ )*(?:checkout|restore|reset|apply|stash|revert|clean)\b")
 _WRITES = re.compile(r"(?<![\d&<>=-])>{1,2}\s*(?!/dev/|&)([\w./~$-]+)|\btee (?:-a )?([\w./~$-]+)")
 _IN_PLACE = re.compile(r"\b(?:sed (?:-\S+ )*?(?:-[a-zA-Z]*i\b|--in-place)|perl -p?i)")
-_ASIDE = re.compile(r"""\d?>+\s*(?:/dev/\S+|&\d)|"[^"]*"|'[^']*'""")
+_REDIRECTED_OR_QUOTED = re.compile(r"""\d?>+\s*(?:/dev/\S+|&\d)|"[^"]*"|'[^']*'""")
 _FILE = re.compile(r"[\w./~-]*\w\.[A-Za-z]\w{0,9}\b|[\w.~-]*/[\w./~-]*\w")
 _QUOTED = re.compile(r"""["']([^"'\n]{2,40})["']""")
 _LOOK_TOOL = re.compile(
@@ -70,34 +70,32 @@ _LOOKED_CHARS = 56
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallIntent:
-    """The purpose of a call, its object and outcome. `verb` is its tool, or the first word of its command."""
+    """The purpose, object and outcome of a call. `verb` is its tool, or the first word of its command."""
 
     intent: Intent
     verb: str
     subject: str
     failed: bool = False
     title: str = ""
-    """A better name for a step of it than its command, where there is one."""
+    """A better title for the step than the command, if there is one."""
 
     @property
     def key(self) -> str:
-        """The stored form of the intent, from which a later call sees whether it continues the node."""
+        """The stored form, with which a later call is compared (`continues`)."""
         return " ".join([self.intent, "failed" if self.failed else "ok", self.verb.replace(" ", "_"), self.subject])
 
 
 def call_intent(tool: str, arguments: object, *, failed: bool = False) -> CallIntent:
     if command := command_of(arguments):
-        return _of_command(command, failed)
+        return _command_intent(command, failed)
     name = short_name(tool)
-    intent: Intent = "look" if _LOOK_TOOL.match(name) else "change" if _CHANGE_TOOL.match(name) else "other"
-    return CallIntent(
-        intent=intent, verb=name, subject=_last_part(path_of(arguments)) or subject_of(arguments), failed=failed
-    )
+    subject = _last_part(path_of(arguments)) or subject_of(arguments)
+    return CallIntent(intent=_tool_intent(name), verb=name, subject=subject, failed=failed)
 
 
 @lru_cache(maxsize=4096)
-def of_title(title: str) -> CallIntent | None:
-    """Return the intent behind a step's title; None where somebody named the step."""
+def title_intent(title: str) -> CallIntent | None:
+    """Return the intent behind a generated title; None for a title given by the agent."""
     words = _CUT.sub("", _MORE.sub("", title))
     if words.startswith(_LOOKED):
         return CallIntent(intent="look", verb="", subject=words.removeprefix(_LOOKED).split(", ")[0])
@@ -105,21 +103,24 @@ def of_title(title: str) -> CallIntent | None:
     if verb in ("Write", "Edit"):
         subject = rest.removeprefix("and run ")
         return CallIntent(intent="change", verb="", subject=subject) if _FILE.fullmatch(subject) else None
-    if verb.islower() and (found := _of_command(words, False)).intent != "other":
-        return found
-    named = _QUOTED.search(rest) or _FILE.fullmatch(rest)
-    if not named:
+    if verb.islower() and (intent := _command_intent(words, False)).intent != "other":
+        return intent
+    subject_match = _QUOTED.search(rest) or _FILE.fullmatch(rest)
+    if not subject_match:
         return None
-    intent: Intent = "look" if _LOOK_TOOL.match(verb) else "change" if _CHANGE_TOOL.match(verb) else "other"
-    return CallIntent(intent=intent, verb=verb, subject=_last_part(named[0]).strip("\"'"))
+    return CallIntent(intent=_tool_intent(verb), verb=verb, subject=_last_part(subject_match[0]).strip("\"'"))
 
 
-def _of_command(command: str, failed: bool) -> CallIntent:
+def _tool_intent(name: str) -> Intent:
+    return "look" if _LOOK_TOOL.match(name) else "change" if _CHANGE_TOOL.match(name) else "other"
+
+
+def _command_intent(command: str, failed: bool) -> CallIntent:
     line = command.split("<<")[0]
     verb = _last_part(line.split(maxsplit=1)[0]) if line.strip() else "sh"
-    names = [_last_part(found) for found in _FILE.findall(_ASIDE.sub(" ", line))]
+    names = [_last_part(path) for path in _FILE.findall(_REDIRECTED_OR_QUOTED.sub(" ", line))]
     files = [name for name in names if "." in name]
-    pattern = next((found for found in reversed(_QUOTED.findall(line)) if "*." not in found), "")
+    pattern = next((quoted for quoted in reversed(_QUOTED.findall(line)) if "*." not in quoted), "")
     wrote = _WRITES.search(_QUOTED.sub(" ", line))
     target = _last_part(wrote[1] or wrote[2]) if wrote else ""
     intent: Intent = "other"
@@ -143,12 +144,12 @@ def _last_part(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2] or path
 
 
-# --- in a row ---------------------------------------------------------------------------------------
+# --- calls in a row ---------------------------------------------------------------------------------
 
 
-def goes_on(before: str, now: CallIntent) -> bool:
-    """Return whether a call is more of what the node did last; `before` is that call's key."""
-    last = _read(before)
+def continues(before: str, now: CallIntent) -> bool:
+    """Return whether a call continues the node's last call, whose key is `before`."""
+    last = _parse_key(before)
     if last is None:
         return False
     same_way, same_thing = last.failed == now.failed, bool(now.subject) and last.subject == now.subject
@@ -165,10 +166,10 @@ def goes_on(before: str, now: CallIntent) -> bool:
             return False
 
 
-def grown(title: str, before: str, now: CallIntent) -> str:
+def extend_title(title: str, before: str, now: CallIntent) -> str:
     """Return the title of a node after one more call: `Read app.py (+2 more)`, or the names of the files read."""
-    last = _read(before)
-    bare, more = _MORE.sub("", title), int(found[1]) if (found := _MORE.search(title)) else 0
+    last = _parse_key(before)
+    bare, more = _MORE.sub("", title), int(match[1]) if (match := _MORE.search(title)) else 0
     if last and now.intent == "run" and bare == f"Write {now.subject}":
         return f"Write and run {now.subject}"
     if last and now.intent == "look" and not more and now.subject:
@@ -184,9 +185,9 @@ def grown(title: str, before: str, now: CallIntent) -> str:
     return (bare if len(bare) <= room else bare[: room - 1].rstrip() + "…") + suffix
 
 
-def _read(key: str) -> CallIntent | None:
+def _parse_key(key: str) -> CallIntent | None:
     parts = key.split(" ", 3)
-    intent = next((each for each in get_args(Intent) if each == parts[0]), None)
+    intent = next((name for name in get_args(Intent) if name == parts[0]), None)
     if intent is None or len(parts) != 4:
         return None
     return CallIntent(intent=intent, verb=parts[2], subject=parts[3], failed=parts[1] == "failed")
@@ -199,7 +200,7 @@ _NODE_ID = re.compile(r"\d{3,9}-[NF]\d{1,9}(?:-\d{1,9})?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasStep:
-    """A tool call on its way to the canvas. `name` is what the agent calls its step, or a node's id."""
+    """A tool call to place on the canvas. `name` is the agent's title of the step, or a node's id."""
 
     title: str
     """The title of an unnamed step."""
@@ -207,24 +208,23 @@ class CanvasStep:
     now: datetime
     name: str | None = None
     after: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Nodes that it follows, each with the words on the edge, which may be none."""
+    """The nodes that it follows, each with the label of the edge, which may be empty."""
     status: StepStatus | None = None
     intent: CallIntent | None = None
-    """The intent of an unnamed call."""
     before: str = ""
-    """The intent key of the last step of the node touched last, if that is unnamed too."""
+    """The intent key of the latest node's last step, if that is unnamed too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNote:
-    """The note stored with the record of a step: its title for the node, and the key of its intent if unnamed."""
+    """Stored with the record of a step: the node's title that it set, and its intent key if unnamed."""
 
     title: str = ""
     routine: str = ""
 
     @staticmethod
     def read(text: str | None) -> StepNote:
-        """Return the note of a record, an empty one where it has none or another program wrote it."""
+        """Parse a record's note; missing and foreign notes are empty."""
         try:
             fields: Any = json.loads(text or "{}")
             return StepNote(title=str(fields.get("title", "")), routine=str(fields.get("routine", "")))
@@ -248,15 +248,16 @@ class Placed:
 def place(canvas: Canvas, step: CanvasStep) -> Placed:
     """Put a step on the canvas.
 
-    Raises InvalidInput when `name` or `after` has an id that is not on the canvas; its text names those that are.
+    Raises InvalidInput if `name` or `after` has an unknown id.
     """
     for id_ in step.after:
         _require(canvas, id_, "after")
-    before, finished = step.after, frozenset[str]()
-    old = _existing(canvas, step)
+    by_intent = step.intent if step.name is None else None
+    after, finished = step.after, frozenset[str]()
+    old = _find_node(canvas, step)
     if old:
-        title = grown(old.title, step.before, step.intent) if step.intent and step.name is None else ""
-        made = replace(
+        title = extend_title(old.title, step.before, by_intent) if by_intent else ""
+        new = replace(
             old,
             title=title or old.title,
             status=step.status or ("blocked" if old.status == "blocked" else "doing"),
@@ -264,78 +265,67 @@ def place(canvas: Canvas, step: CanvasStep) -> Placed:
             timestamp=max(old.timestamp, step.now),
         )
     else:
-        title = _title(step)
-        before = step.after or dict.fromkeys(_live_ends(canvas), "")
-        finished = frozenset(before)
+        title = step.title if step.name is None else clean(step.name, TITLE_LIMIT)
+        title = by_intent.title or title if by_intent else title
+        after = step.after or dict.fromkeys(_live_ends(canvas), "")
+        finished = frozenset(after)
         number = max((int(node.id.rpartition("N")[2]) for node in canvas.nodes), default=0) + 1
         id_ = f"{padded(canvas.number)}-N{number}"
-        made = Node(id_, title or id_, step.status or "doing", step.summary, step.now)
-    nodes = [made if node.id == made.id else _finished(node) if node.id in finished else node for node in canvas.nodes]
-    joined = {(edge.source, edge.target) for edge in canvas.edges}
-    drawn = [
-        Edge(id_, made.id, words) for id_, words in before.items() if id_ != made.id and (id_, made.id) not in joined
+        new = Node(id_, title or id_, step.status or "doing", step.summary, step.now)
+    nodes = {
+        node.id: replace(node, status="done") if node.id in finished and node.status == "doing" else node
+        for node in canvas.nodes
+    }
+    nodes[new.id] = new
+    existing = {(edge.source, edge.target) for edge in canvas.edges}
+    added = [
+        Edge(id_, new.id, label) for id_, label in after.items() if (id_, new.id) not in existing and id_ != new.id
     ]
-    edges = tuple(styled(edge, made) if edge.target == made.id else edge for edge in (*canvas.edges, *drawn))
+    edges = tuple(styled(edge, new) if edge.target == new.id else edge for edge in (*canvas.edges, *added))
+    updated = max(canvas.updated, step.now)
     return Placed(
-        canvas=replace(
-            canvas,
-            nodes=tuple(nodes if old else [*nodes, made]),
-            edges=edges,
-            status="doing",
-            updated=max(canvas.updated, step.now),
-        ),
-        node=made.id,
-        note=StepNote(title=title, routine=step.intent.key if step.intent and step.name is None else ""),
+        canvas=replace(canvas, nodes=tuple(nodes.values()), edges=edges, status="doing", updated=updated),
+        node=new.id,
+        note=StepNote(title=title, routine=by_intent.key if by_intent else ""),
     )
 
 
-def _finished(node: Node) -> Node:
-    return replace(node, status="done") if node.status == "doing" else node
-
-
 def latest(canvas: Canvas) -> Node | None:
-    """Return the node that was touched last."""
+    """Return the node with the newest record."""
     newest = max((node.timestamp for node in canvas.nodes), default=None)
     return next((node for node in reversed(canvas.nodes) if node.timestamp == newest), None)
 
 
-# --- finding ----------------------------------------------------------------------------------------
-
-
-def _existing(canvas: Canvas, step: CanvasStep) -> Node | None:
+def _find_node(canvas: Canvas, step: CanvasStep) -> Node | None:
+    """Return the node that a step continues."""
     if step.name is None:
         last = latest(canvas)
-        more = step.intent and not step.after and step.status != "blocked" and goes_on(step.before, step.intent)
-        return last if last and more and last.status == "doing" else None
+        if not last or last.status != "doing" or step.after or step.status == "blocked" or not step.intent:
+            return None
+        return last if continues(step.before, step.intent) else None
     name = clean(step.name, TITLE_LIMIT)
     if _NODE_ID.fullmatch(name):
         return _require(canvas, name, "step")
-    return next((node for node in reversed(canvas.nodes) if _key(node.title) == _key(name)), None)
+    return next((node for node in reversed(canvas.nodes) if _squeeze(node.title) == _squeeze(name)), None)
 
 
 def _require(canvas: Canvas, id_: str, what: str) -> Node:
     by_id = {node.id: node for node in canvas.nodes}
     if id_ in by_id:
         return by_id[id_]
-    known = ", ".join(list(by_id)[-12:]) or "none yet"
+    ids = ", ".join(list(by_id)[-12:]) or "none yet"
     raise InvalidInput(
-        f"{what} names {clean(id_, 40)!r}, which is no node of canvas {padded(canvas.number)}. "
-        f"Its nodes{', the newest ones,' if len(by_id) > 12 else ''} are: {known}."
+        f"{what} names {clean(id_, 40)!r}, which is not a node of canvas {padded(canvas.number)}. "
+        f"Its {'newest ' if len(by_id) > 12 else ''}nodes are: {ids}."
     )
 
 
-def _key(title: str) -> str:
+def _squeeze(title: str) -> str:
     return "".join(title.casefold().split())
 
 
-def _title(step: CanvasStep) -> str:
-    if step.name is not None:
-        return clean(step.name, TITLE_LIMIT)
-    return step.intent.title if step.intent and step.intent.title else step.title
-
-
 def _live_ends(canvas: Canvas) -> list[str]:
-    """Return the node touched last; for a dead end its sources, as far back as dead ends go."""
+    """Return the latest node, or if it is a dead end, the nodes before the dead ends."""
     blocked = {node.id for node in canvas.nodes if node.status == "blocked"}
     last = latest(canvas)
     ends: list[str] = [last.id] if last else []
@@ -348,7 +338,7 @@ def _live_ends(canvas: Canvas) -> list[str]:
 
 
 def styled(edge: Edge, target: Node) -> Edge:
-    """Return an edge in the style of its target: dashed and labelled into a dead end."""
+    """Return an edge in the style of its target: dashed and labelled if that is a dead end."""
     if target.status == "blocked":
         return replace(edge, label=edge.label or DEAD_END, dashed=True)
     return replace(edge, label="" if edge.label == DEAD_END else edge.label, dashed=False)

@@ -1,30 +1,24 @@
-"""The state of a canvas (its flowchart and its folding), its edits, and its versions.
+"""The state of a canvas (flowchart and folding), its edits, and its versions.
 
-A patch is applied whole or not at all; no node is lost, none changes its id; groups hold each node once and never
-themselves; words keep to the limits of `flowchart`. Two nodes become one by a group with a title, which keeps the ids
-that are in somebody's context already; `ungroup` parts them again.
+A patch is applied completely or not at all. It removes no node and changes no id; a node belongs to at most one group,
+and no group contains itself; texts keep to the limits of `flowchart`. To merge two nodes, group them with a title: the
+ids that are already in somebody's context remain valid, and `ungroup` separates them again.
 
-`amend` commits the next version, and `undo_patch` takes the last patch back. Guarantees: two writers of one canvas both
-succeed; undoing a patch commits a version without its effect, and keeps every step, fold and word that came since. A
-canvas whose text is torn goes on from what its versions tell.
-
-Where tool results are forgotten (`without_words`), nodes and edges stay, and the words that came from the results go.
-The title of a node is then one that another step gave it, its summary that of its newest step; nodes without any other
-step say FORGOTTEN, as does the goal without any step left. Forgetting commits a version of the kind `forgotten`, and
-undoing it (`with_words`) one without its effect.
+`amend` commits the next version, and `undo_patch` reverts the last patch. Guarantees: two concurrent writers of one
+canvas both succeed; undoing a patch commits a version without its effect, and keeps every later step, fold and text. A
+canvas whose text is damaged continues from its versions.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
-from mcp_memory.core.types import FORGOTTEN, CanvasRow, Group, StepStatus
+from mcp_memory.core.types import CanvasRow, Group, StepStatus
 from mcp_memory.shortterm.canvas import folding
 from mcp_memory.shortterm.canvas.flowchart import (
     GOAL_LIMIT,
@@ -33,23 +27,20 @@ from mcp_memory.shortterm.canvas.flowchart import (
     TITLE_LIMIT,
     Canvas,
     Edge,
-    Node,
     clean,
-    goal_of,
-    number_of,
     padded,
     read,
     render,
 )
-from mcp_memory.shortterm.canvas.folding import members, new_group_id, outermost, without
-from mcp_memory.shortterm.canvas.placement import DEAD_END, StepNote, latest, styled
+from mcp_memory.shortterm.canvas.folding import dissolve, members, new_group_id, outermost
+from mcp_memory.shortterm.canvas.placement import latest, styled
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import CanvasChange, CanvasVersion, Conflict, TakenStep
+from mcp_memory.store.values import Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasState:
-    """`folded`: the context shows only the metadata of the canvas."""
+    """A canvas and its groups. `folded`: the context shows only the metadata."""
 
     canvas: Canvas
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -57,12 +48,12 @@ class CanvasState:
 
 
 def state_of(row: CanvasRow) -> CanvasState:
-    """Return the state that a row stores. Raises Damaged when its text is not a canvas."""
+    """Parse the state of a row. Raises Damaged if its text is invalid."""
     return CanvasState(canvas=read(row), groups=row.groups, folded=row.folded)
 
 
 def row_of(state: CanvasState, row: CanvasRow) -> CanvasRow:
-    """Return the row with this state; number, label, session and version stay."""
+    """Return the row with this state; number, label, session and version are unchanged."""
     canvas = state.canvas
     return replace(
         row,
@@ -76,7 +67,7 @@ def row_of(state: CanvasState, row: CanvasRow) -> CanvasRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroup:
-    """Nodes and existing groups that become one group. Without a summary it shows that of its newest step."""
+    """Nodes and existing groups to fold into one group. Without a summary, it shows its newest step's."""
 
     title: str
     nodes: tuple[str, ...]
@@ -85,7 +76,7 @@ class NewGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeLabel:
-    """Words for the edge from source to target, which is added where it is missing."""
+    """The label of the edge from source to target, which is added if missing."""
 
     source: str
     target: str
@@ -94,10 +85,9 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """What to change, in this order: groups to open, groups to make, then words and statuses by id.
+    """Changes, in this order: groups to dissolve, groups to create, then texts and statuses by id.
 
-    `titles` and `summaries` may name nodes and groups, `statuses` nodes alone. New groups get the next free ids, in
-    order. An empty patch changes nothing.
+    `titles` and `summaries` may name nodes and groups, `statuses` only nodes. New groups get the next free ids.
     """
 
     goal: str = ""
@@ -110,10 +100,10 @@ class Patch:
 
 
 def apply_patch(state: CanvasState, patch: Patch) -> CanvasState:
-    """Apply a patch. Raises InvalidInput, which names everything that is wrong with it."""
-    groups, faults = _grouped(state, patch)
-    faults += [*_unknown(state.canvas, patch, groups), *_unfit(patch)]
-    faults += [f"{id_!r} in ungroup is no group there." for id_ in patch.ungroup if id_ not in state.groups]
+    """Apply a patch. Raises InvalidInput, which lists all its faults."""
+    groups, faults = _regroup(state, patch)
+    faults += [*_unknown_ids(state.canvas, patch, groups), *_invalid_texts(patch)]
+    faults += [f"{id_!r} in ungroup is not a group here." for id_ in patch.ungroup if id_ not in state.groups]
     if faults:
         raise InvalidInput(f"Nothing was changed. {' '.join(faults)}")
     for id_, group in groups.items():
@@ -123,32 +113,26 @@ def apply_patch(state: CanvasState, patch: Patch) -> CanvasState:
             summary=clean(patch.summaries.get(id_, group.summary), SUMMARY_LIMIT),
         )
     canvas = state.canvas
-    nodes = {node.id: _patched(node, patch) for node in canvas.nodes}
-    edges = tuple(_labelled(canvas, patch, nodes))
-    changed = replace(canvas, task_goal=patch.goal or canvas.task_goal, nodes=tuple(nodes.values()), edges=edges)
+    nodes = {
+        node.id: replace(
+            node,
+            title=patch.titles.get(node.id, node.title),
+            summary=patch.summaries.get(node.id, node.summary),
+            status=patch.statuses.get(node.id, node.status),
+        )
+        for node in canvas.nodes
+    }
+    labels = {(edge.source, edge.target): edge.label for edge in (*canvas.edges, *patch.edges)}
+    edges = [styled(Edge(source, target, label), nodes[target]) for (source, target), label in labels.items()]
+    goal = patch.goal or canvas.task_goal
+    changed = replace(canvas, task_goal=goal, nodes=tuple(nodes.values()), edges=tuple(edges))
     return replace(state, canvas=changed, groups=groups)
-
-
-def _patched(node: Node, patch: Patch) -> Node:
-    return replace(
-        node,
-        title=patch.titles.get(node.id, node.title),
-        summary=patch.summaries.get(node.id, node.summary),
-        status=patch.statuses.get(node.id, node.status),
-    )
-
-
-def _labelled(canvas: Canvas, patch: Patch, nodes: Mapping[str, Node]) -> Iterator[Edge]:
-    """Yield the edges with their words; one into a dead end is dashed and says at least that."""
-    words = {(edge.source, edge.target): edge.label for edge in (*canvas.edges, *patch.edges)}
-    for (source, target), label in words.items():
-        yield styled(Edge(source, target, label), nodes[target])
 
 
 # --- faults of a patch ------------------------------------------------------------------------------
 
 
-def _unknown(canvas: Canvas, patch: Patch, groups: Mapping[str, Group]) -> Iterator[str]:
+def _unknown_ids(canvas: Canvas, patch: Patch, groups: Mapping[str, Group]) -> Iterator[str]:
     nodes = {node.id for node in canvas.nodes}
     for what, ids, allowed in (
         ("titles", patch.titles, {*nodes, *groups}),
@@ -161,17 +145,17 @@ def _unknown(canvas: Canvas, patch: Patch, groups: Mapping[str, Group]) -> Itera
             yield f"{', '.join(missing)} in {what} {'is' if len(missing) == 1 else 'are'} not on this canvas."
 
 
-def _unfit(patch: Patch) -> Iterator[str]:
+def _invalid_texts(patch: Patch) -> Iterator[str]:
     titles = [*patch.titles.values(), *(group.title for group in patch.groups)]
     summaries = [*patch.summaries.values(), *(group.summary for group in patch.groups)]
     labels = [edge.label for edge in patch.edges]
-    for what, words, limit in (
+    for what, texts, limit in (
         ("goal", [patch.goal], GOAL_LIMIT),
         ("title", titles, TITLE_LIMIT),
         ("summary", summaries, SUMMARY_LIMIT),
         ("label", labels, LABEL_LIMIT),
     ):
-        for text in words:
+        for text in texts:
             if len(text) > limit:
                 yield f"The {what} {clean(text, 40)!r} has {len(text)} characters; {limit} are allowed."
     if not all(clean(title, TITLE_LIMIT) for title in titles):
@@ -181,24 +165,24 @@ def _unfit(patch: Patch) -> Iterator[str]:
             yield f"An edge joins {clean(edge.source, 40)} to itself."
 
 
-def _grouped(state: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[str]]:
-    """Return the new groups, and the faults of those that cannot be made."""
-    groups, faults = without(state.groups, patch.ungroup), list[str]()
+def _regroup(state: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[str]]:
+    """Return the groups after a patch, and its faults."""
+    groups, faults = dissolve(state.groups, patch.ungroup), list[str]()
     last = latest(state.canvas)
     for new in patch.groups:
-        named = f"The group {clean(new.title, 40)!r}"
+        name = f"The group {clean(new.title, 40)!r}"
         try:
-            inside = outermost(state.canvas, groups, new.nodes)
+            children = outermost(state.canvas, groups, new.nodes)
         except InvalidInput as error:
-            faults.append(f"{named}: {error}")
+            faults.append(f"{name}: {error}")
             continue
-        held = [node for id_ in inside for node in members(groups, id_)]
-        if len(held) < 2:
-            faults.append(f"{named} holds fewer than two nodes.")
-        if last and last.id in held and last.status == "doing":
-            faults.append(f"{named} holds {last.id}, which is being worked on.")
+        nodes = [node for id_ in children for node in members(groups, id_)]
+        if len(nodes) < 2:
+            faults.append(f"{name} has fewer than two nodes.")
+        if last and last.id in nodes and last.status == "doing":
+            faults.append(f"{name} contains {last.id}, which is in progress.")
         groups[new_group_id(state.canvas.number, groups)] = Group(
-            inside, clean(new.title, TITLE_LIMIT), clean(new.summary, SUMMARY_LIMIT)
+            children, clean(new.title, TITLE_LIMIT), clean(new.summary, SUMMARY_LIMIT)
         )
     return groups, faults
 
@@ -207,7 +191,7 @@ def _grouped(state: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[s
 
 
 def complete(state: CanvasState, now: datetime, *, nodes: Collection[str] = ()) -> CanvasState:
-    """Return the state with these nodes done; without any the task is, with everything that was `doing`, and folded."""
+    """Return the state with these nodes done; without nodes, the whole task done and folded."""
     canvas = state.canvas
     done = tuple(
         replace(node, status="done") if node.id in nodes or (not nodes and node.status == "doing") else node
@@ -217,49 +201,46 @@ def complete(state: CanvasState, now: datetime, *, nodes: Collection[str] = ()) 
     return replace(state, canvas=changed, folded=state.folded or not nodes)
 
 
-def take_back(state: CanvasState, before: CanvasState, after: CanvasState) -> CanvasState:
-    """Return the state without the change from `before` to `after`; values that were changed again since are kept."""
-    old, new = before.canvas, after.canvas
+def undo_change(state: CanvasState, before: CanvasState, after: CanvasState) -> CanvasState:
+    """Return the state without the change from `before` to `after`; values changed again since are kept."""
+    nodes_before, nodes_after = ({node.id: node for node in old.canvas.nodes} for old in (before, after))
     nodes = {
-        node.id: _merged(node, _by_id(old).get(node.id), _by_id(new).get(node.id), "title", "summary", "status")
+        node.id: _undo_fields(node, nodes_before.get(node.id), nodes_after.get(node.id), "title", "summary", "status")
         for node in state.canvas.nodes
     }
-    joined_before, joined_after = ({(e.source, e.target): e for e in canvas.edges} for canvas in (old, new))
+    edges_before, edges_after = ({(e.source, e.target): e for e in old.canvas.edges} for old in (before, after))
     edges = (
-        styled(_merged(edge, joined_before.get(key), joined_after.get(key), "label"), nodes[edge.target])
+        styled(_undo_fields(edge, edges_before.get(key), edges_after.get(key), "label"), nodes[edge.target])
         for edge in state.canvas.edges
-        if (key := (edge.source, edge.target)) in joined_before or edge != joined_after.get(key)
+        if (key := (edge.source, edge.target)) in edges_before or edge != edges_after.get(key)
     )
-    canvas = _merged(state.canvas, old, new, "task_goal")
+    canvas = _undo_fields(state.canvas, before.canvas, after.canvas, "task_goal")
     canvas = replace(canvas, nodes=tuple(nodes.values()), edges=tuple(edges))
-    return replace(state, canvas=canvas, groups=_groups_back(state, before, after))
+    return replace(state, canvas=canvas, groups=_undo_groups(state, before, after))
 
 
-def _by_id(canvas: Canvas) -> dict[str, Node]:
-    return {node.id: node for node in canvas.nodes}
-
-
-def _merged(now: Any, before: Any, after: Any, *names: str) -> Any:
-    """Return `now` with the fields of `before` where `after` gave them the values that they have."""
+def _undo_fields(now: Any, before: Any, after: Any, *names: str) -> Any:
+    """Return `now` with the values of `before` in the fields that still have the values of `after`."""
     if before is None or after is None:
         return now
     return replace(now, **{name: getattr(before, name) for name in names if getattr(now, name) == getattr(after, name)})
 
 
-def _groups_back(state: CanvasState, before: CanvasState, after: CanvasState) -> dict[str, Group]:
-    """Return the groups with those of `before`, but for those that are other now, or hold a step that went on."""
-    made = [id_ for id_, group in after.groups.items() if id_ not in before.groups and state.groups.get(id_) == group]
-    groups = without(state.groups, made)
-    then = {node.id: node.timestamp for node in after.canvas.nodes}
-    went_on = {node.id for node in state.canvas.nodes if then.get(node.id) != node.timestamp}
-    back = dict(groups)
+def _undo_groups(state: CanvasState, before: CanvasState, after: CanvasState) -> dict[str, Group]:
+    """Restore the groups of `before`, except groups that changed since, or whose nodes got new steps."""
+    new = [id_ for id_, group in after.groups.items() if id_ not in before.groups and state.groups.get(id_) == group]
+    groups = dissolve(state.groups, new)
+    timestamps = {node.id: node.timestamp for node in after.canvas.nodes}
+    continued = {node.id for node in state.canvas.nodes if timestamps.get(node.id) != node.timestamp}
+    restored = dict(groups)
     for id_, group in before.groups.items():
-        is_gone = id_ not in after.groups and went_on.isdisjoint(members(before.groups, id_))
-        if state.groups.get(id_) == after.groups.get(id_) and (is_gone or id_ in after.groups):
-            back[id_] = group
-    inside = [each for group in back.values() for each in group.nodes]
-    known = {*back, *(node.id for node in state.canvas.nodes)}
-    return back if len(inside) == len(set(inside)) and known.issuperset(inside) else groups
+        may_return = id_ in after.groups or continued.isdisjoint(members(before.groups, id_))
+        if state.groups.get(id_) == after.groups.get(id_) and may_return:
+            restored[id_] = group
+    children = [child for group in restored.values() for child in group.nodes]
+    ids = {*restored, *(node.id for node in state.canvas.nodes)}
+    is_valid = len(children) == len(set(children)) and ids.issuperset(children)
+    return restored if is_valid else groups
 
 
 ATTEMPTS = 50
@@ -267,14 +248,12 @@ _ALL = 1_000_000
 
 
 def current_state(store: Store, space: str, row: CanvasRow) -> CanvasState:
-    """Return the state that a row stores; where its text is torn, the one that its versions tell."""
+    """Return the state of a row, or that of its stored version if the text is damaged."""
     try:
         return state_of(row)
     except Damaged:
-        try:
+        with suppress(NotFound, Damaged):
             return state_of(store.canvas(space, row.number, version=row.version))
-        except (NotFound, Damaged):
-            pass
         raise
 
 
@@ -282,13 +261,13 @@ def canvas_problems(store: Store, space: str) -> Iterator[str]:
     """Yield a sentence for each canvas that differs from its versions."""
     for row in store.canvases(space, limit=_ALL):
         try:
-            due = store.canvas(space, row.number, version=row.version)
-            is_well = replace(due, label=row.label, session=row.session) == row
+            version = store.canvas(space, row.number, version=row.version)
+            is_intact = replace(version, label=row.label, session=row.session) == row
         except NotFound:
-            is_well = False
-        if not is_well:
+            is_intact = False
+        if not is_intact:
             name = f"{padded(row.number)}-{row.label}"
-            yield f"Canvas {name} is not what its records come to; `mcp-memory show canvas {name} --rebuild` mends it."
+            yield f"Canvas {name} differs from its records; `mcp-memory show canvas {name} --rebuild` repairs it."
 
 
 def amend(
@@ -296,7 +275,7 @@ def amend(
 ) -> CanvasRow:
     """Commit the result of `change` as the next version of a canvas and return its row; None commits nothing.
 
-    The active canvas stays the same. Errors of `change` are passed on, with nothing written.
+    Does not change which canvas is active. Errors of `change` are passed on, with nothing written.
     """
     for _ in range(ATTEMPTS):
         after = change(current_state(store, space, row))
@@ -313,14 +292,14 @@ def amend(
 
 
 def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
-    """Undo the last patch that counts; later steps and folds stay. Raises NotFound without a patch to undo."""
+    """Undo the last patch not undone yet; later steps and folds stay. Raises NotFound if there is none."""
     for _ in range(ATTEMPTS):
         row = store.canvas(space, number)
         before, after = _last_patch(store, space, number)
-        state = take_back(current_state(store, space, row), state_of(before), state_of(after))
-        # What is forgotten by now gets no words back.
+        state = undo_change(current_state(store, space, row), state_of(before), state_of(after))
+        # Texts of results forgotten since are not restored.
         forgotten = {step.record.node_id for step in store.canvas_steps(space, number) if step.record.forgotten}
-        changed = row_of(replace(state, groups=folding.without_words(state.groups, forgotten)), row)
+        changed = row_of(replace(state, groups=folding.without_texts(state.groups, forgotten)), row)
         try:
             store.save_canvas(space, changed, expected=row.version, kind="undone", detail=str(after.version))
         except Conflict:
@@ -332,8 +311,9 @@ def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
 def _last_patch(store: Store, space: str, number: int) -> tuple[CanvasRow, CanvasRow]:
     """Return the canvas before and after the last patch that was not undone."""
     versions = store.canvas_versions(space, number)
-    undone = {int(one.detail) for one in versions if one.kind == "undone"}
-    last = max((one.number for one in versions if one.kind == "patched" and one.number not in undone), default=0)
+    undone = {int(version.detail) for version in versions if version.kind == "undone"}
+    patches = [version.number for version in versions if version.kind == "patched"]
+    last = max((number for number in patches if number not in undone), default=0)
     try:
         return store.canvas(space, number, version=last - 1), store.canvas(space, number, version=last)
     except NotFound:  # there is none, or a purge erased it
@@ -342,138 +322,3 @@ def _last_patch(store: Store, space: str, number: int) -> tuple[CanvasRow, Canva
 
 def _too_busy(number: int) -> StoreUnavailable:
     return StoreUnavailable(f"Canvas {padded(number)} is being written to by many others at once. Call again.")
-
-
-def without_words(store: Store, space: str, refs: Collection[str], *, now: datetime) -> list[CanvasChange]:
-    """Return the canvases with results that are about to be forgotten, without their words."""
-    return [_without_words(store, space, row, refs, now) for row in _touched(store, space, refs)]
-
-
-def _without_words(store: Store, space: str, row: CanvasRow, refs: Collection[str], now: datetime) -> CanvasChange:
-    steps = _steps(store, space, row.number, refs, forgotten=True)
-    all_gone = all(step.record.forgotten for step in steps)
-    try:
-        state = _bare(current_state(store, space, row), steps, all_gone=all_gone)
-    except Damaged:  # a torn text has no words to keep
-        state = CanvasState(canvas=Canvas(row.number, FORGOTTEN, row.status, now, now))
-    changed = row_of(state, replace(row, label=FORGOTTEN if all_gone else row.label))
-    return CanvasChange(row=changed, kind="forgotten", detail=json.dumps(sorted(set(refs))))
-
-
-def without_patches(store: Store, space: str, state: CanvasState, *, refs: Collection[str]) -> CanvasState:
-    """Return the state with only the words of its steps, without those of `refs`, which are about to be forgotten."""
-    canvas = state.canvas
-    steps = _steps(store, space, canvas.number, refs, forgotten=True)
-    nodes = tuple(_retold(node, steps) for node in canvas.nodes)
-    edges = tuple(replace(edge, label=DEAD_END if edge.dashed else "") for edge in canvas.edges)
-    groups = {id_: Group(group.nodes) for id_, group in state.groups.items()}
-    return replace(state, canvas=replace(canvas, nodes=nodes, edges=edges), groups=groups)
-
-
-def with_words(store: Store, space: str, ids: Collection[str]) -> list[CanvasChange]:
-    """Return the canvases of rows whose forgetting is undone, with their words; `ids` are those of the tombstone."""
-    changes = (_with_words(store, space, row, ids) for row in _forgotten(store, space, ids))
-    return [change for change in changes if change is not None]
-
-
-def _with_words(store: Store, space: str, row: CanvasRow, ids: Collection[str]) -> CanvasChange | None:
-    versions = store.canvas_versions(space, row.number)
-    taken_back = {number for one in versions if one.kind == "restored" for number in json.loads(one.detail)}
-    gone = [one for one in versions if one.kind == "forgotten" and one.number not in taken_back]
-    wanted = [one.number for one in gone if not set(ids).isdisjoint(_ids_in([one]))]
-    if not wanted:
-        return None
-    state = current_state(store, space, row)
-    for number in reversed(wanted):
-        state = _taken_back(store, space, row.number, number, state)
-    steps = _steps(store, space, row.number, ids, forgotten=False)
-    others = _ids_in(one for one in versions if one.number not in wanted)
-    again = {step.record.node_id for step in steps if step.record.ref in others}
-    nodes = tuple(_retold(node, steps) if _is_bare(node) or node.id in again else node for node in state.canvas.nodes)
-    # The goal stays forgotten with another turn that it was taken from, its task, or all results of its steps.
-    goes = any(not id.startswith("r-") for id in _ids_in(one for one in gone if one.number not in wanted))
-    goes = goes or (bool(steps) and all(step.record.forgotten for step in steps))
-    goal = FORGOTTEN if goes else _goal_before(store, space, row.number, versions, state.canvas.task_goal)
-    state = replace(state, canvas=replace(state.canvas, task_goal=goal, nodes=nodes))
-    labels = [one.label for one in versions if one.label != FORGOTTEN] or [row.label]
-    changed = row_of(state, replace(row, label=FORGOTTEN if goes else labels[-1]))
-    return CanvasChange(row=changed, kind="restored", detail=json.dumps(wanted))
-
-
-def _goal_before(store: Store, space: str, number: int, versions: Sequence[CanvasVersion], goal: str) -> str:
-    """Return the goal, or the last one that was not forgotten yet."""
-    for version in reversed(versions if goal == FORGOTTEN else ()):
-        with suppress(NotFound):  # a purge erased it
-            earlier = goal_of(store.canvas(space, number, version=version.number).text)
-            if earlier and earlier != FORGOTTEN:
-                return earlier
-    return goal
-
-
-def _forgotten(store: Store, space: str, ids: Collection[str]) -> list[CanvasRow]:
-    """Return the canvases that have records of these results, or a forgotten goal."""
-    rows = {row.number: row for row in _touched(store, space, [id for id in ids if id.startswith("r-")])}
-    rows |= {row.number: row for row in store.canvases(space, limit=_ALL) if row.label == FORGOTTEN}
-    return [rows[number] for number in sorted(rows)]
-
-
-def _ids_in(versions: Iterable[CanvasVersion]) -> set[str]:
-    """Return the ids of the rows that were forgotten in these versions."""
-    return {id for one in versions if one.kind == "forgotten" for id in json.loads(one.detail)}
-
-
-def _taken_back(store: Store, space: str, number: int, version: int, state: CanvasState) -> CanvasState:
-    try:
-        before, after = (state_of(store.canvas(space, number, version=each)) for each in (version - 1, version))
-    except (NotFound, Damaged):  # a purge erased it: its records still tell
-        return state
-    return take_back(state, before, after)
-
-
-def _touched(store: Store, space: str, refs: Collection[str]) -> Iterator[CanvasRow]:
-    """Yield the canvases that have records of these refs."""
-    records = (record for ref in set(refs) for record in store.records(space, ref=ref, limit=_ALL))
-    for number in sorted({number_of(record.node_id) for record in records}):
-        try:
-            yield store.canvas(space, number)
-        except NotFound:
-            continue
-
-
-def _steps(store: Store, space: str, number: int, refs: Collection[str], *, forgotten: bool) -> list[TakenStep]:
-    """Return the steps of a canvas, those of some refs as they are about to be."""
-    return [
-        replace(step, record=replace(step.record, forgotten=forgotten)) if step.record.ref in refs else step
-        for step in store.canvas_steps(space, number)
-    ]
-
-
-def _bare(state: CanvasState, steps: Sequence[TakenStep], *, all_gone: bool) -> CanvasState:
-    """Remove the words of steps whose result is forgotten; `steps` are all that made the canvas."""
-    touched = {step.record.node_id for step in steps if step.record.forgotten}
-    bare = touched - {step.record.node_id for step in steps if not step.record.forgotten}
-    canvas = replace(
-        state.canvas,
-        task_goal=FORGOTTEN if touched and all_gone else state.canvas.task_goal,
-        nodes=tuple(_retold(node, steps) if node.id in touched else node for node in state.canvas.nodes),
-        edges=tuple(_without_label(edge, bare) for edge in state.canvas.edges),
-    )
-    return replace(state, canvas=canvas, groups=folding.without_words(state.groups, touched))
-
-
-def _is_bare(node: Node) -> bool:
-    return FORGOTTEN in (node.title, node.summary)
-
-
-def _retold(node: Node, steps: Sequence[TakenStep]) -> Node:
-    """Return the node with the words of those of its steps that are not forgotten."""
-    left = [step for step in steps if step.record.node_id == node.id and not step.record.forgotten]
-    titles = [title for step in left if (title := StepNote.read(step.step).title)]
-    summary = left[-1].record.summary if left else FORGOTTEN
-    return replace(node, title=titles[-1] if titles else FORGOTTEN, summary=summary)
-
-
-def _without_label(edge: Edge, nodes: Collection[str]) -> Edge:
-    """Return an edge of one of the nodes with no words but those that every dead end has."""
-    touched = edge.source in nodes or edge.target in nodes
-    return replace(edge, label=DEAD_END if edge.dashed else "") if touched else edge

@@ -1,18 +1,17 @@
-"""Choose the task, canvas and node of a call; detect where one task ends and another begins.
+"""Chooses the task, canvas and node of a call, and detects where a task ends and another begins.
 
-A task is found by its words, its label or its number. A label is made of the task's words; two tasks whose labels were
-cut to the same 30 characters stay two, because their goals differ.
+A task is found by its goal, its label or its number. A label is derived from the goal; two tasks whose labels were
+cut to the same 30 characters remain two, because their goals differ.
 
-`route_call` reads the store and writes nothing. Its result is ready to be committed with the record: the canvas with
-the step on it, and a note of the step. `row.version` guards it: where another writer was first, the call is routed
-again.
+`route_call` reads the store and writes nothing. Its result is committed with the record: the canvas with the step on
+it, and a note of the step. The commit checks `row.version`; after a conflict the call is routed again.
 
-`boundary` reads the messages since the last step. It is pure and deterministic, and cautious: when in doubt the task
-goes on. The user's words count; the agent's only where they say that the task is done. Text in code, in quotes and far
-down a long message is skipped. Three things begin a new task: words that say so ("next task: …", "let's move on to
-…"); "now …" after a task was said to be done, or a request in a later message than the one that said so; and "now let's
-build …" that shares no word with the task. "Back to …" takes up the earlier task that its words name. A task that is
-said to be done goes on until something else begins: steps until then belong to it. The words are in `boundaries.txt`.
+`boundary` reads the messages since the last step. It is pure, deterministic and cautious: when in doubt the task
+continues. The user's words count; the agent's only to finish a task. Text in code, in quotes and far down a long
+message is skipped. Three things begin a new task: a phrase such as "next task: …" or "let's move on to …"; "now …"
+after a task was declared done, or a request in a later message; and "now let's build …" that shares no word with the
+task. "Back to …" resumes the earlier task that its words name. A finished task continues until something else begins.
+The phrases are in `boundaries.txt`.
 """
 
 from __future__ import annotations
@@ -30,9 +29,8 @@ from mcp_memory.core.text import normalize, one_line
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language import patterns_of
 from mcp_memory.language.words import base_terms, function_words
-from mcp_memory.shortterm.addresses import canvas_uri, mmd_path
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, Canvas, clean, goal_of, padded
-from mcp_memory.shortterm.canvas.folding import nodes_of, opened
+from mcp_memory.shortterm.canvas.folding import members, nodes_of
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
 from mcp_memory.shortterm.canvas.state import CanvasState, complete, current_state, row_of
 from mcp_memory.store.protocol import Store
@@ -40,7 +38,7 @@ from mcp_memory.store.values import CanvasChange
 
 LABEL_LIMIT = 30
 TASK_LIMIT = 200
-TASKS_LOOKED_AT = 1000
+MAX_TASKS = 1000
 
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _PATH = re.compile(r"/\S*|~[/\\].*|\\.*|[A-Za-z]:(?:[\\/].*|\S*)|(?:.*[\\/])?\.{1,2}(?:[\\/].*)?", re.DOTALL)
@@ -49,7 +47,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChoice:
-    """The canvas to go on with, or None for a new one with this label and goal."""
+    """The canvas to continue, or None for a new canvas with this label and goal."""
 
     row: CanvasRow | None
     label: str
@@ -61,8 +59,8 @@ def choose_task(
 ) -> TaskChoice:
     """Return the task of a call.
 
-    `active` is the session's canvas, `earlier` those of the same session that may be taken up again. Without `task` the
-    active one goes on; without either, the hint or the tool names a new one.
+    `active` is the session's current canvas, `earlier` are its other canvases. Without `task` the active canvas
+    continues; without either, the hint or the tool names a new task.
     Raises InvalidInput for a task that is named like a path.
     """
     if task is None:
@@ -77,34 +75,47 @@ def choose_task(
 
 
 def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
-    """Return the first row that has this number (`003`), label, file, address or goal, or a goal of the same words."""
+    """Return the first row with this number (`003`), label, file, address or goal, or a goal with the same terms."""
     for row in rows:
         number = padded(row.number)
-        if task in (number, f"{number}-{row.label}", mmd_path(row.number, row.label), canvas_uri(row.number)):
+        if task in (number, f"{number}-{row.label}", _mmd_path(row.number, row.label), _canvas_uri(row.number)):
             return row
-    wanted = _words(task) or task
+    key = _kebab_case(task) or task
     for row in rows:
-        if task == row.label or wanted == (_words(goal := _goal(row)) or goal):
+        if task == row.label or key == (_kebab_case(goal := _goal(row)) or goal):
             return row
-    said = content(task)
-    return next((row for row in rows if len(said) > 1 and content(_goal(row)) == said), None)
+    terms = content(task)
+    return next((row for row in rows if len(terms) > 1 and content(_goal(row)) == terms), None)
 
 
-def find_earlier(rows: Sequence[CanvasRow], words: str) -> CanvasRow | None:
-    """Return the task that is meant by words that come back to it: the first row for none, None when in doubt."""
+def _find_earlier(rows: Sequence[CanvasRow], words: str) -> CanvasRow | None:
+    """Return the task that "back to `words`" means: the first row if empty, None when in doubt."""
     if not words:
         return rows[0] if rows else None
-    if found := find_task(rows, words):
-        return found
-    said = content(words)
-    shared = [(len(said & content(f"{_goal(row)} {row.label}")), row) for row in rows]
-    best = max((count for count, _ in shared), default=0)
-    meant = [row for count, row in shared if count == best]
-    return meant[0] if len(meant) == 1 and 2 * best >= len(said) > 0 else None
+    if row := find_task(rows, words):
+        return row
+    terms = content(words)
+    shared = [(len(terms & content(f"{_goal(row)} {row.label}")), row) for row in rows]
+    most = max((count for count, _ in shared), default=0)
+    best = [row for count, row in shared if count == most]
+    return best[0] if len(best) == 1 and 2 * most >= len(terms) > 0 else None
+
+
+def canvas_address(store: Store, number: int, label: str) -> str:
+    """Return the path within the folder of the space, or a resource URI if the store has no files."""
+    return _mmd_path(number, label) if store.has_files else _canvas_uri(number)
+
+
+def _canvas_uri(number: int) -> str:
+    return f"memory://canvas/{padded(number)}"
+
+
+def _mmd_path(number: int, label: str) -> str:
+    return f"mmds/{padded(number)}-{label}.mmd"
 
 
 def find_canvas(store: Store, space: str, *, task: str | None, session: str | None) -> CanvasRow:
-    """Return the canvas that is meant: the task's, else the active one, else the newest; the session's first."""
+    """Return the canvas of a task, else the active, else the newest canvas; those of the session first."""
     if task is None:
         if active := store.active_canvas(space, session):
             return active
@@ -115,15 +126,15 @@ def find_canvas(store: Store, space: str, *, task: str | None, session: str | No
         raise NotFound(
             f"{of} has no task. {known_tasks(rows)} offload_tool_result starts one; what was said is found by recall."
         )
-    rows = store.canvases(space, limit=TASKS_LOOKED_AT)
+    rows = store.canvases(space, limit=MAX_TASKS)
     own = [row for row in rows if row.session == session]
-    if found := find_task(own, clean(task, 200)) or find_task(rows, clean(task, 200)):
-        return found
+    if row := find_task(own, clean(task, 200)) or find_task(rows, clean(task, 200)):
+        return row
     raise NotFound(f"There is no task {clean(task, 60)!r}. {known_tasks(rows)}")
 
 
 def check_task(task: str) -> str:
-    """Return the task's words, cleaned. Raises InvalidInput for a name that is a path, a device, empty or long."""
+    """Return the cleaned name of a task. Raises InvalidInput if it is a path or a device, empty or too long."""
     if problem := _problem(task):
         raise InvalidInput(
             f"task {clean(task, 40)!r} {problem}. Say in a few words what is being done, such as 'fix the login test'."
@@ -131,21 +142,15 @@ def check_task(task: str) -> str:
     return clean(task, GOAL_LIMIT)
 
 
-def goals_in(said: str) -> set[str]:
-    """Return the goals that a task without a name may get from a user's message: all of it, or one of its requests."""
-    goals = {clean(mask(one_line(said, GOAL_WORDS)), GOAL_LIMIT)}
-    for clause in _clauses(said):
+def goals_in(message: str) -> set[str]:
+    """Return the goals that a user's message may give to an unnamed task: the whole message, or any of its requests."""
+    goals = {clean(mask(one_line(message, GOAL_CHARS)), GOAL_LIMIT)}
+    for clause in _clauses(message):
         firm = _patterns()["hesitates"].sub("", clause, count=1)
-        starts = [firm[found.end() :] for kind in ("new", "now") if (found := _patterns()[kind].match(firm))]
-        goals |= {
-            clean(mask(goal), GOAL_LIMIT) for words in (clause, firm, *starts) if (goal := _goal_of_request(words))
-        }
+        requests = [clause, firm]
+        requests += [firm[start.end() :] for kind in ("new", "now") if (start := _patterns()[kind].match(firm))]
+        goals |= {clean(mask(goal), GOAL_LIMIT) for request in requests if (goal := _goal_of_request(request))}
     return goals - {""}
-
-
-def is_task(words: str) -> bool:
-    """Return whether `check_task` would take them."""
-    return _problem(words) is None
 
 
 def _problem(task: str) -> str | None:
@@ -161,51 +166,47 @@ def _problem(task: str) -> str | None:
 
 
 def label_of(goal: str) -> str:
-    """Return the words in kebab-case, at most 30 characters, whole words where they fit: `fix-failing-login-test`."""
+    """Return the goal in kebab-case, at most 30 characters, whole words if possible: `fix-failing-login-test`."""
+    words = _kebab_case(goal)
     label = ""
-    for word in _words(goal).split("-"):
+    for word in words.split("-"):
         longer = f"{label}-{word}" if label else word
         if len(longer) > LABEL_LIMIT:
             break
         label = longer
-    label = label or _words(goal)[:LABEL_LIMIT].strip("-") or "task"
+    label = label or words[:LABEL_LIMIT].strip("-") or "task"
     return f"{label}-task" if _RESERVED.fullmatch(label) else label
 
 
 def known_tasks(rows: Sequence[CanvasRow]) -> str:
-    """Return the tasks for an error's text: `003 fix-login (doing), 002 …`."""
+    """Return the list of tasks for an error message: `Known tasks: 003 fix-login (doing), 002 …`."""
     shown = ", ".join(f"{padded(row.number)} {row.label} ({row.status})" for row in rows[:8])
     return f"Known tasks: {shown}{' …' if len(rows) > 8 else ''}." if rows else "There is no task yet."
 
 
 def content(text: str) -> frozenset[str]:
-    """Return the terms of a text that tell, as the index has them: `Fix the login tests` is `fix login test`."""
-    return frozenset(base_terms(text)) - _telling_nothing()
-
-
-@cache
-def _telling_nothing() -> frozenset[str]:
-    return function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru"))
+    """Return the index terms of a text without function words: `fix`, `login`, `test` of `Fix the login tests`."""
+    return frozenset(base_terms(text)) - function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru"))
 
 
 def _goal(row: CanvasRow) -> str:
-    return goal_of(row.text) or row.label  # a torn canvas is still found by its label
+    return goal_of(row.text) or row.label  # a damaged canvas is still found by its label
 
 
-def _words(text: str) -> str:
-    """Letters, marks and digits of any script in lower case, everything else one hyphen."""
+def _kebab_case(text: str) -> str:
+    """Return letters, marks and digits of any script in lower case, everything else as one hyphen."""
     folded = normalize("NFKC", text).casefold()
     kept = "".join(char if unicodedata.category(char)[0] in "LMN" else "-" for char in folded)
     return re.sub("-+", "-", normalize("NFC", kept)).strip("-")
 
 
-TITLES_HEARD = 12
-EARLIER_TASKS_LOOKED_AT = 100
+RECENT_TITLES = 12
+MAX_EARLIER_TASKS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingCall:
-    """A tool call in words (see `records`), and what the agent says of it."""
+    """A tool call (see `calls`), and the agent's arguments about its task and step."""
 
     session: str
     tool: str
@@ -218,39 +219,43 @@ class IncomingCall:
     after: tuple[str, ...] = ()
     status: StepStatus | None = None
     goal_hint: str = ""
-    said: tuple[Turn, ...] = ()
+    turns: tuple[Turn, ...] = ()
     """The last turns of the session, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedCall:
-    """`step` is for `Store.commit_step`, with `row`, whose version is the one that was read."""
+    """Arguments of `Store.commit_step`. `row` has the version that was read."""
 
     row: CanvasRow
     node: str
     step: str | None
     left: CanvasChange | None
-    """The task that the session leaves: done, where it was said to be, or paused until it is taken up again."""
+    """The task that the session leaves, if any: done if the user or agent said so, else paused."""
 
 
 def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
-    """Return where the call goes. Raises InvalidInput for a task that is a path, and ids that are not there."""
+    """Return the canvas and node of a call. Raises InvalidInput for a task that is a path, and for unknown ids."""
     choice, left = _choose(store, space, call)
     if choice.row is None:
-        row = _new_row(store.next_canvas_number(space), choice, call)
-        state = CanvasState(canvas=Canvas(row.number, choice.goal, "doing", call.now, call.now))
+        number, now = store.next_canvas_number(space), call.now
+        state = CanvasState(canvas=Canvas(number, choice.goal, "doing", now, now))
+        row = CanvasRow(
+            number=number, label=choice.label, session=call.session, text="", status="doing", updated=now, version=0
+        )
     else:
         row, state = replace(choice.row, session=call.session), current_state(store, space, choice.row)
     placed = place(state.canvas, _step(store, space, call, state))
-    # The groups that hold its node open, and so does the canvas.
-    grown = CanvasState(canvas=placed.canvas, groups=opened(state.groups, placed.node))
-    return RoutedCall(row=row_of(grown, row), node=placed.node, step=placed.note.text(), left=left)
+    # A new step unfolds the canvas and the groups around its node.
+    groups = {id_: group for id_, group in state.groups.items() if placed.node not in members(state.groups, id_)}
+    row = row_of(CanvasState(canvas=placed.canvas, groups=groups), row)
+    return RoutedCall(row=row, node=placed.node, step=placed.note.text(), left=left)
 
 
-def _left(store: Store, space: str, row: CanvasRow, *, is_done: bool, now: datetime) -> CanvasChange | None:
+def _leave(store: Store, space: str, row: CanvasRow, *, is_done: bool, now: datetime) -> CanvasChange | None:
     try:
         state = current_state(store, space, row)
-    except Damaged:  # it stays as it is; `doctor` tells of it
+    except Damaged:  # left as it is; `doctor` reports it
         return None
     if is_done:
         kind, after = "completed", complete(state, now) if state.canvas.status != "done" else None
@@ -260,88 +265,75 @@ def _left(store: Store, space: str, row: CanvasRow, *, is_done: bool, now: datet
     return None if after is None else CanvasChange(row=row_of(after, row), kind=kind)
 
 
-def _new_row(number: int, choice: TaskChoice, call: IncomingCall) -> CanvasRow:
-    return CanvasRow(
-        number=number, label=choice.label, session=call.session, text="", status="doing", updated=call.now, version=0
-    )
-
-
-# --- the task ---------------------------------------------------------------------------------------
-
-
 def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, CanvasChange | None]:
-    """Return the task of the call, and the one that the session leaves for it."""
+    """Return the task of the call, and the change of the task that the session leaves for it."""
     active = store.active_canvas(space, call.session)
     task = None if call.task is None else check_task(call.task)
-    heard = _heard(store, space, call, active) if active and task is None else None
-    if heard and heard.back is not None:
-        row = find_earlier(_others(store, space, call, active), heard.back)
+    verdict = _boundary_since(store, space, call.turns, active) if active and task is None else GOES_ON
+    choice = None
+    if verdict.back is not None:
+        row = _find_earlier(_other_tasks(store, space, call, active), verdict.back)
         choice = TaskChoice(row=row, label=row.label, goal="") if row else None
-    else:
-        choice = None
-    wanted = mask(heard.new) if heard and heard.new else task
+    if verdict.new:
+        task = mask(verdict.new)
     if choice is None:
-        known = wanted is None or (active and find_task([active], wanted))
+        stays = task is None or (active and find_task([active], task))
         choice = choose_task(
-            task=wanted,
+            task=task,
             active=active,
-            earlier=[] if known else _others(store, space, call, active),
+            earlier=[] if stays else _other_tasks(store, space, call, active),
             goal_hint=call.goal_hint,
             tool=call.tool,
         )
     if active is None or (choice.row and choice.row.number == active.number):
         return choice, None
-    is_done = heard is not None and heard.done
-    return choice, _left(store, space, active, is_done=is_done, now=call.now)
+    return choice, _leave(store, space, active, is_done=verdict.done, now=call.now)
 
 
-def _heard(store: Store, space: str, call: IncomingCall, active: CanvasRow) -> BoundaryVerdict | None:
-    """Return the verdict of the messages since the task's last step; None where the user said nothing."""
-    since: list[tuple[Role, str]] = [
-        (turn.role, turn.content) for turn in call.said if turn.learned_at > active.updated
-    ]
+def _boundary_since(store: Store, space: str, turns: Sequence[Turn], active: CanvasRow) -> BoundaryVerdict:
+    """Return the verdict on the messages since the task's last step."""
+    since: list[tuple[Role, str]] = [(turn.role, turn.content) for turn in turns if turn.learned_at > active.updated]
     if not any(role == "user" for role, _ in since):
-        return None
-
+        return GOES_ON
     canvas = current_state(store, space, active).canvas
-    told = [canvas.task_goal, *(node.title for node in canvas.nodes[-TITLES_HEARD:])]
-    return boundary(since, about=content(" ".join(told)))
+    texts = [canvas.task_goal, *(node.title for node in canvas.nodes[-RECENT_TITLES:])]
+    return boundary(since, about=content(" ".join(texts)))
 
 
-def _others(store: Store, space: str, call: IncomingCall, active: CanvasRow | None) -> list[CanvasRow]:
-    """The session's other tasks, the one worked on last first."""
-    rows = store.canvases(space, session=call.session, limit=EARLIER_TASKS_LOOKED_AT)
+def _other_tasks(store: Store, space: str, call: IncomingCall, active: CanvasRow | None) -> list[CanvasRow]:
+    """Return the session's other tasks, the most recent first."""
+    rows = store.canvases(space, session=call.session, limit=MAX_EARLIER_TASKS)
     return [row for row in rows if active is None or row.number != active.number]
-
-
-# --- the step ---------------------------------------------------------------------------------------
 
 
 def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> CanvasStep:
     last = latest(state.canvas)
-    taken = store.last_step(space, last.id) if last and call.step is None else None
+    last_note = store.last_step(space, last.id) if last and call.step is None else None
+    after: dict[str, str] = {}
+    for text in call.after:  # such as `003-N2 if red`: a node or group, and the label of the edge
+        id_, _, label = text.strip().partition(" ")
+        nodes = nodes_of(state.canvas, state.groups, id_)
+        if nodes:
+            after[nodes[-1]] = label
+        else:
+            after[text] = ""  # `place` refuses it
     return CanvasStep(
         title=call.title,
         summary=call.summary,
         now=call.now,
         name=clean(call.step or "", TITLE_LIMIT) or None,
-        after=dict(_followed(state, each) for each in call.after),
+        after=after,
         status=call.status,
         intent=call.intent,
-        before=StepNote.read(taken).routine,
+        before=StepNote.read(last_note).routine,
     )
 
 
-def _followed(state: CanvasState, after: str) -> tuple[str, str]:
-    """Split `003-N2 if red` into the node and the words on the edge; a folded group is followed at its last step."""
-    id_, _, words = after.strip().partition(" ")
-    nodes = nodes_of(state.canvas, state.groups, id_)
-    return (nodes[-1], words) if nodes else (after, "")
+# --- boundaries of tasks ----------------------------------------------------------------------------
 
-
-LISTENED = 600
+MESSAGE_CHARS = 600
 """Characters of a message that are read."""
-GOAL_WORDS = 120
+GOAL_CHARS = 120
 
 _SKIPPED = re.compile(
     r"```.*?(?:```|$)|`[^`\n]*`|^\s*>.*$|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»", re.DOTALL | re.MULTILINE
@@ -352,9 +344,9 @@ _PUNCTUATION = " \t,:;.!?–—-：，。、"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundaryVerdict:
-    """`new`: the goal of a task that begins. `back`: the words of an earlier one, "" for the one before.
+    """`new`: the goal of a new task. `back`: words of an earlier task, "" for the previous one.
 
-    Both None: the task goes on. `done`: the task so far was said to be finished.
+    If both are None, the task continues. `done`: the current task was said to be finished.
     """
 
     new: str | None = None
@@ -373,47 +365,46 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         sources.setdefault(head.partition(" ")[0], []).append(source)
     ends = {"also": r"(?!\w)", "thanks": r"(?!\w)"}
     return {
-        kind: re.compile(f"(?:{'|'.join(f'(?:{one})' for one in found)}){ends.get(kind, '')}", re.IGNORECASE)
-        for kind, found in sources.items()
+        kind: re.compile(f"(?:{'|'.join(f'(?:{source})' for source in alternatives)}){ends.get(kind, '')}", re.I)
+        for kind, alternatives in sources.items()
     }
 
 
-def boundary(said: Sequence[tuple[Role, str]], *, about: Collection[str]) -> BoundaryVerdict:
-    """Return the verdict of these messages, oldest first; `about` are the content terms of the task so far."""
+def boundary(messages: Sequence[tuple[Role, str]], *, about: Collection[str]) -> BoundaryVerdict:
+    """Return the verdict on these messages, oldest first; `about` are the content terms of the current task."""
     done_before, verdict = False, GOES_ON
-    for role, text in said:
+    for role, text in messages:
         done_here = False
         waiting = False  # for the name of a task that was announced
         for clause in _clauses(text):
             if _says_done(clause) and (role == "user" or " with " not in clause):
                 done_here = True
             elif role == "user":
-                verdict, waiting = _heard_in_clause(
+                verdict, waiting = _read_clause(
                     clause, verdict, waiting=waiting, done_here=done_here, done_before=done_before, about=about
                 )
         done_before = done_before or done_here
     return replace(verdict, done=done_before)
 
 
-def _heard_in_clause(
+def _read_clause(
     clause: str, verdict: BoundaryVerdict, *, waiting: bool, done_here: bool, done_before: bool, about: Collection[str]
 ) -> tuple[BoundaryVerdict, bool]:
-    """Return the verdict after one clause of the user's, and whether the next has to name a task."""
+    """Return the verdict after one clause of the user, and whether the next clause has to name a task."""
     patterns = _patterns()
     firm = patterns["hesitates"].sub("", clause, count=1)
-    if found := patterns["back"].match(firm):
-        named = next((each for each in found.groups() if each), "") or firm[found.end() :]
-        words = _bare(named)
+    if match := patterns["back"].match(firm):
+        words = _strip_request(next((group for group in match.groups() if group), "") or firm[match.end() :])
         return BoundaryVerdict(back="" if patterns["earlier"].match(words) or not words else words), False
-    if found := patterns["new"].match(firm):
-        rest = firm[found.end() :]
+    if match := patterns["new"].match(firm):
+        rest = firm[match.end() :]
         goal = _goal_of_request(rest)
-        return (BoundaryVerdict(new=goal), False) if goal else (verdict, not _bare(rest))
+        return (BoundaryVerdict(new=goal), False) if goal else (verdict, not _strip_request(rest))
     goal = _goal_of_request(clause)
     if waiting and goal:
         return BoundaryVerdict(new=goal), False
-    if found := patterns["now"].match(clause):
-        goal = _goal_of_request(clause[found.end() :])
+    if match := patterns["now"].match(clause):
+        goal = _goal_of_request(clause[match.end() :])
         begins = patterns["together"].match(clause) and patterns["begins"].match(goal)
         new = done_here or done_before or (begins and _is_unrelated(goal, about))
     else:
@@ -435,23 +426,23 @@ def _says_done(clause: str) -> bool:
 
 def _clauses(text: str) -> Iterator[str]:
     patterns = _patterns()
-    for part in patterns["breaks"].split(_SKIPPED.sub(" ", text[: 4 * LISTENED])[:LISTENED]):
+    for part in patterns["breaks"].split(_SKIPPED.sub(" ", text[: 4 * MESSAGE_CHARS])[:MESSAGE_CHARS]):
         if clause := part.strip():
             lead = patterns["lead"].match(clause)
             yield ((clause[lead.end() :] if lead else "") or clause).replace("’", "'")
 
 
-def _bare(words: str) -> str:
-    """Return the words without punctuation, politeness and what only rounds a request off."""
+def _strip_request(words: str) -> str:
+    """Return a request without punctuation, politeness and closing phrases."""
     words = _patterns()["at_the_end"].sub("", words.strip(_PUNCTUATION))
-    while (found := _patterns()["polite"].match(words)) and found.end() < len(words):
-        words = words[found.end() :]
+    while (polite := _patterns()["polite"].match(words)) and polite.end() < len(words):
+        words = words[polite.end() :]
     return words.strip(_PUNCTUATION)
 
 
 def _goal_of_request(words: str) -> str:
-    """Return the name of a task, "" where the words make none: a report, or the next part of the same task."""
+    """Return the name of a task, "" for a report or the next part of the same task."""
     patterns = _patterns()
-    goal = clean(_bare(words), GOAL_WORDS)
+    goal = clean(_strip_request(words), GOAL_CHARS)
     continues = patterns["told"].match(goal) or patterns["part"].match(goal)
-    return goal if sum(map(str.isalpha, goal)) >= 2 and not continues and is_task(goal) else ""
+    return goal if sum(map(str.isalpha, goal)) >= 2 and not continues and _problem(goal) is None else ""

@@ -1,36 +1,37 @@
-"""Views of a canvas: in the context, within a budget; and for people, as a picture. Folding and switching tasks.
+"""Views of a canvas: for the context, within a budget; and for people, as a picture. Folding and switching tasks.
 
-In the context it is Mermaid, or its four metadata fields. Guarantees: never more tokens than the budget; the same
+In the context a canvas is Mermaid, or its four metadata fields. Guarantees: never more tokens than the budget; the same
 canvas, groups and budget give the same text, so a prompt cache keeps it; unfinished steps and the newest fold last.
-Folding removes nothing: the `.mmd` file has every node, and `unfold` restores what `fold` took. Two writers of one
+Folding removes nothing: the `.mmd` file has every node, and `unfold` reverts `fold`. Two concurrent writers of one
 canvas both succeed.
 
-`history` lists other tasks, one line each: the task worked on last comes first, and none is left out before an older
-one; the text is the same until one of these tasks moves on. A torn canvas is listed by its row.
+`history` lists other tasks, one line each, the most recent first; the text is the same until one of these tasks
+changes. A damaged canvas is listed by its row.
 
-`illustrate` is for people: the same flowchart with colours by status, the current step marked, and a legend. The text
-is for drawing only, because colours cost tokens and add nothing to `status:` for an agent. A short task is drawn from
-top to bottom with all its edges. A long one has a column for each phase, read from left to right, so that it fits a
-screen: old phases are one box each, and an edge that does not lead to the next step becomes words in the box that it
-leads to, because Mermaid gives up the columns for edges between them.
+`illustrate` is for people: the same flowchart with colours by status, the current step marked, and a legend. An agent
+never sees it, because colours cost tokens and add nothing to `status:`. A short task is drawn from top to bottom with
+all its edges. A long task has a column for each phase, read from left to right, so that it fits a screen: old phases
+are one box each, and an edge that does not lead to the next step becomes a note in its target's box, because Mermaid
+gives up the columns if edges cross them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
-from mcp_memory.shortterm.addresses import canvas_address
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, edge_line, encode, padded, read
 from mcp_memory.shortterm.canvas.folding import (
     Groups,
-    fitting,
+    dissolve,
+    fit,
     fold_groups,
     in_phases,
     new_group_id,
@@ -38,11 +39,10 @@ from mcp_memory.shortterm.canvas.folding import (
     require,
     title_of,
     top_level,
-    without,
 )
 from mcp_memory.shortterm.canvas.placement import latest
 from mcp_memory.shortterm.canvas.state import CanvasState, amend, complete, current_state
-from mcp_memory.shortterm.canvas.tasks import find_canvas
+from mcp_memory.shortterm.canvas.tasks import canvas_address, find_canvas
 from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ DEFAULT_BUDGET = 1000
 def view(
     row: CanvasRow, canvas: Canvas, *, address: str, counter: TokenCounter, budget_tokens: int | None = None
 ) -> CanvasView:
-    """Return the canvas for the context. Where the budget is too small, the oldest finished steps fold first.
+    """Return the canvas for the context. If the budget is too small, the oldest finished steps fold first.
 
-    Raises InvalidInput when not even the metadata fits.
+    Raises InvalidInput if not even the metadata fits.
     """
     budget = DEFAULT_BUDGET if budget_tokens is None else budget_tokens
-    text = None if row.folded else fitting(canvas, row.groups, counter=counter, budget=budget)
+    text = None if row.folded else fit(canvas, row.groups, counter=counter, budget=budget)
     folded = text is None
-    text = _metadata(address, canvas, counter=counter, budget=budget) if text is None else text
+    text = text or _metadata(address, canvas, counter=counter, budget=budget)
     return CanvasView(
         canvas=padded(row.number),
         task_goal=canvas.task_goal,
@@ -76,7 +76,7 @@ def view(
 
 
 def _metadata(address: str, canvas: Canvas, *, counter: TokenCounter, budget: int) -> str:
-    """The four fields; a long goal gives way to the budget."""
+    """Return the four metadata fields, with the goal cut to fit the budget."""
     for limit in (200, 80, 40, 20, 8):
         fields = {
             "taskGoal": clean(canvas.task_goal, limit),
@@ -93,9 +93,9 @@ def _metadata(address: str, canvas: Canvas, *, counter: TokenCounter, budget: in
     )
 
 
-LOOKED_AT = 40
+MAX_LISTED = 40
 LENGTHS = (110, 60, 0)
-"""Characters of the newest result of a task, the most that fit."""
+"""Characters of a task's newest summary; the largest that fits is used."""
 
 
 def history(
@@ -107,48 +107,41 @@ def history(
     budget_tokens: int,
     counter: TokenCounter,
 ) -> str:
-    """Return the tasks of a session (or space) but some, one line each; "" where none fits.
+    """Return the tasks of a session (or space) except `but`, one line each; "" if none fits.
 
     `003 fix-login: Fix the login test (done, 34 steps, 2 dead ends, 2026-04-16 22:19); last: leeway of 30 s …`
     """
-    rows = store.canvases(space, session=session, limit=LOOKED_AT + len(but))
-    kept = ""
+    rows = store.canvases(space, session=session, limit=MAX_LISTED + len(but))
+    text = ""
     for row in rows:
         if row.number in but:
             continue
-        line = next((each for each in _lines(row) if counter.fits(f"{kept}{each}\n", budget_tokens)), None)
+        line = next((line for line in _history_lines(row) if counter.fits(f"{text}{line}\n", budget_tokens)), None)
         if line is None:
             break
-        kept += f"{line}\n"
-    return kept.rstrip("\n")
+        text += f"{line}\n"
+    return text.rstrip("\n")
 
 
-def _lines(row: CanvasRow) -> Iterator[str]:
-    """The line of a task, in several lengths, the longest first."""
+def _history_lines(row: CanvasRow) -> Iterator[str]:
+    """Yield the line of a task in several lengths, the longest first."""
     head = f"{padded(row.number)} {row.label}"
     try:
         canvas = read(row)
     except Damaged:
         yield f"{head} ({row.status}, {row.updated:%Y-%m-%d %H:%M})"
         return
-    told = f"{head}: {clean(canvas.task_goal, 100)} ({', '.join(_state(canvas))})"
-    last = latest(canvas)
-    words = (last.summary or last.title) if last else ""
-    for length in LENGTHS:
-        yield f"{told}; last: {clean(words, length)}" if length and words else told
-
-
-def _state(canvas: Canvas) -> Iterator[str]:
-    yield canvas.status
-    yield f"{len(canvas.nodes)} step{'s' * (len(canvas.nodes) != 1)}"
+    facts = [canvas.status, f"{len(canvas.nodes)} step{'s' * (len(canvas.nodes) != 1)}"]
     if dead := sum(node.status == "blocked" for node in canvas.nodes):
-        yield f"{dead} dead end{'s' * (dead != 1)}"
-    yield f"{canvas.updated:%Y-%m-%d %H:%M}"
+        facts.append(f"{dead} dead end{'s' * (dead != 1)}")
+    line = f"{head}: {clean(canvas.task_goal, 100)} ({', '.join(facts)}, {canvas.updated:%Y-%m-%d %H:%M})"
+    last = latest(canvas)
+    summary = (last.summary or last.title) if last else ""
+    for length in LENGTHS:
+        yield f"{line}; last: {clean(summary, length)}" if length and summary else line
 
 
-Action = Literal["show", "fold", "unfold", "complete", "switch"]
-
-_ACTIONS: tuple[Action, ...] = get_args(Action)
+_ACTIONS = ("show", "fold", "unfold", "complete", "switch")
 
 
 def fold_canvas(
@@ -163,57 +156,49 @@ def fold_canvas(
     counter: TokenCounter,
     now: datetime,
 ) -> CanvasView:
-    """Do `action` to a task's canvas and return it as it then stands in the context.
+    """Apply `action` to a task's canvas and return its new view for the context.
 
-    `task` is a label, a number or a goal; without it the session's active canvas is meant, or its newest.
-    `nodes` are ids of nodes or groups; without them the whole canvas is meant.
-    Raises NotFound for a task, InvalidInput for an action, a node or a budget that cannot be.
+    `task` is a label, a number or a goal; the default is the session's active or newest canvas.
+    `nodes` are ids of nodes or groups; without them the action applies to the whole canvas.
+    Raises NotFound for an unknown task, InvalidInput for an unknown action or node or too small a budget.
     """
-    wanted = _action(action)
-    if wanted == "switch" and task is None:
+    if action == "switch" and task is None:
         raise InvalidInput("action 'switch' needs `task`: the label, number or goal of the task to go on with.")
-    if nodes and wanted in ("show", "switch"):
+    if nodes and action in ("show", "switch"):
         raise InvalidInput(f"action {action!r} takes no `nodes`; fold, unfold and complete do.")
+    if action not in _ACTIONS:
+        raise InvalidInput(f"action {clean(action, 40)!r} is unknown. Allowed: {', '.join(_ACTIONS)}.")
     row = find_canvas(store, space, task=task, session=session)
-    match wanted:
-        case "show":
-            pass
+    match action:
         case "fold":
-            row = amend(store, space, row, lambda held: _fold(held, nodes), kind="folded")
+            row = amend(store, space, row, lambda state: _fold(state, nodes), kind="folded")
         case "unfold":
-            row = amend(store, space, row, lambda held: _unfold(held, nodes), kind="unfolded")
+            row = amend(store, space, row, lambda state: _unfold(state, nodes), kind="unfolded")
         case "complete":
-            row = amend(store, space, row, lambda held: _complete(held, nodes, now), kind="completed")
+            row = amend(store, space, row, lambda state: _complete(state, nodes, now), kind="completed")
             if not nodes:
-                _leave(store, space, row, session, now)
+                _deactivate(store, space, row, session, now)
         case "switch":
             row = _switch(store, space, row, session, now)
-        case _:
-            assert_never(wanted)
+        case _:  # show
+            pass
     canvas, address = current_state(store, space, row).canvas, canvas_address(store, row.number, row.label)
     return view(row, canvas, address=address, counter=counter, budget_tokens=budget_tokens)
 
 
-def _action(action: str) -> Action:
-    for allowed in _ACTIONS:
-        if action == allowed:
-            return allowed
-    raise InvalidInput(f"action {clean(action, 40)!r} is unknown. Allowed: {', '.join(_ACTIONS)}.")
-
-
-# --- the actions: the next state, None where nothing changes ----------------------------------------
+# --- the actions: return the next state, None if nothing changes ------------------------------------
 
 
 def _fold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
     if not nodes:
         return None if state.folded else replace(state, folded=True)
-    inside = outermost(state.canvas, state.groups, nodes)
+    children = outermost(state.canvas, state.groups, nodes)
     id_ = new_group_id(state.canvas.number, state.groups)
-    return replace(state, groups={**state.groups, id_: Group(inside)})
+    return replace(state, groups={**state.groups, id_: Group(children)})
 
 
 def _unfold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
-    """The whole canvas opens first; once it is open, its groups do. A group inside another stays as it is."""
+    """Unfold the whole canvas, or if it is unfolded, all its groups; with `nodes`, only their outermost groups."""
     groups = state.groups
     if not nodes:
         if not state.folded and not groups:
@@ -225,19 +210,19 @@ def _unfold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
         group = id_ if id_ in groups else top_level(groups, id_)
         if group not in groups:
             raise InvalidInput(
-                f"{id_} is not folded by anybody: it may stand inside a group that was made to fit budget_tokens. "
-                "Ask for a larger budget_tokens, or expand_node it."
+                f"{id_} is not in a group. It may be folded to fit budget_tokens: "
+                "ask for a larger budget_tokens, or expand_node it."
             )
         gone.append(group)
-    return replace(state, folded=False, groups=without(groups, gone))
+    return replace(state, folded=False, groups=dissolve(groups, gone))
 
 
 def _complete(state: CanvasState, nodes: Sequence[str], now: datetime) -> CanvasState | None:
     canvas = state.canvas
     if nodes:
-        named = {node for id_ in nodes for node in require(canvas, state.groups, id_)}
-        left = {node.id for node in canvas.nodes if node.id in named and node.status != "done"}
-        return complete(state, now, nodes=left) if left else None
+        ids = {node for id_ in nodes for node in require(canvas, state.groups, id_)}
+        open_ids = {node.id for node in canvas.nodes if node.id in ids and node.status != "done"}
+        return complete(state, now, nodes=open_ids) if open_ids else None
     if canvas.status == "done" and all(node.status != "doing" for node in canvas.nodes):
         return None if state.folded else replace(state, folded=True)
     return complete(state, now)
@@ -246,21 +231,23 @@ def _complete(state: CanvasState, nodes: Sequence[str], now: datetime) -> Canvas
 # --- which canvas is active -------------------------------------------------------------------------
 
 
-def _leave(store: Store, space: str, row: CanvasRow, session: str | None, now: datetime) -> None:
-    """Deactivate a completed task, so that the next call starts a new one."""
-    for each in dict.fromkeys((row.session, session or row.session)):
-        active = store.active_canvas(space, each)
+def _deactivate(store: Store, space: str, row: CanvasRow, session: str | None, now: datetime) -> None:
+    """Deactivate a completed task, so that the next call starts a new task."""
+    for name in dict.fromkeys((row.session, session or row.session)):
+        active = store.active_canvas(space, name)
         if active and active.number == row.number:
-            store.activate(space, each, None, now=now)
+            store.activate(space, name, None, now=now)
 
 
 def _switch(store: Store, space: str, row: CanvasRow, session: str | None, now: datetime) -> CanvasRow:
-    """Fold the canvas that is left, open the one that is taken up, make it the session's active one."""
+    """Fold the session's active canvas, unfold `row` and activate it."""
     session = session or row.session
     left = store.active_canvas(space, session)
     if left and left.number != row.number:
-        amend(store, space, left, lambda held: _fold(held, ()), kind="folded")
-    row = amend(store, space, row, lambda held: replace(held, folded=False) if held.folded else None, kind="unfolded")
+        amend(store, space, left, lambda state: _fold(state, ()), kind="folded")
+    row = amend(
+        store, space, row, lambda state: replace(state, folded=False) if state.folded else None, kind="unfolded"
+    )
     store.activate(space, session, row.number, now=now)
     return row
 
@@ -274,12 +261,12 @@ CONFIG: dict[str, Any] = {
 """Settings of Mermaid for long canvases: by default it stops at 50,000 characters and 500 edges."""
 
 PLAIN = {"⏸": "‖"}
-"""Signs that the fonts of a bitmap may lack, and their replacements."""
+"""Symbols that the fonts of a bitmap may lack, and their replacements."""
 
 SHORT = 14
-"""Boxes that are drawn from top to bottom; more stand in columns."""
+"""The most boxes that are drawn from top to bottom; more are drawn in columns."""
 BOXES = 60
-"""Boxes at most, as far as finished phases can be folded."""
+"""The most boxes, as far as finished phases can be folded."""
 
 _LOOKS: dict[StepStatus, tuple[str, str]] = {
     "doing": ("▶", "fill:#e3f0ff,stroke:#1a66cc,color:#0b2a55"),
@@ -296,12 +283,10 @@ def illustrate(canvas: Canvas, groups: Groups | None = None, *, boxes: int = BOX
     groups = groups or {}
     folded = fold_groups(canvas, groups)
     if len(folded.nodes) <= SHORT:
-        return _finished(canvas, folded, ["flowchart TD", *_upright(folded)])
-    folded, phases = in_phases(canvas, groups, most=boxes)
-    return _finished(canvas, folded, ["flowchart LR", *_columns(folded, phases)])
-
-
-def _finished(canvas: Canvas, folded: Canvas, lines: list[str]) -> str:
+        lines = ["flowchart TD", *_top_down(folded)]
+    else:
+        folded, phases = in_phases(canvas, groups, most=boxes)
+        lines = ["flowchart LR", *_columns(folded, phases)]
     active = latest(folded)
     lines += _legend(canvas)
     lines += [f"    classDef {status} {style}" for status, (_, style) in _LOOKS.items()]
@@ -310,9 +295,9 @@ def _finished(canvas: Canvas, folded: Canvas, lines: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _upright(canvas: Canvas) -> Iterator[str]:
+def _top_down(canvas: Canvas) -> Iterator[str]:
     active = latest(canvas)
-    yield from (f"    {_box(node, active=node == active, words=200)}" for node in canvas.nodes)
+    yield from (f"    {_box(node, active=node == active, limit=200)}" for node in canvas.nodes)
     yield from (f"    {edge_line(edge)}" for edge in canvas.edges)
     yield from (f"    linkStyle {at} stroke:#c94a4a" for at, edge in enumerate(canvas.edges) if edge.dashed)
 
@@ -325,16 +310,18 @@ def _columns(canvas: Canvas, phases: Sequence[Sequence[str]]) -> Iterator[str]:
         into.setdefault(edge.target, []).append(edge)
     drawn: list[Edge] = []
     for at, ids in enumerate(phases):
-        called = " · ".join(filter(None, [str(at + 1), phase_title([nodes[id_] for id_ in ids])]))
-        yield f'    subgraph column-{at}["{encode(called)}"]'
+        title = " · ".join(filter(None, [str(at + 1), phase_title([nodes[id_] for id_ in ids])]))
+        yield f'    subgraph column-{at}["{encode(title)}"]'
         yield "        direction TB"
         for id_ in ids:
             place = ids.index(id_)
             inside = [edge for edge in into.get(id_, ()) if edge.source in ids[:place]]
-            told = _elsewhere(into.get(id_, ()), inside, before=phases[at - 1][-1] if at and not place else "")
-            words = 200 if nodes[id_] == active else 90
-            yield f"        {_box(nodes[id_], active=nodes[id_] == active, words=words, told=told)}"
-            if place and not inside:  # it keeps its place in the column all the same
+            before = phases[at - 1][-1] if at and not place else ""
+            outside = [edge for edge in into.get(id_, ()) if edge not in inside and edge.source != before]
+            sources = ", ".join(f"{edge.source} {edge.label}".strip() for edge in outside[:3])
+            is_active = nodes[id_] == active
+            yield f"        {_box(nodes[id_], active=is_active, limit=200 if is_active else 90, sources=sources)}"
+            if place and not inside:  # an invisible edge keeps it in its place
                 yield f"        {ids[place - 1]} ~~~ {id_}"
                 drawn.append(Edge(ids[place - 1], id_))
             for edge in inside:
@@ -347,48 +334,39 @@ def _columns(canvas: Canvas, phases: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def phase_title(nodes: Sequence[Node]) -> str:
-    """Return what to call the boxes of a column; "" for a single step, which says it itself."""
+    """Return the title of a column; "" for a single step, which has its own."""
     if any(node.id.count("-") > 1 for node in nodes):  # stretches
         return "earlier"
     return title_of(nodes, room=60) if len(nodes) > 1 else ""
 
 
-def _elsewhere(edges: Sequence[Edge], inside: Sequence[Edge], *, before: str) -> str:
-    """Name the sources of a box that are in other columns, unless it is just the box before."""
-    left = [edge for edge in edges if edge not in inside and edge.source != before]
-    return ", ".join(f"{edge.source} {edge.label}".strip() for edge in left[:3])
-
-
-def _box(node: Node, *, active: bool, words: int, told: str = "") -> str:
+def _box(node: Node, *, active: bool, limit: int, sources: str = "") -> str:
     symbol = _LOOKS[node.status][0]
     parts = [node.id, f"{node.timestamp:%Y-%m-%d %H:%M}"]
-    parts += [f"after {encode(told)}"] if told else []
+    parts += [f"after {encode(sources)}"] if sources else []
     parts += ["<b>NOW</b>"] if active else []
-    lines = [f"<b>{symbol} {encode(node.title)}</b>", encode(clean(node.summary, words))]
+    lines = [f"<b>{symbol} {encode(node.title)}</b>", encode(clean(node.summary, limit))]
     text = '"' + "<br/>".join([*filter(None, lines), f"<small>{' · '.join(parts)}</small>"]) + '"'
     return f"{node.id}{f'[[{text}]]' if '-F' in node.id else f'[{text}]'}:::{node.status}"
 
 
 def _legend(canvas: Canvas) -> list[str]:
-    """The task, and the statuses that occur with how many steps have each."""
-    counts: Mapping[StepStatus, int] = {
-        status: sum(node.status == status for node in canvas.nodes) for status in get_args(StepStatus)
-    }
-    held = [
-        f'        legend-{status}["{_LOOKS[status][0]} {status}: {count}"]:::{status}'
-        for status, count in counts.items()
-        if count
-    ]
-    if not held:
-        return []
+    """Return the task, the number of steps by status, and the current step."""
     active = latest(canvas)
+    if active is None:
+        return []
     head = f"{clean(canvas.task_goal, 60)} ({canvas.status})"
-    now = [f'        legend-now["NOW: {encode(active.title)}"]:::active'] if active else []
+    counts = Counter(node.status for node in canvas.nodes)
+    statuses: tuple[StepStatus, ...] = get_args(StepStatus)
     return [
         f'    subgraph legend["{encode(head)}"]',
         "        direction LR",
-        *held,
-        *now,
+        *(
+            f'        legend-{status}["{_LOOKS[status][0]} {status}: {counts[status]}"]:::{status}'
+            for status in statuses
+            if counts[status]
+        ),
+        f'        legend-now["NOW: {encode(active.title)}"]:::active',
         "    end",
         "    class legend column",
     ]

@@ -1,9 +1,10 @@
-"""The stand-in of an offloaded tool result: a summary of one line and a typed preview, made without a model.
+"""The stand-in of an offloaded tool result: a one-line summary and a typed preview, made without a model.
 
-    synopsis   tries one format after the other; each is described in a `SynopsisDraft`
-    page       the bounded view of a result (lines, numbers, wrapping removed), and the focus of its call
-    preview    the draft as text within its budget: facts, lines, and key words of the rest
-    rare       which lines are unusual
+    synopsis      tries the formats in order; each describes a result in a `SynopsisDraft`
+    page          the bounded view of a result (lines, numbers, wrapping removed), and the focus of its call
+    preview       renders a draft within its budget: facts, lines, and key words of the rest
+    rare          finds unusual rows
+    instructions  removes passages that read like instructions to a model
 
-The other modules have one format, or a few alike, each.
+Each other module describes one format or several related formats.
 """

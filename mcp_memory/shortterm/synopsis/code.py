@@ -1,27 +1,91 @@
-"""Source code: its language, its imports, and its definitions with their line numbers. And diffs.
+"""Source code, diffs, and histories of commits.
 
-The language is known by a path in the call, else by the look of the lines (`programming_languages.txt`). Patterns, not
-parsers: they must work on a piece from the middle of a file.
+Code: its language, its imports, and its definitions with their line numbers. The language is known from a path in the
+call, else from the lines (`programming_languages.txt`). Patterns instead of parsers, because a result may be a piece
+from the middle of a file.
 
 Diffs are from git, svn or `diff -u`: files with their added and removed lines, and the functions that changed.
+
+Commits are listed with their subjects, as printed by `git log`, `git show` (long form: the message is indented by four)
+and `git log --oneline` (short form: hash and subject on one line, with or without a graph).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
 from mcp_memory.language import patterns_of
-from mcp_memory.shortterm.synopsis.commits import commits_in, subjects
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, count_of, first_items
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
+
+COMMIT = re.compile(r"[*|\\/ ]*commit (?P<id>[0-9a-f]{7,64})\b")
+SUBJECT = re.compile(r"[*|\\/ ]* {4}(?P<subject>\S.*)")
+SHORT = re.compile(r"[*|\\/ ]*(?P<id>(?=[a-f]*\d)[0-9a-f]{7,12}) (?:\([^)]*\) )?(?P<subject>\S.*)")
+GRAPH = re.compile(r"[*|\\/ _]+$")
+HEADERS = 12
+ID = 8
+SHOWN = 40
+SUBJECT_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    id: str
+    subject: str
+    at: int
+
+    def __str__(self) -> str:
+        return f"{self.id[:ID]} {clip(self.subject, SUBJECT_CHARS)}".rstrip()
+
+
+def commits_in(lines: Sequence[PageLine]) -> list[Commit]:
+    """Return the commits of the long form, in the order of the text."""
+    commits: list[Commit] = []
+    for at, line in enumerate(lines):
+        if "commit " in line.text and (head := COMMIT.match(line.text)):
+            after = (SUBJECT.match(follower.text) for follower in lines[at + 1 : at + HEADERS])
+            subject = next((follower["subject"] for follower in after if follower), "")
+            commits.append(Commit(head["id"], subject, line.number))
+    return commits
+
+
+def subjects(commits: Sequence[Commit]) -> list[str]:
+    """Return a line for each commit, and how many more there are."""
+    more = len(commits) - SHOWN
+    return [f"{commit} (line {commit.at})" for commit in commits[:SHOWN]] + ([f"and {more:,} more"] if more > 0 else [])
+
+
+def describe_commits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
+    """Describe a history without diffs: in the long form, or nearly all lines in the short form."""
+    if not page.sample:
+        return None
+    if COMMIT.match(page.sample[0].text):
+        commits = commits_in(page.lines)
+    elif page.share(SHORT) >= 0.9 or page.share(SHORT) + page.share(GRAPH) >= 0.98:
+        matches = [(line, SHORT.match(line.text)) for line in page.lines]
+        commits = [Commit(commit["id"], commit["subject"], line.number) for line, commit in matches if commit]
+    else:
+        return None
+    if len(commits) < 2:
+        return None
+    [named] = focus.best(commits, 1, lambda commit: commit.subject)
+    return SynopsisDraft(
+        kind="commits",
+        summary=f"{count_of(len(commits), 'commit')}, {commits[-1].id[:ID]} to {commits[0].id[:ID]}; {named}",
+        use="names",
+        score=5,
+        facts=subjects(commits),
+        pieces=[PageLine(commit.at, commit.subject) for commit in commits],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgrammingLanguage:
-    """Line patterns: what defines a name, what imports one, what its lines look like."""
+    """Line patterns of a language: definitions, imports, and typical lines."""
 
     name: str
     content_type: str
@@ -44,8 +108,8 @@ def _languages() -> tuple[ProgrammingLanguage, ...]:
         else:
             patterns[-1][kind] = re.compile(rf"\s*(?:{source})" if kind == "typical" else source)
     return tuple(
-        ProgrammingLanguage(name=name, content_type=content_type, endings=tuple(endings.split()), **found)
-        for (name, content_type, endings), found in zip((head.split(", ") for head in heads), patterns, strict=True)
+        ProgrammingLanguage(name=name, content_type=content_type, endings=tuple(endings.split()), **sources)
+        for (name, content_type, endings), sources in zip((head.split(", ") for head in heads), patterns, strict=True)
     )
 
 
@@ -58,20 +122,22 @@ MARKDOWN = re.compile(r"#{2,6} \S|```|\s*[-*] \[|\[[^\]]+\]\(")
 
 
 def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Half of the lines look like one language; a third when the call names such a file."""
+    """Describe code if half of the lines match a language, or a third if the call names such a file."""
     language = _guess(page, focus)
     if language is None:
         return None
-    defined = [(line, name) for line in page.lines if (name := _named(language.defines, line))]
-    imported = list(dict.fromkeys(name for line in page.lines if (name := _named(language.imports, line))))
+    defined = [(line, name) for line in page.lines if (name := _definition_name(language.defines, line))]
+    imported = list(dict.fromkeys(name for line in page.lines if (name := _definition_name(language.imports, line))))
     names = focus.best(dict.fromkeys(name for _, name in defined if not name.startswith("__")), 5)
     title = f"{language.name} {_path(focus, language)}".strip() + _extent(page)
     if defined:
-        summary = f"{title}: defines {listed(names, 5)}" + (f" of {len(defined)}" if len(defined) > len(names) else "")
+        summary = f"{title}: defines {first_items(names, 5)}" + (
+            f" of {len(defined)}" if len(defined) > len(names) else ""
+        )
     else:
         [best] = focus.best(page.sample, 1, lambda line: line.text)
         summary = f"{title}, no definition: {clip(best.text.strip(), 100)}"
-    facts = [clip(f"imports: {listed(imported, 14)}", IMPORTS)] if imported else []
+    facts = [clip(f"imports: {first_items(imported, 14)}", IMPORTS)] if imported else []
     return SynopsisDraft(
         kind="code",
         content_type=language.content_type,
@@ -104,9 +170,9 @@ def _guess(page: ResultPage, focus: Focus) -> ProgrammingLanguage | None:
     return by_ending["ts"] if typed else best
 
 
-def _named(pattern: re.Pattern[str], line: PageLine) -> str:
-    found = pattern.match(line.text)
-    groups = found.groupdict() if found else {}
+def _definition_name(pattern: re.Pattern[str], line: PageLine) -> str:
+    match = pattern.match(line.text)
+    groups = match.groupdict() if match else {}
     return groups.get("name") or groups.get("other") or ""
 
 
@@ -117,13 +183,13 @@ def _extent(page: ResultPage) -> str:
 
 
 def _path(focus: Focus, language: ProgrammingLanguage) -> str:
-    """The last file of that language that the call names."""
+    """Return the last file of the language that the call names."""
     paths = [path for path in FILE.findall(focus.call) if path.rsplit(".", 1)[1] in language.endings]
     return clip(paths[-1], 80) if paths else ""
 
 
 def _picks(page: ResultPage, focus: Focus) -> dict[int, float]:
-    """Weigh the lines after those that the call asked for."""
+    """Weigh the lines that follow lines matching the call."""
     picks: dict[int, float] = {}
     for before, line in pairwise(page.lines):
         near = focus.of(before.text)
@@ -149,7 +215,7 @@ class Changed:
 
 
 def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Two hunks are proof enough, or one below a header."""
+    """Describe a diff of at least two hunks, or of one hunk after a header."""
     if not any(HUNK.match(line.text) or GIT.match(line.text) for line in page.sample):
         return None
     files, picks = _read(page)
@@ -158,20 +224,20 @@ def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     added, removed = sum(f.added for f in files), sum(f.removed for f in files)
     nearest = focus.ranked(sorted(files, key=lambda f: -(f.added + f.removed)), lambda f: f.path)
     named = [f.path.rsplit("/", 1)[-1] if len(files) > 3 else f.path for f in nearest]
-    summary = f"diff of {len(files)} file{'s' * (len(files) != 1)}, +{added} −{removed}: {listed(named, 4)}"
+    summary = f"diff of {len(files)} file{'s' * (len(files) != 1)}, +{added} −{removed}: {first_items(named, 4)}"
     commits = commits_in(page.lines)
     if len(commits) > 1:
         summary = f"{len(commits)} commits, {summary}"
     elif commits:
         summary = f"commit {commits[0]}: {summary}"
     elif inside := dict.fromkeys(name for f in files for name in f.inside):
-        summary += f"; in {listed(list(inside), 3)}"
+        summary += f"; in {first_items(list(inside), 3)}"
     facts = subjects(commits) if len(commits) > 1 else []
     for f in nearest[:25]:
-        told = f"{f.path} +{f.added} −{f.removed}{f.what} (line {f.at})"
-        facts.append(told + (f": {listed(f.inside, 6)}" if f.inside else ""))
+        change = f"{f.path} +{f.added} −{f.removed}{f.what} (line {f.at})"
+        facts.append(change + (f": {first_items(f.inside, 6)}" if f.inside else ""))
     if len(files) > 25:
-        facts.append("and " + listed([f.path for f in files[25:]], 40))
+        facts.append("and " + first_items([f.path for f in files[25:]], 40))
     return SynopsisDraft(
         kind="diff",
         content_type="text/x-diff",
@@ -200,17 +266,17 @@ def _read(page: ResultPage) -> tuple[list[Changed], dict[int, float]]:
                 if text[1:].strip():
                     picks[line.number] = 1.0 if mark == "+" else 0.8
             continue
-        if found := GIT.match(text):
-            files.append(Changed(found["new"], line.number))
-        elif (found := NEW.match(text)) and found["path"] != "/dev/null":
-            if not files or files[-1].path != found["path"]:
-                files.append(Changed(found["path"], line.number))
+        if header := GIT.match(text):
+            files.append(Changed(header["new"], line.number))
+        elif (header := NEW.match(text)) and header["path"] != "/dev/null":
+            if not files or files[-1].path != header["path"]:
+                files.append(Changed(header["path"], line.number))
         elif text.startswith(("new file", "deleted file", "rename to", "Binary files")) and files:
             files[-1].what = f", {text.split(' mode')[0]}"
         elif (hunk := HUNK.match(text)) and files:
             left_old, left_new = int((hunk["old"] or "1")[:9]), int((hunk["new"] or "1")[:9])
             picks[line.number] = 0.9
             name = NAMED.search(hunk["inside"])
-            if name and (given := name[1] or name[2]) not in files[-1].inside:
-                files[-1].inside.append(given)
+            if name and (definition := name[1] or name[2]) not in files[-1].inside:
+                files[-1].inside.append(definition)
     return files, picks

@@ -1,12 +1,12 @@
-"""Stand-ins that quote no instructions: what a result orders a model to do is counted, not shown.
+"""Keeps instructions to a model out of stand-ins: they are counted instead of quoted.
 
-A summary and a preview are read with every later prompt, so a sentence there that reads like an instruction to a model
-(`suspicion`) would be repeated to it. `quiet_synopsis` leaves such passages out of the description and counts them. It
-judges only passages that the stand-in would show, and each of them as a whole: sentences, lines and pairs of lines, or
-the values of JSON. The letters of a passage are compared with those of the stand-in, so markup, invisible characters
-and scripts without spaces make no difference. The finished summary and preview are judged too, because a description
-may decode or join what the result disguises or splits. `expand_node` still shows everything. Ordinary log lines, usage
-lines and hints are no instructions to a model.
+A summary and a preview are read with every later prompt, so a sentence in them that reads like an instruction to a
+model (`suspicion`) would be repeated. `quiet_synopsis` removes such passages from the description and counts them. It
+judges only passages that the description would quote, each as a whole: sentences, lines and pairs of lines, or the
+values of JSON. Passages are found by their letters, so markup, invisible characters and scripts without spaces make no
+difference. The finished summary and preview are judged too, because a description may decode or join text that the
+result disguises or splits. `expand_node` still shows everything. Ordinary log lines, usage lines and hints do not count
+as instructions.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mcp_memory.shortterm.synopsis.page import clip
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis
 from mcp_memory.suspicion.flags import Flag, flags_of
 
-_HEAD, _TAIL = 200_000, 50_000  # characters in which the shown passages are looked for
+_HEAD, _TAIL = 200_000, 50_000  # characters searched for quoted passages
 _SHORTEST, _LONGEST = 6, 1_200  # letters of a passage; characters of it
-_RUN = 12  # letters in a row by which a passage is found in a stand-in
-_BEGINNING = 20  # characters by which a disguised passage is found in a stand-in
+_RUN = 12  # consecutive letters by which a passage is found in the description
+_BEGINNING = 20  # characters by which a disguised passage is found in the description
 _FEWEST_WORDS, _SHARE = 4, 0.4  # words of a passage, and the share of them that key words of a preview repeat
-_MOST = 400  # passages of a size that are judged in a round
-_ROUNDS = 4  # without the passages of one round others are shown
+_MOST = 400  # passages per size and round
+_ROUNDS = 4  # removing passages makes room for others
 _SENTENCE = re.compile(r"(?:[^\n\"<>.!?。！？\\]|[.!?](?!\s|\\n)|\\(?!n))+[.!?。！？]?")
 _VALUE = re.compile(r'"(?P<passage>(?:[^"\\\n]|\\.)+)"')
 _LINE = re.compile(r"(?P<passage>[^\n]+)")
@@ -41,9 +41,9 @@ _ALPHABETIC = "\u0530"  # the scripts below it (Latin, Greek, Cyrillic) separate
 
 
 def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_chars: int | None = None) -> Synopsis:
-    """Return the description of a text without the passages that read like instructions, and with their number.
+    """Return the description of a text without passages that read like instructions, and with their number.
 
-    Its preview has at most `budget_chars` characters, where there is a budget.
+    Its preview has at most `budget_chars` characters, if not None.
     """
     made = describe(text)
     lines = text.count("\n") + 1
@@ -75,10 +75,9 @@ def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_cha
 
 
 def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[tuple[int, int]]:
-    """Return the spans of the smallest passages that a stand-in shows and that read like instructions, in order.
+    """Return the spans of the smallest quoted passages that read like instructions, in order.
 
-    The meaning of sentences alone is judged, which takes most of the time. A tag of a call is no sentence: what follows
-    it belongs to it.
+    The meaning is judged only for sentences, because that takes most of the time. A call's tag does not end a sentence.
     """
     orders: list[tuple[int, int]] = []
     judged: set[str] = set()
@@ -90,9 +89,9 @@ def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[
                 spans.setdefault(passage, []).append((start, end))
         suspicions = flags_of([(passage, "tool") for passage in spans], meaning=pattern is _SENTENCE)
         calls = {("call",)} if pattern is _SENTENCE else set[tuple[Flag, ...]]()
-        found = {passage for passage, flags in zip(spans, suspicions, strict=True) if flags and flags not in calls}
+        flagged = {passage for passage, flags in zip(spans, suspicions, strict=True) if flags and flags not in calls}
         judged |= spans.keys() - {passage for passage, flags in zip(spans, suspicions, strict=True) if flags in calls}
-        for span in (span for passage in spans if passage in found for span in spans[passage]):
+        for span in (span for passage in spans if passage in flagged for span in spans[passage]):
             at = bisect(orders, span)
             if (at == 0 or orders[at - 1][1] <= span[0]) and (at == len(orders) or span[1] <= orders[at][0]):
                 orders.insert(at, span)
@@ -102,14 +101,14 @@ def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     group = "passage" if "passage" in pattern.groupindex else 0
     for begin, end in ((0, _HEAD), (max(_HEAD, len(text) - _TAIL), len(text))):
-        for found in pattern.finditer(text, begin, min(end, len(text))):
-            if len(found[group]) <= _LONGEST or group == 0:
-                yield found.span(group)
+        for match in pattern.finditer(text, begin, min(end, len(text))):
+            if len(match[group]) <= _LONGEST or group == 0:
+                yield match.span(group)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A stand-in on one line, its letters, and its words."""
+    """The text of a description on one line, its letters, and its words."""
 
     text: str
     letters: str
@@ -120,7 +119,7 @@ class _Shown:
         return _Shown(" ".join(text.split()), _letters(text), _words(text))
 
     def has(self, passage: str) -> bool:
-        """Return whether a stand-in shows a part of a passage, or some of its words."""
+        """Return whether a part of a passage, or some of its words, are in the description."""
         letters = _letters(passage)
         if len(letters) < _SHORTEST:
             return False

@@ -1,8 +1,8 @@
 """JSON and JSON lines: the shape, and as many of the values as fit.
 
-Bounds: up to `PARSED` characters are parsed whole; of longer, broken or deeply nested text `SKIMMED` characters are
-read by a loop that closes every open bracket, and the summary says so. `ROWS` parts of `LEAF_CHARS` characters each are
-searched for key words, under the names that a JSON path gives them.
+Bounds: up to `PARSED` characters are parsed completely; of longer, broken or deeply nested text, `SKIMMED` characters
+are read by a loop that closes every open bracket, and the summary mentions it. `ROWS` parts of `LEAF_CHARS` characters
+each are searched for key words, and named by their JSON paths.
 
 A short value is rendered completely in fewer characters: keys without quotes, rows of equal objects as a table.
 """
@@ -16,10 +16,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeAlias
 
-from mcp_memory.shortterm.synopsis.listings import columns_told, describe_tree
+from mcp_memory.shortterm.synopsis.listings import describe_columns, describe_tree
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clean, clip, one_line, size
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
-from mcp_memory.shortterm.synopsis.rare import SHOWN, rare_rows, told
+from mcp_memory.shortterm.synopsis.rare import SHOWN, describe_row, rare_rows
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 BARE = re.compile(r"[\w.:/@+-]{1,80}\Z")
@@ -34,7 +34,7 @@ class _TooLong(Exception):
 
 
 def render(value: Json) -> str:
-    """The value on few lines, at most `ROOM` characters; empty where it does not fit."""
+    """Return the value on few lines, at most `ROOM` characters; "" if it does not fit."""
     try:
         return _Pen().write(value, RENDERED_DEPTH)
     except _TooLong:
@@ -44,16 +44,16 @@ def render(value: Json) -> str:
 def label_of(row: dict[str, Json]) -> str:
     """Return the name of an object: its id, name, title … or its first string."""
     keys = {str(key).lower(): key for key in row}
-    wanted = [k for name in LABELS for k in keys if k == name]
-    wanted += [k for k in keys if k.endswith(("_id", "_number", "_name", "id", "name"))]
-    for key in [*(keys[k] for k in wanted), *row]:
+    labels = [k for name in LABELS for k in keys if k == name]
+    labels += [k for k in keys if k.endswith(("_id", "_number", "_name", "id", "name"))]
+    for key in [*(keys[k] for k in labels), *row]:
         if isinstance(row[key], (str, int)) and not isinstance(row[key], bool) and str(row[key]).strip():
             return one_line(str(row[key])[:200])
     return ""
 
 
 class _Pen:
-    """Writes a value and counts, so that nothing is rendered far beyond the room."""
+    """Renders a value and counts characters, so that rendering stops when the room is used up."""
 
     def __init__(self) -> None:
         self.room = ROOM
@@ -81,8 +81,8 @@ class _Pen:
 
     def write_object(self, value: dict[str, Json], depth: int) -> str:
         text = ""
-        for key, one in value.items():
-            part = f"{self.spend(one_line(str(key)))}: {self.write(one, depth - 1)}"
+        for key, child in value.items():
+            part = f"{self.spend(one_line(str(key)))}: {self.write(child, depth - 1)}"
             text += (",\n" if "\n" in text[-200:] + part else ", ") + part if text else part
         return "{" + text + "}"
 
@@ -95,27 +95,27 @@ class _Pen:
         return "[" + ", ".join(self.write(item, depth - 1) for item in value) + "]"
 
     def write_table(self, labelled: list[tuple[str, dict[str, Json]]], depth: int, many: str) -> str:
-        """Columns once, what all rows share once, then a line for each row."""
+        """Return the columns, the cells shared by all rows, then a line for each row."""
         rows = [row for _, row in labelled]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         shared = [column for column in columns if _scalar_in_all(rows, column)]
-        told = [column for column in columns if column not in shared]
-        lines = [f"{many} × {{{', '.join(self.column(rows, column) for column in told)}}}"]
+        varying = [column for column in columns if column not in shared]
+        lines = [f"{many} × {{{', '.join(self.column(rows, column) for column in varying)}}}"]
         if shared:
             lines[0] += ", in all: " + ", ".join(f"{c} {self.write(rows[0][c], 1)}" for c in shared)
-        for label, row in labelled if told else ():
-            cells = [self.cell(rows, column, row[column], depth - 1) if column in row else "" for column in told]
+        for label, row in labelled if varying else ():
+            cells = [self.cell(rows, column, row[column], depth - 1) if column in row else "" for column in varying]
             lines.append(f"{label} {', '.join(cells)}")
         return "\n".join(lines)
 
     def column(self, rows: list[dict[str, Json]], name: str) -> str:
-        """A column's name; of equal small objects also the names inside, which the cells then leave out."""
+        """Return a column's name; for a column of equal small objects also their keys, which the cells then omit."""
         inner = _inner_keys(rows, name)
         return self.spend(f"{name} ({'/'.join(inner)})" if inner else name)
 
     def cell(self, rows: list[dict[str, Json]], column: str, value: Json, depth: int) -> str:
         if isinstance(value, dict) and _inner_keys(rows, column):
-            inner = (_string(one) if isinstance(one, str) else json.dumps(one) for one in value.values())
+            inner = (_string(child) if isinstance(child, str) else json.dumps(child) for child in value.values())
             return self.spend("/".join(inner))
         return self.write(value, depth)
 
@@ -125,12 +125,12 @@ def _string(value: str) -> str:
 
 
 def _rows_of_groups(value: list[Json]) -> list[tuple[str, dict[str, Json]]]:
-    """The rows of an array of arrays of objects, labelled `[1][0]`; empty where it is something else."""
+    """Return the rows of an array of arrays of objects, labelled `[1][0]`; empty for other values."""
     groups = [item for item in value if isinstance(item, list) and item]
     if len(groups) < 2 or len(groups) < len(value):
         return []
     rows = [
-        (f"[{at}][{n}]", one) for at, group in enumerate(groups) for n, one in enumerate(group) if isinstance(one, dict)
+        (f"[{at}][{n}]", row) for at, group in enumerate(groups) for n, row in enumerate(group) if isinstance(row, dict)
     ]
     return rows if len(rows) == sum(map(len, groups)) else []
 
@@ -143,7 +143,7 @@ def _scalar_in_all(rows: list[dict[str, Json]], column: str) -> bool:
 
 
 def _inner_keys(rows: list[dict[str, Json]], column: str) -> list[str]:
-    """The keys of a column of small objects, where all have the same and hold no others."""
+    """Return the keys of a column of small objects if all have the same, and no nested values."""
     cells = [row.get(column) for row in rows]
     keys = list(cells[0]) if isinstance(cells[0], dict) else []
     for cell in cells:
@@ -168,45 +168,48 @@ def parts_of(value: Json) -> Iterator[PageLine]:
     """Yield the rows of arrays of objects, and every other value of an object."""
     whole = value if isinstance(value, dict) else {"": value}
     at = 0
-    for key, one in list(whole.items())[:ROWS]:
-        items = one if isinstance(one, list) else []
+    for key, child in list(whole.items())[:ROWS]:
+        items = child if isinstance(child, list) else []
         if items and isinstance(items[0], (dict, list)):
             for index, item in enumerate(items[: ROWS - at]):
                 yield PageLine(at, " ".join(_leaves(item)), f"{key}[{index}]")
                 at += 1
         else:
-            yield PageLine(at, " ".join(_leaves(one)), clip(one_line(key), 60) or "$")
+            yield PageLine(at, " ".join(_leaves(child)), clip(one_line(key), 60) or "$")
             at += 1
 
 
 def is_prose(parts: Sequence[PageLine]) -> bool:
-    """Return whether they hold more running text than values, as the hits of a search do."""
-    told = sum(len(part.text) for part in parts)
-    return told > PROSE_CHARS and sum(len(word) for part in parts for word in WORD.findall(part.text)) > 0.6 * told
+    """Return whether the parts have more running text than values, as search hits do."""
+    text_chars = sum(len(part.text) for part in parts)
+    return (
+        text_chars > PROSE_CHARS
+        and sum(len(word) for part in parts for word in WORD.findall(part.text)) > 0.6 * text_chars
+    )
 
 
 def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine]:
-    """Yield the parts; the few nearest to the question with the address where they can be read."""
+    """Yield the parts, and for the few most relevant their path."""
     near = {part.number for part in focus.ranked(parts, lambda part: part.text)[:ADDRESSES]}
     for part in parts:
-        found = ADDRESS.search(part.text)
-        shown = found[0] if found and part.number in near and len(found[0]) <= LONGEST_ADDRESS else ""
+        address = ADDRESS.search(part.text)
+        shown = address[0] if address and part.number in near and len(address[0]) <= LONGEST_ADDRESS else ""
         yield PageLine(part.number, ADDRESS.sub(" ", part.text), f"{part.name} {shown}".rstrip())
 
 
 def columns_of(value: Json, focus: Focus) -> list[str]:
-    """Of more rows than can be shown, a line for each column; nothing for fewer."""
+    """Return a line for each column if there are more rows than can be shown, else nothing."""
     for _, rows in _tables(value):
         if len(rows) >= MANY_ROWS:
             columns = list(dict.fromkeys(key for _, row in rows[:200] for key in row))
-            return columns_told(columns, [[_cell(row.get(column)) for column in columns] for _, row in rows], focus)
+            return describe_columns(columns, [[_cell(row.get(column)) for column in columns] for _, row in rows], focus)
     return []
 
 
 def rare_in(value: Json, *, torn: bool) -> Iterator[str]:
     """Yield the rows that differ from the rest of their array, each with its place and its rare values.
 
-    `torn`: the text ends in the middle, so the last row lacks cells that the others have.
+    `torn`: the text is incomplete, so the last row lacks cells.
     """
     for key, labelled in _tables(value):
         flat = [dict(_flat(row)) for _, row in labelled]
@@ -215,63 +218,66 @@ def rare_in(value: Json, *, torn: bool) -> Iterator[str]:
         for row in rare_rows(names, cells)[:SHOWN]:
             place, item = labelled[row.at]
             if not torn or row.at < len(cells) - 1:
-                yield f"{key}{place} {told(row, names, cells[row.at], label=label_of(item))}"
+                yield f"{key}{place} {describe_row(row, names, cells[row.at], label=label_of(item))}"
 
 
 def _tables(value: Json) -> Iterator[tuple[str, list[tuple[str, dict[str, Json]]]]]:
-    """Yield arrays of objects with the key that holds them, each object with its place; objects of objects likewise."""
-    held = [("", value), *(value.items() if isinstance(value, dict) else ())]
-    for key, one in held:
-        if isinstance(one, dict):
-            found = [(f".{one_line(at)}"[not key :], row) for at, row in islice(one.items(), ROWS)]
-        elif isinstance(one, list):
-            found = [(f"[{at}]", row) for at, row in enumerate(one[:ROWS])]
+    """Yield arrays (and objects) of objects with their key, each object with its place."""
+    candidates = [("", value), *(value.items() if isinstance(value, dict) else ())]
+    for key, child in candidates:
+        if isinstance(child, dict):
+            labelled = [(f".{one_line(at)}"[not key :], row) for at, row in islice(child.items(), ROWS)]
+        elif isinstance(child, list):
+            labelled = [(f"[{at}]", row) for at, row in enumerate(child[:ROWS])]
         else:
             continue
-        rows = [(place, row) for place, row in found if isinstance(row, dict)]
-        if rows and len(rows) == len(found):
+        rows = [(place, row) for place, row in labelled if isinstance(row, dict)]
+        if rows and len(rows) == len(labelled):
             yield one_line(key), rows
 
 
 def _flat(value: dict[str, Json], path: str = "", depth: int = 3) -> Iterator[tuple[str, str]]:
-    """Yield the scalars of an object, each under its path; deeper values and lists as text."""
-    for key, one in value.items():
-        if isinstance(one, dict) and depth > 1:
-            yield from _flat(one, f"{path}{one_line(key)}.", depth - 1)
-        elif isinstance(one, (dict, list)):
-            yield f"{path}{one_line(key)}", " ".join(_leaves(one))[:CELL_CHARS]
+    """Yield the scalars of an object with their paths; deeper values and lists as text."""
+    for key, child in value.items():
+        if isinstance(child, dict) and depth > 1:
+            yield from _flat(child, f"{path}{one_line(key)}.", depth - 1)
+        elif isinstance(child, (dict, list)):
+            yield f"{path}{one_line(key)}", " ".join(_leaves(child))[:CELL_CHARS]
         else:
-            yield f"{path}{one_line(key)}", one_line(_cell(one)) if not isinstance(one, bool) else str(one).lower()
+            yield (
+                f"{path}{one_line(key)}",
+                one_line(_cell(child)) if not isinstance(child, bool) else str(child).lower(),
+            )
 
 
 def _cell(value: Json) -> str:
-    """Return a scalar as a table cell, of a larger value its size."""
+    """Return a scalar as a table cell, a larger value as its size."""
     if isinstance(value, (dict, list)):
         return f"{len(value)} items"
     return "" if value is None else value[:200] if isinstance(value, str) else _number(value)
 
 
 def _leaves(value: Json) -> Iterator[str]:
-    """Strings and numbers at any depth, in order, up to `LEAF_CHARS` characters."""
+    """Yield strings and numbers at any depth, in order, up to `LEAF_CHARS` characters."""
     waiting: list[Json] = [value]
     room = LEAF_CHARS
     while waiting and room > 0:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            for key, held in reversed(one.items()):
-                waiting.append(held)
-                if DIGIT.search(str(key)):  # an id, not the name of a field
+        node = waiting.pop()
+        if isinstance(node, dict):
+            for key, child in reversed(node.items()):
+                waiting.append(child)
+                if DIGIT.search(str(key)):  # an id instead of a field name
                     waiting.append(str(key))
-        elif isinstance(one, list):
-            waiting.extend(reversed(one))
-        elif isinstance(one, str) or (isinstance(one, (int, float)) and not isinstance(one, bool)):
-            text = one[:room] if isinstance(one, str) else _number(one)
+        elif isinstance(node, list):
+            waiting.extend(reversed(node))
+        elif isinstance(node, str) or (isinstance(node, (int, float)) and not isinstance(node, bool)):
+            text = node[:room] if isinstance(node, str) else _number(node)
             room -= len(text) + 1
             yield clean(text)
 
 
 def _number(value: float) -> str:
-    """Its digits; those of a very large one take too long to write."""
+    """Return the digits, except of a huge number, which would take too long."""
     return f"{value!r:.40}" if not isinstance(value, int) or abs(value) < 10**30 else "a very large number"
 
 
@@ -284,7 +290,7 @@ FAILED_KEYS = ("error", "errors", "message", "detail", "exception")
 
 
 def describe_json(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """JSON, whole or cut off, or lines of it."""
+    """Describe JSON, complete or truncated, or JSON lines."""
     if not START.match(page.text[:400]):
         return None
     kind, problem = "json", ""
@@ -302,9 +308,9 @@ def describe_json(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     parts = tuple(parts_of(value))
     prose = is_prose(parts)
     rare = [] if prose else list(rare_in(value, torn=bool(problem)))
-    said = [f"not whole: {problem}"] if problem else []
-    said += rare
-    said += ["\n".join(columns)] if not prose and (columns := columns_of(value, focus)) else []
+    facts_first = [f"not whole: {problem}"] if problem else []
+    facts_first += rare
+    facts_first += ["\n".join(columns)] if not prose and (columns := columns_of(value, focus)) else []
     summary = _summary(value, focus, kind, f"JSON ({problem})" if problem else "JSON", by_label=prose)
     return SynopsisDraft(
         kind=kind,
@@ -312,7 +318,7 @@ def describe_json(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         summary="; unlike the rest: ".join([summary, *rare[:1]]),
         use="text" if prose else "data",
         score=3 if problem else 5 if page.chars > 4_000 else 6,
-        facts=tuple(said),
+        facts=tuple(facts_first),
         form=render(value),
         pieces=tuple(with_addresses(parts, focus)) if prose else parts,
         parts=True,
@@ -332,7 +338,7 @@ def _load(text: str) -> Json:
 
 
 def _load_lines(text: str) -> list[Json]:
-    """The values of JSON lines; empty unless there are two and all but the last parse."""
+    """Return the values of JSON lines; empty unless there are at least two and all except the last parse."""
     rows: list[Json] = []
     pieces = text[:PARSED].split("\n")
     for at, piece in enumerate(pieces[:ROWS]):
@@ -348,7 +354,7 @@ def _load_lines(text: str) -> list[Json]:
 
 
 def _skim(text: str, page: ResultPage) -> tuple[Json, str]:
-    """Read tokens until one is wrong, then close all open brackets. Returns the value, and the problem."""
+    """Read tokens until an error, then close all open brackets. Return the value, and the problem."""
     holder: list[Json] = []
     stack: list[dict[str, Json] | list[Json]] = [holder]
     key: str | None = None
@@ -401,8 +407,8 @@ def _summary(value: Json, focus: Focus, kind: str, title: str, *, by_label: bool
     if isinstance(value, list):
         items = value
         noun = "lines" if kind == "jsonl" else "items"
-        inner = [one for item in items[:200] if isinstance(item, list) for one in item[:20]]
-        rows = [one for one in items + inner if isinstance(one, dict)]
+        inner = [child for item in items[:200] if isinstance(item, list) for child in item[:20]]
+        rows = [child for child in items + inner if isinstance(child, dict)]
         if not rows:
             return f"{title}: {len(items):,} {noun}: {clip(', '.join(_short(item) for item in items[:12]), 120)}"
         labels = [label for row in rows[:200] if (label := label_of(row))]
@@ -416,20 +422,22 @@ def _summary(value: Json, focus: Focus, kind: str, title: str, *, by_label: bool
 
 
 def _parts(value: dict[str, Json], focus: Focus) -> Iterator[str]:
-    """Keys with short values: an error first, then those that were asked for, then in order."""
+    """Yield keys with short values: errors first, then those that match the call, then in order."""
     keys = list(value)
     ranked = sorted(keys[:200], key=lambda k: (str(k).lower() not in FAILED_KEYS, -focus.of(f"{k}"), keys.index(k)))
     for key in sorted(ranked[:9], key=lambda k: (str(k).lower() not in FAILED_KEYS, keys.index(k))):
-        one = value[key]
-        if isinstance(one, (dict, list)):
-            sized = one
-            said = ", ".join(_short(v) for v in sized.values() if isinstance(v, str)) if isinstance(sized, dict) else ""
-            if str(key).lower() in FAILED_KEYS and said:
-                yield f"{key} {clip(said, 120)}"
+        child = value[key]
+        if isinstance(child, (dict, list)):
+            sized = child
+            strings = (
+                ", ".join(_short(v) for v in sized.values() if isinstance(v, str)) if isinstance(sized, dict) else ""
+            )
+            if str(key).lower() in FAILED_KEYS and strings:
+                yield f"{key} {clip(strings, 120)}"
             else:
-                yield f"{len(sized):,} {key}" if isinstance(one, list) else key
+                yield f"{len(sized):,} {key}" if isinstance(child, list) else key
         else:
-            yield f"{key} {_short(one)}"
+            yield f"{key} {_short(child)}"
 
 
 def _short(value: Json) -> str:

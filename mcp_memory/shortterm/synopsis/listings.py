@@ -1,11 +1,11 @@
-"""Results with one thing a line: search hits, directory listings and tables.
+"""Results with an item per line: search hits, directory listings and tables.
 
 Hits of `grep -n`, `grep -r`, ripgrep with and without headings, and compilers' `file:line:col: message` are regrouped:
-each file once with its lines under it, those nearest to the question first in line. Listings of `ls -la`, `ls -R`,
-`find`, `tree`, globs and trees as JSON: counts by kind, and the notable files.
+each file once with its lines, the most relevant first. Listings of `ls -la`, `ls -R`, `find`, `tree`, globs and trees
+as JSON: counts by kind, and the notable files.
 
 Tables are CSV, TSV, pipe tables (Markdown, psql) and columns aligned by spaces: columns with their range or their
-commonest values, the number of rows, the first and last rows, and rows that the call asked for.
+most common values, the number of rows, the first and last rows, and rows that match the call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, cast
 
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, first_items
 from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft
 from mcp_memory.shortterm.synopsis.rare import NUMBER, number_in, rare_rows
 
@@ -43,8 +43,8 @@ class SearchHit:
 
 
 def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """At least 70 % of the lines are hits, their context, separators or the headings above them."""
-    for lines in (page.sample, page.lines):  # the sample is proof enough against
+    """Describe search hits if at least 70 % of the lines are hits, context, separators or headings."""
+    for lines in (page.sample, page.lines):  # the sample alone refutes it
         hits, missed = _read_hits(lines)
         if len(hits) < 2 or missed > 0.3 * (len(hits) + missed):
             return None
@@ -57,7 +57,7 @@ def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     severities = [m["what"].lower() for hit in real if (m := SEVERITY.match(hit.text))]
     compiled = len(severities) > 0.5 * len(real)
     picks = {hit.at: (0.2 if hit.context else 1.0) + (1.5 if DEFINES.match(hit.text) else 0) for hit in hits}
-    summary = _diagnosed(real, severities) if compiled else _found(real, by_file, focus)
+    summary = _diagnosed(real, severities) if compiled else _hits_summary(real, by_file, focus)
     return SynopsisDraft(
         kind="diagnostics" if compiled else "matches",
         summary=summary,
@@ -69,18 +69,20 @@ def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def _read_hits(lines: Sequence[PageLine]) -> tuple[list[SearchHit], int]:
-    """The hits, and how many lines are none."""
+    """Return the hits, and the number of other lines."""
     hits: list[SearchHit] = []
     missed = 0
     heading = ""
     for line in lines:
         text = line.text
-        if (found := NUMBERED.match(text)) and not text.startswith("0"):
-            hits.append(SearchHit(heading, found["line"], found["text"], line.number, found["mark"] == "-"))
-        elif (found := IN_FILE.match(text)) and LOOKS_LIKE_PATH.match(found["path"]):
-            hits.append(SearchHit(found["path"], found["line"] or "", found["text"], line.number))
-        elif found := CONTEXT.match(text):
-            hits.append(SearchHit(found["path"], found["line"] or "", found["text"], line.number, context=True))
+        if (numbered := NUMBERED.match(text)) and not text.startswith("0"):
+            hits.append(SearchHit(heading, numbered["line"], numbered["text"], line.number, numbered["mark"] == "-"))
+        elif (numbered := IN_FILE.match(text)) and LOOKS_LIKE_PATH.match(numbered["path"]):
+            hits.append(SearchHit(numbered["path"], numbered["line"] or "", numbered["text"], line.number))
+        elif numbered := CONTEXT.match(text):
+            hits.append(
+                SearchHit(numbered["path"], numbered["line"] or "", numbered["text"], line.number, context=True)
+            )
         elif text and LOOKS_LIKE_PATH.match(text) and "/" in text:
             heading = text
         elif text.strip() and text.strip() != SEPARATOR:
@@ -89,24 +91,24 @@ def _read_hits(lines: Sequence[PageLine]) -> tuple[list[SearchHit], int]:
 
 
 def _pieces(hits: Sequence[SearchHit], summary: str) -> Iterator[PageLine]:
-    """Yield the hits by the names that the next call will use: `path:line`, or the line in a single file.
+    """Yield the hits with the names that the next call will use: `path:line`, or the line in a single file.
 
-    Of a path in the summary, its last part is enough.
+    A path in the summary is shortened to its last part.
     """
     for hit in hits:
         path = hit.path.rsplit("/", 1)[-1] if hit.path in summary else hit.path
         yield PageLine(hit.at, hit.text, ":".join(part for part in (path, hit.line) if part) or str(hit.at))
 
 
-def _found(real: list[SearchHit], by_file: dict[str, list[SearchHit]], focus: Focus) -> str:
+def _hits_summary(real: list[SearchHit], by_file: dict[str, list[SearchHit]], focus: Focus) -> str:
     if list(by_file) == [""]:
-        where = f"at lines {listed([hit.line for hit in real if hit.line], 8)}"
+        where = f"at lines {first_items([hit.line for hit in real if hit.line], 8)}"
         best = focus.best((" ".join(hit.text.split()) for hit in real), 2)
         return f"{len(real)} matches {where}: {clip('; '.join(clip(text, 60) for text in best), 120)}"
     counts = {path: sum(1 for hit in hits if not hit.context) for path, hits in by_file.items()}
     ranked = focus.ranked(sorted(filter(None, counts), key=lambda path: -counts[path]))
     many = f"{len(real)} match{'es' * (len(real) != 1)} in {len(ranked)} file{'s' * (len(ranked) != 1)}"
-    return f"{many}: {listed([f'{path} ({counts[path]})' for path in ranked], 3)}"
+    return f"{many}: {first_items([f'{path} ({counts[path]})' for path in ranked], 3)}"
 
 
 def _diagnosed(real: list[SearchHit], severities: list[str]) -> str:
@@ -134,7 +136,7 @@ NOTABLE = re.compile(
 
 
 MOST = 20_000
-"""Entries of a tree that are read."""
+"""The most entries of a tree that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class ListingEntry:
 
 
 def describe_listing(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """At least 85 % of the lines name one entry each."""
+    """Describe a listing if at least 85 % of the lines are an entry."""
     _, missed = _read_entries(page.sample)
     if missed > 0.25 * len(page.sample):
         return None
@@ -157,15 +159,15 @@ def describe_listing(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def describe_tree(value: Any, focus: Focus) -> SynopsisDraft | None:
-    """A tree of folders and files as JSON: objects with a `name`, folders with `children`."""
+    """Describe a JSON tree of folders and files: objects with a `name`, folders with `children`."""
     roots = cast("list[Any]", value if isinstance(value, list) else [value])
     if not any(isinstance(_field(root, "children"), list) for root in roots):
         return None
     entries: list[ListingEntry] = []
     waiting = [("", root) for root in reversed(roots)]
     while waiting and len(entries) < MOST:
-        folder, one = waiting.pop()
-        name, children = _field(one, "name"), _field(one, "children")
+        folder, branch = waiting.pop()
+        name, children = _field(branch, "name"), _field(branch, "children")
         if not isinstance(name, str):
             return None
         path = f"{folder}/{name}" if folder else name
@@ -192,7 +194,7 @@ def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
     count = f"{len(entries):,} entries" if len(files) < len(entries) else f"{len(files):,} files"
     by_kind = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common(3))
     ends = zip(min(folders).split("/"), max(folders).split("/"), strict=False)
-    base = "/".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    base = "/".join(part for part, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     where = f" under {base}" if base not in ("", ".") else ""
     facts: list[str] = []
     if sized := [entry for entry in files if entry.size]:
@@ -200,7 +202,7 @@ def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
         facts.append("largest: " + ", ".join(f"{entry.path} {entry.size}" for entry in largest))
     return SynopsisDraft(
         kind="listing",
-        summary=f"{count}{where} ({by_kind}): {listed(shown, 5)}",
+        summary=f"{count}{where} ({by_kind}): {first_items(shown, 5)}",
         score=6 if len(entries) <= 8 else 4,
         facts=facts,
         use="data",
@@ -222,14 +224,14 @@ def _read_entries(lines: Sequence[PageLine]) -> tuple[list[ListingEntry], int]:
         text = line.text.rstrip()
         if not text.strip() or TOTAL.match(text.strip()) or COMPLAINT.match(text):
             continue
-        if found := LONG.match(text):
-            if found["name"] not in (".", ".."):
-                path = f"{folder}/{found['name']}" if folder else found["name"]
-                entries.append(ListingEntry(path.split(" -> ")[0], line.number, found["mode"][0] == "d", found["size"]))
-        elif is_tree and (found := TREE.match(text)):
-            depth = len(found["pad"].replace("\u00a0", " ")) // 4
-            drawn[depth - 1 :] = [found["name"].rstrip("/")]
-            entries.append(ListingEntry("/".join(drawn), line.number, found["name"].endswith("/")))
+        if entry := LONG.match(text):
+            if entry["name"] not in (".", ".."):
+                path = f"{folder}/{entry['name']}" if folder else entry["name"]
+                entries.append(ListingEntry(path.split(" -> ")[0], line.number, entry["mode"][0] == "d", entry["size"]))
+        elif is_tree and (entry := TREE.match(text)):
+            depth = len(entry["pad"].replace("\u00a0", " ")) // 4
+            drawn[depth - 1 :] = [entry["name"].rstrip("/")]
+            entries.append(ListingEntry("/".join(drawn), line.number, entry["name"].endswith("/")))
         elif (heading := FOLDER.match(text)) and " " not in heading["path"]:
             folder = heading["path"]
         elif not is_tree and _is_path(text):
@@ -241,7 +243,7 @@ def _read_entries(lines: Sequence[PageLine]) -> tuple[list[ListingEntry], int]:
 
 
 def _is_path(text: str) -> bool:
-    """One name: with a slash or an extension, and no sentence."""
+    """Return whether a text is a file name: with a slash or an extension, and not a sentence."""
     if len(text) > 300 or not PLAIN.match(text) or text.count(" ") > 2 or text[0].isspace():
         return False
     name = text.rsplit("/", 1)[-1]
@@ -263,7 +265,7 @@ RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$"
 COLUMN = re.compile(r"[A-Za-z#%@][\w %()/.#@-]{0,40}$")
 CODE_END = re.compile(r"[;{}]\s*$")
 RARE = 200.0
-"""What a rare row weighs beside the first and the last."""
+"""The weight of a rare row relative to the first and the last row."""
 TYPES = {",": "text/csv", "\t": "text/tab-separated-values"}
 
 
@@ -277,7 +279,7 @@ class TextTable:
 
 
 def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Nearly all sampled lines split into the same number of cells."""
+    """Describe a table if nearly all sampled lines split into the same number of cells."""
     if len(page.sample) < 3 or sum(1 for line in page.sample if CODE_END.search(line.text)) > 0.2 * len(page.sample):
         return None
     table = _piped(page) or _delimited(page, "\t") or _delimited(page, ",") or _delimited(page, ";") or _aligned(page)
@@ -290,12 +292,12 @@ def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     why, at = ("such as", asked[0]) if asked else ("unlike the rest", rare[0].at) if rare else ("first", 0)
     row = ", ".join(cell for cell in table.rows[at] if cell)
     facts = [f"{len(table.rows):,} rows{more}, {len(table.columns)} columns"]
-    facts += columns_told(table.columns, table.rows, focus)
+    facts += describe_columns(table.columns, table.rows, focus)
     return SynopsisDraft(
         kind="table",
         edges=True,
         content_type=table.content_type,
-        summary=f"table of {len(table.rows):,} rows{more}: {listed(named, 8)}; {why}: {clip(row, 90)}",
+        summary=f"table of {len(table.rows):,} rows{more}: {first_items(named, 8)}; {why}: {clip(row, 90)}",
         score=4,
         facts=("\n".join(facts),),
         picks=dict.fromkeys(table.at[1:200], 0.1) | {table.at[row.at]: RARE for row in rare[:20]},
@@ -303,7 +305,7 @@ def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def _delimited(page: ResultPage, mark: str) -> TextTable | None:
-    """CSV and its kin; the first line names the columns unless it has numbers in it."""
+    """Parse CSV and the like; the first line is the header unless it has numbers."""
     need = 3 if mark in ",;" else 2
     counts = Counter(line.text.count(mark) for line in page.sample)
     cells, agree = counts.most_common(1)[0]
@@ -352,7 +354,7 @@ def _piped(page: ResultPage) -> TextTable | None:
 
 
 def _aligned(page: ResultPage) -> TextTable | None:
-    """Columns that begin where the words of the header begin, as `ps`, `docker ps` or `pip list` print them."""
+    """Parse columns that begin below the words of the header, as `ps`, `docker ps` or `pip list` print them."""
     lines = [line for line in page.lines if line.text.strip() and not RULE.match(line.text)]
     if len(lines) < 3 or lines[0].text[:1].isspace():
         return None
@@ -367,7 +369,7 @@ def _aligned(page: ResultPage) -> TextTable | None:
 
 
 def _upright(lines: Sequence[PageLine], starts: list[int]) -> bool:
-    """True where nearly every line has white space just before nearly every column."""
+    """Return whether nearly every line has white space just before nearly every column."""
     fits = 0
     for line in lines[1:]:
         text = line.text.ljust(starts[-1] + 1)
@@ -375,8 +377,8 @@ def _upright(lines: Sequence[PageLine], starts: list[int]) -> bool:
     return fits >= 0.9 * (len(lines) - 1)
 
 
-def columns_told(columns: Sequence[str], rows: Sequence[Sequence[str]], focus: Focus) -> list[str]:
-    """A line for each of the first thirty columns: its range, its values with their counts, or some of them."""
+def describe_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], focus: Focus) -> list[str]:
+    """Return a line for each of the first thirty columns: its range, its values with their counts, or some of them."""
     return [_column(columns, rows, at, focus) for at in range(min(30, len(columns)))]
 
 
@@ -392,10 +394,10 @@ def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], at: int, focu
         return f"  {name}: {clip(values[0][1], 24)} to {clip(values[-1][1], 24)}{gaps}"
     counts = Counter(cells)
     if len(counts) <= 8 and len(counts) < len(cells):
-        told = ", ".join(f"{clip(cell, 24)} {n:,}" for cell, n in counts.most_common())
+        summary = ", ".join(f"{clip(cell, 24)} {n:,}" for cell, n in counts.most_common())
     elif cells == sorted(cells):
-        told = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
+        summary = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
     else:
         some = ", ".join(clip(cell, 24) for cell in focus.best(counts, 2))
-        told = f"{len(counts):,} different, such as {some}"
-    return f"  {name}: {told}{gaps}"
+        summary = f"{len(counts):,} different, such as {some}"
+    return f"  {name}: {summary}{gaps}"

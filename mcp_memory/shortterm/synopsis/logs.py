@@ -28,7 +28,7 @@ TRACEBACK = re.compile(r"(?P<pad>[ |+]*)Traceback \(most recent call last\):")
 LONGEST_TRACE = 400
 HEADLINE, FRAMES = 120, 4
 FRAME = re.compile(r'\s*(?:File "|Traceback \(|During handling of|The above exception was|[~^ ]+$|at \S+ ?\()')
-"""Lines that say no more than the facts do."""
+"""Lines without more information than the facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class TraceForm:
-    """How a language writes a trace; `gap` lines between two frames may be none."""
+    """How a language writes a trace. `gap` is the most other lines between two frames."""
 
     language: str
     gap: int
@@ -89,9 +89,9 @@ def _trace_forms() -> list[TraceForm]:
 
 
 def find_traces(lines: Sequence[PageLine]) -> list[Trace]:
-    """All traces in order. Chained exceptions are one trace each."""
+    """Return all traces in order. Chained exceptions are separate traces."""
     python, *others = _trace_forms()
-    found: list[Trace] = []
+    traces: list[Trace] = []
     at = 0
     while at < len(lines):
         text = lines[at].text
@@ -99,11 +99,11 @@ def find_traces(lines: Sequence[PageLine]) -> list[Trace]:
         if "Traceback" in text and (start := TRACEBACK.search(text)):
             read = _error_last(python, lines, at, start["pad"])
         elif "rror" in text or "xception" in text or text.startswith(("panic", "fatal", "thread '")):
-            read = next((one for form in others if (one := _error_first(form, lines, at))), None)
+            read = next((error for form in others if (error := _error_first(form, lines, at))), None)
         trace, at = read or (None, at + 1)
         if trace:
-            found.append(trace)
-    return found
+            traces.append(trace)
+    return traces
 
 
 def _error_last(form: TraceForm, lines: Sequence[PageLine], start: int, pad: str) -> tuple[Trace | None, int]:
@@ -121,7 +121,7 @@ def _error_last(form: TraceForm, lines: Sequence[PageLine], start: int, pad: str
 
 
 def _error_first(form: TraceForm, lines: Sequence[PageLine], start: int) -> tuple[Trace, int] | None:
-    """A line that names an error, followed by frames, until the next error or a gap that is too long."""
+    """Read an error line followed by frames, until the next error or a gap that is too long."""
     raised = form.raised.match(lines[start].text.lstrip())
     if not raised:
         return None
@@ -152,13 +152,13 @@ def _trace(
     )
 
 
-def _frame(found: re.Match[str], line: PageLine) -> Frame:
-    groups = found.groupdict()
+def _frame(match: re.Match[str], line: PageLine) -> Frame:
+    groups = match.groupdict()
     return Frame(path=groups["path"], line=groups["line"], name=groups.get("name") or "", at=line.number)
 
 
 def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """A result that is, or ends in, a stack trace."""
+    """Describe a result that is, or ends in, a stack trace."""
     del focus
     traces = find_traces(page.lines)
     if not traces:
@@ -180,7 +180,7 @@ def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         facts.append(", ".join([f"before it: {clip(cause.headline, 200)}", *map(str, cause.own_frames[:2])]))
     picks: dict[int, float] = {}
     for trace in traces[-3:]:
-        after = int(trace.language == "Python")  # the source of a frame stands below it
+        after = int(trace.language == "Python")  # the line below a frame is its source
         picks.update({frame.at + after: 4.0 for frame in trace.own_frames[:4]})
         picks[trace.last if trace.language == "Python" else trace.first] = 40.0
     return SynopsisDraft(
@@ -198,7 +198,7 @@ TIME = re.compile(
     r"|\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?)"
 )
-LEVEL = re.compile(  # the first letter first, which is quick to test
+LEVEL = re.compile(  # comparing the first letter first is faster
     r"\b(?=[FCSPEWNIDTV])(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE|VERBOSE)\b", re.I
 )
 START = re.compile(r"(?:\S{0,40} )?[\[(]?(?:FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE)\b[\]):| ]")
@@ -211,7 +211,7 @@ NAMES = {"ERR": "ERROR", "WARNING": "WARN", "CRITICAL": "FATAL", "SEVERE": "FATA
 
 
 def describe_log(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """At least half of the sampled lines begin with a time or a level."""
+    """Describe a log if at least half of the sampled lines begin with a time or a level."""
     if len(page.sample) < 3:
         return None
     begins = sum(1 for line in page.sample if TIME.match(line.text.lstrip()) or START.match(line.text) or _access(line))
@@ -227,7 +227,7 @@ def describe_log(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     traces = find_traces(page.lines)
     errors = levels.get("FATAL", []) + levels.get("ERROR", [])
     times = [m["when"] for line in page.lines if (m := TIME.search(line.text[:60]))]
-    counts = sorted(((len(lines), level) for level, lines in levels.items()), key=lambda one: -one[0])
+    counts = sorted(((len(lines), level) for level, lines in levels.items()), key=lambda count: -count[0])
     facts = [f"levels: {', '.join(f'{n:,} {level}' for n, level in counts[:8])}" if counts else ""]
     facts.append(f"from {times[0]} to {times[-1]}" if times else "")
     facts += [*_errors(errors, traces, messages), *_repeated(messages, focus)]
@@ -245,24 +245,24 @@ def _access(line: PageLine) -> bool:
 
 
 def _level(line: PageLine) -> str:
-    if found := LEVEL.search(line.text, 0, 90):
-        name = found[1].upper()
+    if match := LEVEL.search(line.text, 0, 90):
+        name = match[1].upper()
         return NAMES.get(name, name)
-    if found := ACCESS.search(line.text):
-        return f"{found['status'][0]}xx"
+    if match := ACCESS.search(line.text):
+        return f"{match['status'][0]}xx"
     return ""
 
 
 def template(text: str) -> str:
-    """Return a line with its numbers, ids and quoted parts as #: lines of one template are one message."""
+    """Return a line with `#` for its numbers, ids and quoted parts. Lines with the same template repeat a message."""
     return CHANGING.sub("#", text[:240])
 
 
 def _message(line: PageLine) -> str:
     """A log line without its time and level."""
     text = TIME.sub("", line.text, count=1).strip(" ])\t")
-    found = LEVEL.search(text, 0, 60)
-    return (text[found.end() :] if found else text).strip(" ]):|-\t")
+    match = LEVEL.search(text, 0, 60)
+    return (text[match.end() :] if match else text).strip(" ]):|-\t")
 
 
 def _errors(errors: list[PageLine], traces: list[Trace], messages: dict[str, list[PageLine]]) -> Iterator[str]:

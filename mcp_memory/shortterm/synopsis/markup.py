@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from html import unescape
 
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, counted, listed, one_line
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, count_of, first_items, one_line
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
 LINKS = 4
@@ -54,13 +54,16 @@ class Reading:
                 self.line = line + text[: len(text) - len(text.lstrip())].count("\n")
             self.words.append(unescape(LONG_NUMBER.sub("", text)))
 
-    def open(self, tag: str, given: dict[str, str]) -> None:
+    def open(self, tag: str, attributes: dict[str, str]) -> None:
         self.tables += tag == "table"
         self.forms += tag == "form"
-        if tag == "meta" and given.get("name", given.get("property", "")).lower() in ("description", "og:description"):
-            self.description = self.description or one_line(given.get("content", ""))
-        if tag == "a" and given.get("href"):
-            self.link = (one_line(given["href"]), len(self.words))
+        if tag == "meta" and attributes.get("name", attributes.get("property", "")).lower() in (
+            "description",
+            "og:description",
+        ):
+            self.description = self.description or one_line(attributes.get("content", ""))
+        if tag == "a" and attributes.get("href"):
+            self.link = (one_line(attributes["href"]), len(self.words))
         if tag in BLOCKS:
             self.flush(tag)
 
@@ -87,20 +90,20 @@ def _read(text: str) -> Reading:
         begin = len(text) if begin < 0 else begin
         reading.say(text[at:begin], line)
         line += text.count("\n", at, begin)
-        if closing < begin:  # looked for once, not for every tag that is never closed
+        if closing < begin:  # searched once instead of for every unclosed tag
             closing = text.find(">", begin)
             closing = len(text) if closing < 0 else closing
-        found = TAG.match(text, begin)
+        match = TAG.match(text, begin)
         after = closing + 1
         if text.startswith("<!--", begin):
             end = text.find("-->", begin)
             after = end + 3 if end >= 0 else len(text)
-        elif found:
-            name = found["name"].lower()
+        elif match:
+            name = match["name"].lower()
             if text.startswith("</", begin):
                 reading.close(name)
             else:
-                reading.open(name, _attributes(text[found.end() : min(closing, begin + LONGEST_TAG)]))
+                reading.open(name, _attributes(text[match.end() : min(closing, begin + LONGEST_TAG)]))
                 if name in SILENT:
                     end = SILENT[name].search(text, after)
                     after = end.start() if end else len(text)
@@ -114,8 +117,8 @@ def _read(text: str) -> Reading:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    found = ATTRIBUTE.finditer(text)
-    return {m["name"].lower(): unescape(LONG_NUMBER.sub("", m["a"] or m["b"] or m["c"] or "")) for m in found}
+    attributes = ATTRIBUTE.finditer(text)
+    return {m["name"].lower(): unescape(LONG_NUMBER.sub("", m["a"] or m["b"] or m["c"] or "")) for m in attributes}
 
 
 def describe_html(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
@@ -133,9 +136,9 @@ def describe_html(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     running = [(at, text) for tag, at, text in blocks if tag in ("p", "li", "div", "td", "pre", "") and len(text) > 60]
     title = title or next((text for _, _, text in headings), "") or "no title"
     names = focus.best(dict.fromkeys(text for _, _, text in headings if text != title), 4)
-    about = listed([clip(name, 50) for name in names], 4) if names else clip(reader.description, 100)
+    about = first_items([clip(name, 50) for name in names], 4) if names else clip(reader.description, 100)
     about = about or next((clip(text, 100) for _, text in running), "no text")
-    told = {at: text for _, at, text in [*headings, *(("", *one) for one in running)] if text}
+    texts = {at: text for _, at, text in [*headings, *(("", *paragraph) for paragraph in running)] if text}
     return SynopsisDraft(
         kind="html",
         content_type="text/html",
@@ -144,7 +147,7 @@ def describe_html(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         use="text",
         facts=_facts(reader, focus),
         picks={at: 3.0 / int(tag[1]) for tag, at, _ in headings},
-        pieces=[PageLine(at, text) for at, text in sorted(told.items())],
+        pieces=[PageLine(at, text) for at, text in sorted(texts.items())],
     )
 
 
@@ -152,7 +155,7 @@ def _facts(reader: Reading, focus: Focus) -> list[str]:
     links = [(text, to) for text, to in dict.fromkeys(reader.links) if text and not to.startswith(("#", "javascript:"))]
     counts = ((len(links), "link"), (reader.tables, "table"), (reader.forms, "form"))
     facts = [clip(one_line(reader.description), 160)] if reader.description else []
-    facts += [told] if (told := ", ".join(counted(n, what) for n, what in counts if n)) else []
+    facts += [counts_text] if (counts_text := ", ".join(count_of(n, what) for n, what in counts if n)) else []
     near = focus.nearest(links, " ".join)[:LINKS]
     return facts + [f"{clip(text, 40)} <{clip(to, 120)}>" for text, to in near]
 
@@ -196,12 +199,14 @@ def describe_markdown(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     about = fields.get("description", "")
     sections = [text for _, _, text in headings if text != title]
     picked = focus.best(dict.fromkeys(sections), 6)
-    summary = f"“{clip(title, 80)}”, {counted(len(headings), 'section')}" + (f": {listed(picked, 6)}" if picked else "")
+    summary = f"“{clip(title, 80)}”, {count_of(len(headings), 'section')}" + (
+        f": {first_items(picked, 6)}" if picked else ""
+    )
     if about:
         summary = f"“{clip(title, 60)}”: {clip(about, 120)}"
     near = focus.nearest(dict.fromkeys(links), " ".join)[:MARKDOWN_LINKS]
     languages = sorted({language for language in fences if language})
-    facts = [f"{counted(len(fences), 'code block')} ({listed(languages, 4)})"] if languages else []
+    facts = [f"{count_of(len(fences), 'code block')} ({first_items(languages, 4)})"] if languages else []
     facts += [f"{clip(text, 40)} <{to}>" for text, to in near if len(to) <= LONGEST_LINK]
     return SynopsisDraft(
         kind="markdown",
@@ -219,8 +224,8 @@ def _front_matter(page: ResultPage) -> dict[str, str]:
     """Its first fields, where the text begins with one."""
     if not page.sample or page.sample[0].text.strip() != "---":
         return {}
-    found = (FIELD.match(line.text) for line in page.sample[1:12])
-    return {m["key"]: one_line(m["value"]) for m in found if m}
+    matches = (FIELD.match(line.text) for line in page.sample[1:12])
+    return {m["key"]: one_line(m["value"]) for m in matches if m}
 
 
 def _sentence(text: str) -> str:

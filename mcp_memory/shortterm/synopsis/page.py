@@ -1,9 +1,9 @@
-r"""A page: the bounded view of one tool result that every format works on; and the focus: what its call looked for.
+r"""A page, the bounded view of a tool result that every format works on, and its focus, the words of the call.
 
 Bounds: at most `HEAD` characters and `HEAD_LINES` lines from the beginning and `TAIL` and `TAIL_LINES` from the end
 become lines, each up to `WIDTH` characters. Beyond that only newlines are counted. Line numbers are those of the raw
-text, 1-based; a line ends at "\n" and nowhere else. Wrapping is removed first and remembered: an exit code with an
-`<output>` element around it, and the line numbers that a file viewer prints before each line.
+text, 1-based; a line ends only at "\n". Wrapping is removed first: an exit code with an `<output>` element around it,
+and the line numbers that a file viewer prints before each line.
 
 Focus: words of the arguments count three times those of the talk, and a word on many lines of the result counts less.
 Matching ignores case and works inside longer names.
@@ -43,46 +43,46 @@ class PageLine:
 
     number: int
     text: str
-    """Of a line: cleaned, and at most `WIDTH` characters."""
+    """If a line: cleaned, and at most `WIDTH` characters."""
     name: str = ""
-    """Of a part: the name that the next call will use; a line is named by its number."""
+    """If a part: the name that the next call will use; a line is named by its number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultPage:
-    """What there is to see. `text` is all that is inside the wrapping, of any length and unclean."""
+    """The readable part of a result. `text` is everything inside the wrapping, of any length and not cleaned."""
 
     text: str
     lines: tuple[PageLine, ...]
-    """Every line, or those of the head and of the tail where `whole` is False."""
+    """All lines, or if not `whole` the lines of head and tail."""
     raw: str
-    """The result as it came, wrapping and all; `chars` and `total_lines` are of it."""
+    """The original result with its wrapping, to which `chars` and `total_lines` refer."""
     chars: int
     total_lines: int
     whole: bool
     exit_code: int | None = None
     first_file_line: int | None = None
-    """Number of the first line in the file that it comes from, where a viewer printed it or the call names it."""
+    """Number of the first line within its file, if a viewer printed it or the call names it."""
 
     @cached_property
     def sample(self) -> tuple[PageLine, ...]:
-        """Lines that are not blank: enough to tell what this is, from the head and from the tail."""
+        """Non-blank lines from the head and the tail, enough to recognise the format."""
         filled = [line for line in self.lines[:SAMPLE] if line.text.strip()]
         return tuple(filled + [line for line in self.lines[SAMPLE:][-SAMPLE // 4 :] if line.text.strip()])
 
     def share(self, pattern: re.Pattern[str]) -> float:
-        """The part of the sampled lines that the pattern matches from their start, 0 to 1."""
+        """Return the share of sampled lines that match the pattern at their start, 0 to 1."""
         return sum(1 for line in self.sample if pattern.match(line.text)) / max(1, len(self.sample))
 
 
 def count_lines(text: str) -> int:
-    """Lines of a text; a newline at the end does not begin another."""
+    """Count the lines of a text; a final newline does not begin another line."""
     return text.count("\n") + (0 if not text or text.endswith("\n") else 1)
 
 
 def clean(text: str) -> str:
-    """Without terminal colours; what cannot be printed or encoded becomes U+FFFD. Tabs and newlines stay."""
-    if text.isprintable():  # nearly all are, and this is quick to tell
+    """Remove terminal colours, and replace unprintable characters, except tabs and newlines, by U+FFFD."""
+    if text.isprintable():  # fast, and true of nearly all
         return text
     return UNPRINTABLE.sub("\ufffd", ANSI.sub("", text).replace("\r\n", "\n"))
 
@@ -92,26 +92,26 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """At most `limit` characters, with an ellipsis where some were cut: between words, unless one is very long."""
+    """Cut a text to `limit` characters with an ellipsis, between words unless a word is very long."""
     if len(text) <= limit:
         return text
     kept = text[: max(0, limit - 1)]
     if kept and INSIDE.match(text, limit - 2):
-        kept = kept[: -len(found[0])] if (found := LAST_WORD.search(kept, len(kept) // 2)) else kept
+        kept = kept[: -len(last_word[0])] if (last_word := LAST_WORD.search(kept, len(kept) // 2)) else kept
     return kept.rstrip(" ,;:(.-") + "…"[: max(0, limit)]
 
 
 def clip_start(text: str, limit: int) -> str:
-    """The end of a text, likewise."""
+    """Cut the beginning of a text, as `clip` cuts the end."""
     return clip(text[::-1], limit)[::-1]
 
 
-def counted(number: int, noun: str, ending: str = "s") -> str:
+def count_of(number: int, noun: str, ending: str = "s") -> str:
     return f"{number:,} {noun}{ending * (number != 1)}"
 
 
-def listed(items: Sequence[str], limit: int) -> str:
-    """The first few, and how many more."""
+def first_items(items: Sequence[str], limit: int) -> str:
+    """Join the first items, and the number of further items."""
     more = len(items) - limit
     return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -123,12 +123,12 @@ def size(chars: int) -> str:
 
 
 def open_page(text: str) -> ResultPage:
-    """Look at a result: split, clean, unwrap."""
+    """Split a result into lines, clean and unwrap it."""
     total = count_lines(text)
     head = text[:HEAD].split("\n", HEAD_LINES)
     if len(text) > HEAD or len(head) > HEAD_LINES:
         tail = text[-TAIL:].removesuffix("\n").rsplit("\n", TAIL_LINES)[1:]
-        first = max(total - len(tail) + 1, len(head))  # the head's last piece may go on beyond it
+        first = max(total - len(tail) + 1, len(head))  # the head's last piece may be incomplete
         lines = _lines(head[:-1] or head, first=1)
         lines += [line for line in _lines(tail, first=total - len(tail) + 1) if line.number >= first]
     else:
@@ -140,24 +140,24 @@ def open_page(text: str) -> ResultPage:
 
 
 def placed(page: ResultPage, call: str) -> ResultPage:
-    """With the file's line number, where the call is one `sed -n '430,490p'`."""
+    """Return the page with the file's first line number if the call is a `sed -n '430,490p'`."""
     asked = SED.findall(call)
     return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 
 
 def _lines(pieces: list[str], *, first: int) -> list[PageLine]:
-    # as a terminal shows it: what follows the last carriage return
+    # like a terminal, which overwrites at a carriage return
     shown = (piece.rstrip("\r").rpartition("\r")[2] for piece in pieces)
     return [PageLine(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=first)]
 
 
 def _unwrap(page: ResultPage) -> ResultPage:
-    """Take off an exit code in the first or last line, and the elements that a harness puts around output."""
+    """Remove an exit code in the first or last line, and the elements that a harness puts around output."""
     lines, code = list(page.lines), None
     for at in (0, -1):
-        found = EXIT.match(lines[at].text) if lines else None
-        if found and code is None:
-            code = int(found[1])
+        match = EXIT.match(lines[at].text) if lines else None
+        if match and code is None:
+            code = int(match[1])
             del lines[at]
     if lines and lines[0].text.strip() == "<warning>":
         closed = next((at for at, line in enumerate(lines[:12]) if line.text.startswith("</warning>")), 0)
@@ -170,7 +170,7 @@ def _unwrap(page: ResultPage) -> ResultPage:
 
 
 def _inside(page: ResultPage, lines: list[PageLine]) -> str:
-    """The raw text of lines that are a run without its first and last few."""
+    """Return the raw text of a contiguous run of lines."""
     if not lines:
         return ""
     start = 0
@@ -183,18 +183,20 @@ def _inside(page: ResultPage, lines: list[PageLine]) -> str:
 
 
 def _unnumber(page: ResultPage) -> ResultPage:
-    """Take off the numbers of a file viewer, where nearly all lines have one and they count up by one."""
+    """Remove the line numbers of a file viewer, if nearly all lines have consecutive numbers."""
     if len(page.sample) < 3 or not NUMBERED.match(page.sample[0].text):
         return page
     parts = [NUMBERED.match(line.text) for line in page.lines]
-    given = [int(part[1]) for part in parts if part]
-    steps = sum(1 for a, b in pairwise(given) if b == a + 1)
-    if len(given) < 0.9 * len([x for x in page.lines if x.text.strip()]) or steps < 0.9 * (len(given) - 1):
+    line_numbers = [int(part[1]) for part in parts if part]
+    steps = sum(1 for a, b in pairwise(line_numbers) if b == a + 1)
+    if len(line_numbers) < 0.9 * len([x for x in page.lines if x.text.strip()]) or steps < 0.9 * (
+        len(line_numbers) - 1
+    ):
         return page
     lines = tuple(
         PageLine(line.number, part[2]) if part else line for line, part in zip(page.lines, parts, strict=True)
     )
-    return replace(page, lines=lines, first_file_line=given[0], text="\n".join(line.text for line in lines))
+    return replace(page, lines=lines, first_file_line=line_numbers[0], text="\n".join(line.text for line in lines))
 
 
 Item = TypeVar("Item")
@@ -217,16 +219,16 @@ COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """Weights of words on one page; `call` is the arguments as plain text."""
+    """Weights of words on a page; `call` is the arguments as plain text."""
 
     call: str
     weights: dict[str, float]
     pattern: re.Pattern[str] | None
-    known: frozenset[str] = frozenset()
-    """Words of the call and the talk, in lower case: the reader has them already."""
+    asked_terms: frozenset[str] = frozenset()
+    """Words of the call and the talk, in lower case: already known to the reader."""
 
     def of(self, text: str) -> float:
-        """Return how much a text has to do with the call; 0 for nothing."""
+        """Return how relevant a text is to the call; 0 if not at all."""
         if self.pattern is None:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
@@ -235,45 +237,45 @@ class Focus:
         return [self.of(text) for text in texts]
 
     def nearest(self, items: Iterable[Item], text: Callable[[Item], str] = str) -> list[Item]:
-        """Return the items that have to do with the call, the nearest first, equally near ones in their order."""
+        """Return the items relevant to the call, the most relevant first."""
         return self.ranked([item for item in items if self.of(text(item)) > 0], text)
 
     def ranked(self, items: Iterable[Item], text: Callable[[Item], str] = str) -> list[Item]:
-        """Return all items, those nearest to the call first, equally near ones in their order."""
+        """Return all items, the most relevant to the call first, otherwise in their order."""
         return sorted(items, key=lambda item: -self.of(text(item)))
 
     def best(self, items: Iterable[Item], limit: int, text: Callable[[Item], str] = str) -> list[Item]:
-        """Return the items nearest to the call, in their own order; the first ones where all are equal."""
+        """Return the `limit` most relevant items in their own order; the first items if all are equal."""
         ranked = self.ranked(enumerate(items), lambda numbered: text(numbered[1]))[:limit]
         return [item for _, item in sorted(ranked, key=lambda numbered: numbered[0])]
 
 
 def focus_on(lines: Iterable[PageLine], *, arguments: object, talk: str) -> Focus:
-    """Weigh the words of the call and of the end of the talk against the lines that they are to be found in."""
+    """Weigh the words of the call and of the end of the talk by how rare they are in the lines."""
     call = words_of_call(arguments)
-    wanted: dict[str, float] = {}
-    where = " ".join(PATH.findall(call))  # where it looked says less than what it looked for
+    weights: dict[str, float] = {}
+    where = " ".join(PATH.findall(call))  # paths are less informative than search terms
     for text, weight in ((where, 0.5), (talk[-TALK_CHARS:], 1.0), (PATH.sub(" ", call), 3.0)):
         for word in WORD.findall(text):
             if (low := word.lower()) not in COMMON:
-                wanted[low] = max(weight, wanted.pop(low, 0.0))  # re-inserted: the latest words come last
-    kept = dict(sorted(wanted.items(), key=lambda item: item[1])[-KEPT_WORDS:])
-    known = frozenset(term.lower() for term in terms_in(f"{call} {talk}"))
+                weights[low] = max(weight, weights.pop(low, 0.0))  # re-inserted: the latest words come last
+    kept = dict(sorted(weights.items(), key=lambda item: item[1])[-KEPT_WORDS:])
+    asked_terms = frozenset(term.lower() for term in terms_in(f"{call} {talk}"))
     if not kept:
-        return Focus(call, {}, None, known)
+        return Focus(call, {}, None, asked_terms)
     pattern = re.compile("|".join(re.escape(w) for w in sorted(kept, key=len, reverse=True)), re.I)
     counts = Counter(m.lower() for line in lines for m in pattern.findall(line.text))
-    return Focus(call, {w: weight / log2(2 + counts[w]) for w, weight in kept.items()}, pattern, known)
+    return Focus(call, {w: weight / log2(2 + counts[w]) for w, weight in kept.items()}, pattern, asked_terms)
 
 
 def words_of_call(arguments: object) -> str:
-    """All strings and numbers in the arguments, at any depth, as one text of bounded length."""
+    """Return all strings and numbers in the arguments, at any depth, as a text of bounded length."""
     if isinstance(arguments, str):
         try:
             arguments = cast("object", json.loads(arguments[: 4 * CALL_CHARS]))
         except (ValueError, RecursionError):
             pass
-    found: list[str] = []
+    words: list[str] = []
     waiting: list[Any] = [arguments]
     room = CALL_CHARS
     while waiting and room > 0:
@@ -283,9 +285,9 @@ def words_of_call(arguments: object) -> str:
         elif isinstance(value, (list, tuple)):
             waiting.extend(reversed(cast("list[Any]", value)))
         elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            found.append(value[:room] if isinstance(value, str) else str(value)[:40])
-            room -= len(found[-1]) + 1
-    return " ".join(found)
+            words.append(value[:room] if isinstance(value, str) else str(value)[:40])
+            room -= len(words[-1]) + 1
+    return " ".join(words)
 
 
 # --- terms ---
@@ -299,19 +301,19 @@ CODE = re.compile(r"[A-Z0-9]{3}")
 
 
 def terms_in(text: str) -> list[str]:
-    """Words of four letters and more, codes and numbers of three, names and paths; in order."""
+    """Return words of at least four letters, codes and numbers of three, names and paths, in order."""
     return [term for term, _ in located_terms([text])[0]]
 
 
 def located_terms(texts: Sequence[str]) -> list[list[tuple[str, str]]]:
-    """Return the terms of each text, each with the text between it and the one before."""
+    """Return the terms of each text, each with the text between it and the previous term."""
     return [list(_located_terms(text)) for text in texts]
 
 
 def _located_terms(text: str) -> Iterator[tuple[str, str]]:
     end = 0
-    for found in TERM.finditer(text):
-        term = found[0].strip("./-,:")
+    for match in TERM.finditer(text):
+        term = match[0].strip("./-,:")
         if 3 < len(term) <= LONGEST or (len(term) == 3 and CODE.fullmatch(term)):
-            yield term, text[end : found.start()]
-            end = found.start() + len(found[0].rstrip("./-,:"))
+            yield term, text[end : match.start()]
+            end = match.start() + len(match[0].rstrip("./-,:"))

@@ -1,17 +1,16 @@
 """The preview of a result within its budget: header, facts, lines by weight, and key words of the lines between.
 
 All in the order of the text: `33 return gate.close() … lock ferry_gate` is line 33 and words of the lines below it;
-`40 … words` begins at line 40. In code a run begins with the name that is defined there. For values and running text
-the key words alone follow a place. The budget is in characters and never exceeded; the preview does not repeat the
-summary.
+`40 … words` begins at line 40. In code a run begins with the name that is defined there. Values and running text have
+only key words after a place. The budget is in characters and never exceeded; the preview does not repeat the summary.
 
-Key words: each once, in the order of the text, and words of one clause stay together, like a telegram: `help operate
-machine speed, changing approach`. Words that the reader has already (the call, the talk, the preview so far) are left
-out, but for names that are defined. Cheap words win: short ones over long paths, running text (comments and docstrings
-too) over code, repeated words over single ones. Bounds: `SEEN` words.
+Key words: each once, in the order of the text; words of a clause stay together, like a telegram: `help operate machine
+speed, changing approach`. Words that the reader already has (in the call, the talk, the preview so far) are omitted,
+except defined names. Cheap words are preferred: short words to long paths, running text (comments and docstrings too)
+to code, repeated words to single words. Bounds: `SEEN` words.
 
 The room depends on the use of a result. A verdict (tests, traces, logs, diffs, listings) needs a few lines. Code, hits
-and values are needed again name by name, so their room grows with them. Running text is cheap, and soon enough.
+and values are needed again name by name, so their room grows with them. Running text needs little room.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mcp_memory.shortterm.synopsis.page import (
     ResultPage,
     clean,
     clip,
-    counted,
+    count_of,
     located_terms,
     one_line,
     terms_in,
@@ -38,7 +37,7 @@ from mcp_memory.shortterm.synopsis.page import (
 
 SEEN = 12_000
 ALIKE = 3
-"""Of names that differ in their numbers only, such as test_1, test_2, so many; of values, all."""
+"""The most names that differ only in numbers (test_1, test_2, …); values are not limited."""
 GAP = len("\n … ")
 PARTS = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]+|\d{1,3}|[^\w\s]+|_+|[^\W\d_a-zA-Z]")
 SIGNS = re.compile(r"[(){}\[\]=<>_\"'`;|\\]")
@@ -52,19 +51,19 @@ KEYWORDS = frozenset(
 )
 SPOKEN, COUNTED, PLACED = 1.5, 0.4, 0.5
 NAMED = 3.0
-"""What a definition's name is worth beside another word: the run that it begins is about it."""
+"""The worth of a defined name relative to other words, because its run is about it."""
 REPEATED = (1.0, 1.25, 1.7)
-"""In running text a word that is said twice, or three times, shows the subject."""
+"""In running text, words repeated two or three times show the subject."""
 UNGUESSED = 2.0
-"""An id says nothing and cannot be said in another way: it is worth more than its tokens."""
+"""The worth of an id, which is higher than its tokens suggest because it cannot be paraphrased."""
 PHRASE = 6
 SKIPPED = 3
-"""So many words of a clause may be left out between two that stay together."""
+"""The most omitted words of a clause between two words of a phrase."""
 COMMA = 0.3
-"""What it takes to part a phrase from the one before, in tokens; less than one, since long phrases read better."""
+"""Tokens of the separator between phrases; less than 1, because long phrases read better."""
 STOPS = re.compile(r"[.,;:!?()\[\]|\n—。，<>{}=]")
 GOLDEN = 0.618033988749895
-"""Multiples of it, without their whole part, lie evenly: of words worth the same, some of every part are taken."""
+"""The fractional parts of its multiples are evenly spread: equally good words are taken from all parts of the text."""
 
 
 @dataclass(slots=True)
@@ -74,13 +73,13 @@ class _GistWord:
     worth: float
     spoken: bool
     joined: bool
-    """Whether it goes on the clause of the word before it."""
+    """Whether it continues the clause of the previous word."""
 
 
 def gist(
     pieces: Sequence[PageLine],
     *,
-    known: Iterable[str],
+    seen: Iterable[str],
     breaks: Iterable[int],
     span: int,
     room: int,
@@ -90,11 +89,11 @@ def gist(
 ) -> list[PageLine]:
     """Return runs of key words, each named after its first part; with `GAP` for each at most `room` characters.
 
-    `known` are words to leave out, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a
-    number beside a word: little in code, where most are line numbers; as much in data. `listed`: names and values
-    are parted like words of running text, where a phrase is beside them. `defined` names come first, known or not.
+    `seen` are words to omit, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a number
+    relative to a word: low in code, where most are line numbers, equal in data. `listed`: names and values next to a
+    phrase are separated from it like words of running text. `defined` names come first, even if seen.
     """
-    words = _words(pieces, {word.lower() for word in known} - {name.lower() for name in defined}, numbers)
+    words = _words(pieces, {word.lower() for word in seen} - {name.lower() for name in defined}, numbers)
     for term in words.keys() & set(defined):
         words[term].worth *= NAMED
     ranked = sorted(
@@ -123,11 +122,11 @@ def _name(piece: PageLine) -> str:
     return piece.name or str(piece.number)
 
 
-def _words(pieces: Sequence[PageLine], known: set[str], numbers: float) -> dict[str, _GistWord]:
-    """Return the words to choose from, in order, each where it is said first."""
+def _words(pieces: Sequence[PageLine], seen: set[str], numbers: float) -> dict[str, _GistWord]:
+    """Return the candidate words in order, each at its first occurrence."""
     plain = function_words_of([word for piece in pieces[:200] for word in WORDS.findall(piece.text)])
-    found: dict[str, _GistWord] = {}
-    said: Counter[str] = Counter()
+    words_by_key: dict[str, _GistWord] = {}
+    counts: Counter[str] = Counter()
     alike: Counter[str] = Counter()
     for piece, terms in zip(pieces, located_terms([piece.text for piece in pieces]), strict=True):
         spoken = _is_spoken(piece.text)
@@ -135,25 +134,25 @@ def _words(pieces: Sequence[PageLine], known: set[str], numbers: float) -> dict[
         for term, gap in terms:
             between += gap
             low = term.lower()
-            if low in known or low in plain or low in KEYWORDS:
+            if low in seen or low in plain or low in KEYWORDS:
                 between += term
                 continue
-            said[low] += 1
+            counts[low] += 1
             stem = DIGITS.sub("#", low)
-            if said[low] == 1 and numbers < 1.0 and not low.isdigit():
+            if counts[low] == 1 and numbers < 1.0 and not low.isdigit():
                 alike[stem] += 1
-            if said[low] > 1 or alike[stem] > ALIKE:
+            if counts[low] > 1 or alike[stem] > ALIKE:
                 between += term
                 continue
             joined = spoken and not STOPS.search(between) and len(between.split()) <= SKIPPED
-            found[term] = _GistWord(piece.number, len(found), _worth(term, numbers), spoken, joined)
+            words_by_key[term] = _GistWord(piece.number, len(words_by_key), _worth(term, numbers), spoken, joined)
             between = ""
-            if len(found) >= SEEN:
+            if len(words_by_key) >= SEEN:
                 break
-    for term, word in found.items():
+    for term, word in words_by_key.items():
         if word.spoken:
-            word.worth *= SPOKEN * REPEATED[min(said[term.lower()], len(REPEATED)) - 1]
-    return found
+            word.worth *= SPOKEN * REPEATED[min(counts[term.lower()], len(REPEATED)) - 1]
+    return words_by_key
 
 
 def _phrases(words: dict[str, _GistWord]) -> list[list[str]]:
@@ -167,19 +166,19 @@ def _phrases(words: dict[str, _GistWord]) -> list[list[str]]:
 
 
 def _gain(phrase: list[str], words: dict[str, _GistWord], listed: bool) -> float:
-    """Return the worth of a phrase per token, its comma counted."""
+    """Return the worth of a phrase per token, including its comma."""
     costs = [len(PARTS.findall(term)) for term in phrase]
     comma = COMMA if listed or words[phrase[0]].spoken else 0.0
     return sum(words[term].worth * cost for term, cost in zip(phrase, costs, strict=True)) / (sum(costs) + comma)
 
 
 def _is_spoken(text: str) -> bool:
-    """Running text: four words and few of the signs that code is made of."""
+    """Return whether a text is running text: at least four words and few signs of code."""
     return len(WORDS.findall(text)) >= 4 and 14 * len(SIGNS.findall(text)) <= len(text.strip())
 
 
 def _worth(term: str, numbers: float) -> float:
-    """Per token, as far as the parts of a name tell how many it takes."""
+    """Return the worth of a term per token, estimated from its parts."""
     parts = len(PARTS.findall(term))
     if ID.fullmatch(term):
         return UNGUESSED / parts
@@ -190,16 +189,16 @@ def _worth(term: str, numbers: float) -> float:
 def _runs(
     names: Mapping[int, str], words: dict[str, _GistWord], ends: list[int], span: int, listed: bool
 ) -> list[PageLine]:
-    """Join words to runs; a run ends at the next of `ends` or `span` after its first piece."""
+    """Join words to runs; a run ends at the next of `ends`, or `span` after its first piece."""
     runs: list[PageLine] = []
-    last = part = -1  # the place of the last word, and between which ends it is
+    last = part = -1  # the place of the last word, and the ends around it
     goes_on = {word.place for word in words.values() if word.joined} & {word.place + 1 for word in words.values()}
     for term, word in sorted(words.items(), key=lambda item: item[1].place):
         before, part = part, bisect_right(ends, word.at)
         if runs and part == before and word.at - runs[-1].number < span:
             between_phrases = word.place not in goes_on and (last in goes_on or word.place + 1 in goes_on)
-            apart = (listed or word.spoken) and between_phrases
-            runs[-1] = PageLine(runs[-1].number, f"{runs[-1].text}{',' * apart} {term}", runs[-1].name)
+            is_separate = (listed or word.spoken) and between_phrases
+            runs[-1] = PageLine(runs[-1].number, f"{runs[-1].text}{',' * is_separate} {term}", runs[-1].name)
         else:
             runs.append(PageLine(word.at, term, names[word.at]))
         last = word.place
@@ -211,17 +210,17 @@ Use = Literal["report", "names", "data", "text", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How a preview is divided. `least` and `most` are characters, `share` the part of the result's characters."""
+    """The size of a preview. `least` and `most` are characters, `share` is the part of the result's characters."""
 
     least: int
     share: float
     most: int
     lines: float
-    """The part for lines as they are; the rest is gist."""
+    """The share of quoted lines; the rest is gist."""
     runs: int
-    """Into how many runs of words the gist is divided at least, where the text is long."""
+    """The least number of runs in the gist of a long text."""
     numbers: float
-    """What a number is worth beside a word: little where most count lines, as much where they are the content."""
+    """The worth of a number relative to a word: low if most are line numbers, 1 in data."""
 
     def of(self, chars: int) -> int:
         """Return the room for a result of `chars` characters."""
@@ -239,15 +238,15 @@ USES: dict[Use, Room] = {
 
 SUMMARY = 200
 FEW_LINES = 200
-"""Up to this many lines the header leaves out their number."""
+"""Up to this many lines, the header omits their number."""
 WHOLE = 400
-"""A result this short is its own preview, whatever room it earns."""
+"""A result this short is shown completely."""
 FACTS_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynopsisDraft:
-    """What one recogniser has to say. `picks`: raw line number → weight of a line worth showing as it is."""
+    """The description by a format. `picks`: raw line number → weight of a line worth quoting."""
 
     kind: str
     content_type: str = "text/plain"
@@ -256,21 +255,21 @@ class SynopsisDraft:
     facts: Sequence[str] = ()
     picks: Mapping[int, float] = field(default_factory=dict[int, float])
     form: str = ""
-    """All of it in a shorter form, shown where it fits."""
+    """The complete result in a shorter form, shown if it fits."""
     use: Use = "report"
-    """What such a result is wanted for: a verdict, names to work with, values, what a text says; or not at all."""
+    """The use of such a result: a verdict, names to work with, values, the content of a text, or none."""
     edges: bool = False
-    """Whether the first and the last lines tell more than others."""
+    """Whether the first and the last lines are the most informative."""
     pieces: Sequence[PageLine] = ()
-    """What the gist is drawn from, where that is not the lines."""
+    """The source of the gist, if not the lines."""
     names: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Line number → the name defined there, with which a run of key words begins."""
+    """Line number → the name defined there, which begins a run of key words."""
     parts: bool = False
-    """Whether pieces are parts of their own (rows, values of keys), of which no two go into one run."""
+    """Whether pieces are independent (rows, values of keys), so that a run never combines two."""
 
 
 def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
-    """Return the preview beside a summary, at most `budget` characters; None: by its kind and size."""
+    """Return the preview to a summary, at most `budget` characters; None: depends on kind and size."""
     if budget is None:
         budget = WHOLE if page.chars <= WHOLE else USES[draft.use].of(page.chars)
     budget = max(0, budget)
@@ -293,60 +292,60 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
         parts.append(draft.form)
     elif room > 0 and draft.use != "nothing":
         parts.append(
-            _body(draft, draft.pieces or _ends(page.lines), focus, said="\n".join([summary, *parts]), room=room)
+            _body(draft, draft.pieces or _ends(page.lines), focus, summary="\n".join([summary, *parts]), room=room)
         )
     return clip("\n".join(part for part in parts if part), budget)
 
 
 def _header(draft: SynopsisDraft, page: ResultPage) -> str:
-    """Return what the summary leaves out: the number of lines, and the unread part."""
-    told = [counted(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
+    """Return facts missing from the summary: the number of lines, and the unread part."""
+    parts = [count_of(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
     if not page.whole:
-        told.append("head and tail were read, not the middle")
+        parts.append("head and tail were read, not the middle")
     if page.first_file_line is not None and page.lines and page.first_file_line != page.lines[0].number:
-        told.append(f"line {page.lines[0].number} is {page.first_file_line} of the file")
-    return "; ".join(told)
+        parts.append(f"line {page.lines[0].number} is {page.first_file_line} of the file")
+    return "; ".join(parts)
 
 
 GIST_LINES, GIST_CHARS = 3_000, 66
-"""What the words of the gist are chosen from: lines at the beginning and the end; characters for each of the gist, but
-`GIST_LEAST` at least."""
+"""The source of the gist: lines at the beginning and the end, and characters per character of gist, at least
+`GIST_LEAST`."""
 GIST_LEAST = 40_000
 LINE_LEAST, LINE_SHOWN = 70, 160
 CANDIDATES = 500
-"""Of the lines worth showing so many are looked at: in a long log all have the words that are known after a few."""
+"""The most lines considered: in a long log, a few lines have all the words."""
 EDGE = 2
 WIDE = re.compile(r"(?<=[\w)%]) {3,}(?=\S)")
-"""What aligns the columns of a table; two spaces part them just as well."""
+"""The alignment of a table's columns; two spaces suffice."""
 SHORTEST_RUN = 8
 
 
 def _ends(lines: Sequence[PageLine]) -> Sequence[PageLine]:
-    """Return the lines of a page; of very many those at the beginning and the end."""
+    """Return the lines of a page; of a huge page only the first and last."""
     return lines if len(lines) <= GIST_LINES else (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
 
 
 def _thinned(pieces: Sequence[PageLine], room: int) -> Sequence[PageLine]:
-    """Return the pieces from which words are chosen; of very long ones an even part, which has more than enough."""
+    """Return the pieces from which words are chosen; of very many, an even sample."""
     return pieces[:: 1 + sum(len(piece.text) for piece in pieces) // max(GIST_LEAST, GIST_CHARS * room)]
 
 
-def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, said: str, room: int) -> str:
-    """Return lines and key words in at most `room` characters; nothing that is in `said`."""
+def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, summary: str, room: int) -> str:
+    """Return lines and key words in at most `room` characters, without words of `summary`."""
     share = USES[draft.use]
     lines = _lines(
         pieces,
         _weights(draft, pieces, focus),
         focus,
-        said=said,
+        summary=summary,
         room=int(room * share.lines),
         insist=draft.use != "text",
     )
-    known = {*focus.known, *(term.lower() for term in terms_in(" ".join([said, *lines.values()])))}
+    seen = {*focus.asked_terms, *(term.lower() for term in terms_in(" ".join([summary, *lines.values()])))}
     left = room - sum(len(shown) + 1 for shown in lines.values())
     runs = gist(
         _thinned(pieces, left),
-        known=known,
+        seen=seen,
         breaks=[*lines, *draft.names],
         span=1 if draft.parts else max(SHORTEST_RUN, len(pieces) // share.runs),
         room=left,
@@ -354,11 +353,11 @@ def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, sai
         listed=draft.use == "text",
         defined=draft.names.values(),
     )
-    return _joined(lines, runs, mark="" if draft.use in ("data", "text") else "… ")
+    return _interleave(lines, runs, mark="" if draft.use in ("data", "text") else "… ")
 
 
 def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> dict[int, float]:
-    """Weigh pieces that are picked, or that the call asked for; equal texts once."""
+    """Weigh pieces that are picked or match the call; equal texts once."""
     weights: dict[int, float] = {}
     seen: set[str] = set()
     asked_for = [0.0] * len(pieces) if draft.use == "text" else focus.weigh([piece.text for piece in pieces])
@@ -367,7 +366,7 @@ def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> 
         if weight > 0 and piece.text.strip() and piece.text not in seen:
             weights[piece.number] = weight
             seen.add(piece.text)
-    if draft.parts:  # a row is shown as it is where it is the one that was asked for
+    if draft.parts:  # a row is shown complete if the call asks for it
         best = max(weights.values(), default=0.0)
         near = {number: weight for number, weight in weights.items() if weight > 0.5 * best}
         weights = near if len(near) <= 2 < len(pieces) else {}
@@ -380,15 +379,15 @@ def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> 
 
 
 def _lines(
-    pieces: Sequence[PageLine], weights: Mapping[int, float], focus: Focus, *, said: str, room: int, insist: bool
+    pieces: Sequence[PageLine], weights: Mapping[int, float], focus: Focus, *, summary: str, room: int, insist: bool
 ) -> dict[int, str]:
-    """Number → the piece as it is shown, the heaviest first, as long as each has something new.
+    """Return the chosen pieces by number, the heaviest first, as long as each has something new.
 
-    `insist`: the heaviest is shown even where its words are known, for it says that they stand here.
+    `insist`: the heaviest is chosen even if its words are known, to show their place.
     """
     by_number = {piece.number: piece for piece in pieces if piece.number in weights}
     width = min(LINE_SHOWN, max(LINE_LEAST, room // 2))
-    known = {*focus.known, *(term.lower() for term in terms_in(said))}
+    seen = {*focus.asked_terms, *(term.lower() for term in terms_in(summary))}
     chosen: dict[int, str] = {}
     heaviest = sorted(by_number, key=lambda number: (-weights[number], number))[:CANDIDATES]
     for rank, number in enumerate(heaviest):
@@ -396,17 +395,17 @@ def _lines(
             break
         text = by_number[number].text.strip()
         shown = f"{_name(by_number[number])} {_narrow(text, focus, width)}"
-        if len(shown) + 1 > room or text in said:
+        if len(shown) + 1 > room or text in summary:
             continue
-        fresh = {term.lower() for term in terms_in(text)} - known
+        fresh = {term.lower() for term in terms_in(text)} - seen
         if fresh or (insist and rank == 0):
             chosen[number] = shown
-            known |= fresh
+            seen |= fresh
             room -= len(shown) + 1
     return chosen
 
 
-def _joined(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) -> str:
+def _interleave(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) -> str:
     joined: list[str] = []
     after_line = False
     shown = [(number, 0, line, "") for number, line in lines.items()]
@@ -420,13 +419,13 @@ def _joined(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) ->
 
 
 def _narrow(text: str, focus: Focus, width: int) -> str:
-    """A line of at most `width` characters, cut so that the first word that was asked for stays."""
+    """Cut a line to `width` characters around the first word that matches the call."""
     text = WIDE.sub("  ", text.replace("\t", "  "))
     if len(text) <= width:
         return text
-    found = focus.pattern.search(text) if focus.pattern else None
-    if found is None or found.end() < width:
+    match = focus.pattern.search(text) if focus.pattern else None
+    if match is None or match.end() < width:
         return clip(text, width)
-    start = max(0, found.start() - width // 3)
-    start = max(start, text.find(" ", start, found.start()))  # between words
+    start = max(0, match.start() - width // 3)
+    start = max(start, text.find(" ", start, match.start()))  # between words
     return clip("…" + one_line(text[start:]), width)

@@ -1,9 +1,9 @@
-"""Rows unlike the rest: the two jobs that failed, the pod that restarts, the one amount that is ten times the others.
+"""Finds unusual rows: the two jobs that failed, the pod that restarts, an amount ten times larger than all others.
 
-Works on rows of cells, whatever they come from. A row is rare for a value that few rows have in a column where the
-others agree, for a cell that only a few rows fill (or leave empty), or for a number far outside the range of the
-others. A column that differs in too many rows (ids, free text, a long tail of numbers) makes no row rare.
-One pass over each column, and one sort where it holds numbers.
+Works on rows of cells from any format. A row is rare because of a value that few rows have in a column with few
+different values, of a cell that few rows fill (or leave empty), or of a number far outside the range of the others. A
+column in which too many rows differ (ids, free text, a long tail of numbers) is ignored.
+One pass over each column, and one sort if it has numbers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from statistics import quantiles
 from mcp_memory.shortterm.synopsis.page import clip
 
 LEAST_ROWS = 8
-"""Of fewer rows none is usual enough to call another rare."""
+"""With fewer rows, none is rare."""
 FEW = 0.05
-"""A value is rare in this part of the rows, and in one row of even the shortest table."""
+"""A value is rare in at most this share of the rows, and in a single row of any table."""
 KINDS = 12
-"""A column of more different values than these has none that is usual."""
+"""With more different values, a column has no common value."""
 FAR = 5.0
-"""A number is far outside at so many times the distance between the quartiles."""
+"""An outlier is beyond the quartiles by this many interquartile ranges."""
 NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?$")
 SHOWN = 5
 CELL = 100
@@ -44,11 +44,11 @@ def rare_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Rar
     for column in range(len(columns)):
         for at in _rare_in([row[column] if column < len(row) else "" for row in rows]):
             odd.setdefault(at, []).append(column)
-    found = [RareRow(at, tuple(where)) for at, where in odd.items()]
-    return sorted(found, key=lambda row: (-len(row.columns), row.at))
+    rare = [RareRow(at, tuple(where)) for at, where in odd.items()]
+    return sorted(rare, key=lambda row: (-len(row.columns), row.at))
 
 
-def told(row: RareRow, columns: Sequence[str], cells: Sequence[str], *, label: str) -> str:
+def describe_row(row: RareRow, columns: Sequence[str], cells: Sequence[str], *, label: str) -> str:
     """Return the rare cells of a row with their column names, after the row's label unless a cell repeats it."""
     values = [cells[at] if at < len(cells) else "" for at in row.columns]
     rare = [f"{columns[at]} {clip(cell, CELL) or 'empty'}" for at, cell in zip(row.columns, values, strict=True)]
@@ -56,7 +56,7 @@ def told(row: RareRow, columns: Sequence[str], cells: Sequence[str], *, label: s
 
 
 def number_in(cell: str) -> float:
-    """Return the number that a cell matching `NUMBER` holds."""
+    """Return the number in a cell that matches `NUMBER`."""
     return float(re.sub(r"[^\d.+-]", "", cell)[:300])
 
 
@@ -69,8 +69,8 @@ def _rare_in(cells: Sequence[str]) -> list[int]:
     counts = Counter(cells)
     if 1 < len(counts) <= KINDS and counts.most_common(1)[0][1] > 2 * most:
         rare = {cell for cell, n in counts.items() if n <= most}
-        found = [at for at, cell in enumerate(cells) if cell in rare]
-        return found if len(found) <= 2 * most else []
+        places = [at for at, cell in enumerate(cells) if cell in rare]
+        return places if len(places) <= 2 * most else []
     if len(filled) < len(cells) <= len(filled) + most:
         return [at for at, cell in enumerate(cells) if not cell]
     numbers = {at: number_in(cells[at]) for at in filled if NUMBER.match(cells[at])}
@@ -80,5 +80,5 @@ def _rare_in(cells: Sequence[str]) -> list[int]:
 def _far_out(numbers: dict[int, float], most: int) -> list[int]:
     low, _, high = quantiles(numbers.values(), n=4)
     reach = FAR * (high - low)
-    found = [at for at, value in numbers.items() if not low - reach <= value <= high + reach]
-    return found if len(found) <= most else []
+    outliers = [at for at, value in numbers.items() if not low - reach <= value <= high + reach]
+    return outliers if len(outliers) <= most else []

@@ -1,4 +1,4 @@
-"""Finds the format of a tool result, and makes its stand-in.
+"""Recognises the format of a tool result and describes it.
 
 `synopsise` takes any str and never raises; the same input gives the same output. Work is bounded (see `page` and the
 bounds in each format's module), so 50 MB take little longer than one. Callers mask secrets.
@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mcp_memory.shortterm.synopsis.code import describe_code, describe_diff
-from mcp_memory.shortterm.synopsis.commits import describe_commits
+from mcp_memory.shortterm.synopsis.code import describe_code, describe_commits, describe_diff
 from mcp_memory.shortterm.synopsis.json_values import describe_json
 from mcp_memory.shortterm.synopsis.listings import RARE, describe_hits, describe_listing, describe_table
 from mcp_memory.shortterm.synopsis.logs import describe_log, describe_trace, template
@@ -34,14 +33,14 @@ from mcp_memory.shortterm.synopsis.test_runs import describe_tests
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synopsis:
-    """`score`, 0 to 10: how well the summary can stand in for the result."""
+    """The description of a result. `score`, 0 to 10, is how well the summary can replace the result."""
 
     kind: str
     content_type: str
     summary: str
     """One line of at most 200 characters."""
     preview: str
-    """Facts, lines with their numbers in the raw text, words of those between; a short result itself."""
+    """Facts, lines with their raw line numbers, and key words of the lines between; or a short result itself."""
     score: int
 
 
@@ -50,7 +49,8 @@ def synopsise(
 ) -> Synopsis:
     """Describe a tool result, its preview in at most `budget_chars` characters; None: as many as it needs.
 
-    Words of `arguments` weigh more than those of `talk` (the messages before the call), rare ones over common.
+    Words of `arguments` weigh more than words of `talk` (the messages before the call), and rare words more than common
+    words.
     """
     page = open_page(text)
     focus = focus_on(page.lines, arguments=arguments, talk=f"{tool} {talk}")
@@ -72,7 +72,7 @@ PROBE = 20_000
 BYTES = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{400,}={0,2}\Z")
 RUN = 30
-"""Characters that base64 has at least between two line breaks or blanks; words have fewer."""
+"""The least characters of base64 between white space; words have fewer."""
 FIELD = re.compile(r"\s*(?:[-*] )?(?P<key>[A-Za-z_][\w .()/-]{0,48}?)\s*(?::|=|\s=>|\.{3,})\s+?(?P<value>\S.*)")
 TROUBLE = re.compile(
     r"\b(?:error|errors|failed|failure|fatal|cannot|could not|denied|not found|no such|invalid|exception|warning)\b",
@@ -86,10 +86,10 @@ def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Describe an empty result, bytes that are not text, or base64."""
     del focus
     if not page.text.strip():
-        told = "empty result" if not page.text else "blank result: only white space"
+        summary = "empty result" if not page.text else "blank result: only white space"
         if page.exit_code is not None:
-            told = f"no output, exit code {page.exit_code}"
-        return SynopsisDraft(kind="empty", summary=told, score=10, use="nothing")
+            summary = f"no output, exit code {page.exit_code}"
+        return SynopsisDraft(kind="empty", summary=summary, score=10, use="nothing")
     probe = page.text[:PROBE] + page.text[-PROBE:]
     if len(BYTES.findall(probe)) > 0.05 * len(probe):
         shown = one_line("".join(re.findall(r"[\x20-\x7e]{4,}", probe)[:12]))
@@ -110,13 +110,13 @@ def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         and re.search(r"[A-Z]", flat)
         and re.search(r"[a-z]", flat)
     ):
-        told = f"base64 data, {size(page.chars)}, beginning {flat[:40]}"
-        return SynopsisDraft(kind="base64", content_type="text/plain", summary=told, score=3, use="nothing")
+        summary = f"base64 data, {size(page.chars)}, beginning {flat[:40]}"
+        return SynopsisDraft(kind="base64", content_type="text/plain", summary=summary, score=3, use="nothing")
     return None
 
 
 def describe_fields(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Key: value lines, as of configurations, headers and status reports."""
+    """Describe lines of `key: value`, as in configurations, headers and status reports."""
     if page.share(FIELD) < 0.5:
         return None
     fields = [(line, m["key"].strip(), m["value"].strip()) for line in page.lines if (m := FIELD.match(line.text))]
@@ -125,10 +125,10 @@ def describe_fields(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     if len(fields) < 4 or len(fields) < 0.6 * filled or len(keys) < 0.4 * len(fields):
         return None
     best = focus.best(fields, 6, lambda field: f"{field[1]} {field[2]}")
-    told = ", ".join(f"{key} {clip(value, 40)}" for _, key, value in best)
+    shown = ", ".join(f"{key} {clip(value, 40)}" for _, key, value in best)
     return SynopsisDraft(
         kind="fields",
-        summary=f"{len(fields):,} fields: {told}",
+        summary=f"{len(fields):,} fields: {shown}",
         score=4,
         facts=(clip(f"keys: {', '.join(keys)}", 400),),
         picks={line.number: 1.0 / (1 + at / 20) for at, (line, _, _) in enumerate(fields)},
@@ -136,7 +136,7 @@ def describe_fields(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
-    """Anything: the first and the last that it says, trouble, and what the call was after."""
+    """Describe any text by its first and last line, trouble, and lines that match the call."""
     if not page.sample:
         return SynopsisDraft(
             kind="text", summary=f"{page.total_lines:,} lines, all blank where they were read", score=2
@@ -147,28 +147,28 @@ def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
     troubles = [line for line in page.lines if TROUBLE.search(line.text)]
     first, last = page.sample[0], page.sample[-1]
     [best] = focus.best(page.lines, 1, lambda line: line.text)
-    told = [f"{page.total_lines:,} lines"] if page.total_lines > 1 else []
+    parts = [f"{page.total_lines:,} lines"] if page.total_lines > 1 else []
     if troubles:
-        told.append(f"line {troubles[-1].number}: {clip(troubles[-1].text.strip(), 90)}")
+        parts.append(f"line {troubles[-1].number}: {clip(troubles[-1].text.strip(), 90)}")
     elif focus.of(best.text) > 0:
-        told.append(f"line {best.number}: {clip(best.text.strip(), 90)}")
+        parts.append(f"line {best.number}: {clip(best.text.strip(), 90)}")
     else:
         opening = next((line for line in page.sample[:8] if len(line.text.strip()) >= 40), first)
-        told.append(clip(opening.text.strip(), 110))
+        parts.append(clip(opening.text.strip(), 110))
     if rare:
-        told = [told[0], f"unlike the rest, line {rare[0].number}: {clip(rare[0].text.strip(), 120)}"]
+        parts = [parts[0], f"unlike the rest, line {rare[0].number}: {clip(rare[0].text.strip(), 120)}"]
     elif last.number not in (first.number, best.number) and len(troubles) == 0:
-        told.append(f"ends: {clip(last.text.strip(), 60)}")
+        parts.append(f"ends: {clip(last.text.strip(), 60)}")
     picks = {line.number: 0.4 for line in page.lines if NUMBER.search(line.text)}
     picks |= {line.number: 2.0 for line in troubles[:20] + troubles[-20:]}
     picks |= {line.number: RARE for line in rare[:20]}
     return SynopsisDraft(
-        kind="text", summary="; ".join(told), score=3 if page.chars > 2_000 else 5, picks=picks, edges=True
+        kind="text", summary="; ".join(parts), score=3 if page.chars > 2_000 else 5, picks=picks, edges=True
     )
 
 
 def _rare_lines(lines: Sequence[PageLine]) -> list[PageLine]:
-    """The few lines of another form, where nearly all have one of a few forms: same words, other numbers and quotes."""
+    """Return the few lines with rare templates, if nearly all lines share a few templates."""
     forms: dict[str, list[PageLine]] = {}
     for line in lines:
         if line.text.strip():
@@ -184,9 +184,9 @@ def _one_long_line(page: ResultPage, focus: Focus) -> SynopsisDraft:
     text = page.text[:200_000]
     facts = [f"begins: {clip(one_line(text[:400]), 300)}"]
     last = -1_000
-    for found in focus.pattern.finditer(text) if focus.pattern else ():
-        if found.start() - last > 400 and found.start() > 300 and len(facts) < 4:
-            last = found.start()
+    for match in focus.pattern.finditer(text) if focus.pattern else ():
+        if match.start() - last > 400 and match.start() > 300 and len(facts) < 4:
+            last = match.start()
             facts.append(f"at character {last:,}: {clip(one_line(text[max(0, last - 80) : last + 160]), 220)}")
     facts.append(f"ends: {clip_start(one_line(page.text[-400:]), 240)}")
     return SynopsisDraft(
@@ -217,16 +217,16 @@ RECOGNISERS: tuple[Callable[[ResultPage, Focus], SynopsisDraft | None], ...] = (
 
 
 COUNTED = frozenset({"log", "matches", "diagnostics", "listing", "table", "diff", "commits", "fields"})
-"""Kinds whose numbers are of the lines that were read, not of the whole result."""
+"""Kinds whose numbers refer to the lines that were read, not to the whole result."""
 
 
 def recognise(page: ResultPage, focus: Focus) -> SynopsisDraft:
-    """What the first recogniser that knows this page has to say."""
+    """Return the draft of the first format that recognises the page."""
     return next((d for describe in RECOGNISERS if (d := describe(page, focus))), None) or describe_rest(page, focus)
 
 
 def summary_of(draft: SynopsisDraft, page: ResultPage) -> str:
-    """The draft's summary as one line of at most `SUMMARY` characters."""
+    """Return the draft's summary as a line of at most `SUMMARY` characters."""
     before = f"exit code {page.exit_code}: " if page.exit_code and "exit code" not in draft.summary else ""
     after = " (head and tail only)" if not page.whole and draft.kind in COUNTED else ""
     return before + clip(one_line(draft.summary), SUMMARY - len(before) - len(after)) + after

@@ -1,6 +1,6 @@
 """Test runs: pytest, unittest and Django, jest and vitest, go test, cargo test.
 
-Gives the counts and every failure's name with its one-line reason. Each runner is found by the line it ends with.
+Returns the counts and every failure's name with its one-line reason. Runners are recognised by their last line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mcp_memory.language import patterns_of
 from mcp_memory.shortterm.synopsis.logs import find_traces
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, first_items
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|todo|total|ignored)")
@@ -42,7 +42,7 @@ class TestRun:
 
 
 def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """A result that ends like a test run."""
+    """Describe a result that ends like a test run."""
     readers: tuple[Callable[[Sequence[PageLine]], TestRun | None], ...] = (_cargo, _pytest, _go, _unittest, _javascript)
     run = next((run for read in readers if (run := read(page.lines))), None)
     if run is None:
@@ -51,7 +51,7 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     facts = [f"{run.counts} (line {run.end.number})"] if run.failures else []
     facts += [f"✗ {f.name}" + (f": {clip(f.why, 160)}" if f.why else "") + f" (line {f.at})" for f in ranked[:12]]
     if len(ranked) > 12:
-        facts.append("also failed: " + listed([f.name for f in ranked[12:]], 30))
+        facts.append("also failed: " + first_items([f.name for f in ranked[12:]], 30))
     picks = {run.end.number: 60.0} | {failure.at: 5.0 for failure in run.failures[:50]}
     for trace in find_traces(page.lines)[-6:]:
         picks |= {frame.at: 4.0 for frame in trace.own_frames[:2]} | {trace.last: 6.0}
@@ -66,7 +66,7 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[PageLine]:
-    """The lines that tell of a failure, up to `NEAR` from one that was picked, or all; without rules and banners."""
+    """Yield the lines about failures: up to `NEAR` lines from each place, or all; without rules and banners."""
     for line in lines:
         at = bisect_left(places, line.number - NEAR)
         near = not places or (at < len(places) and places[at] <= line.number + NEAR)
@@ -75,15 +75,15 @@ def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[PageLi
 
 
 def _summary(run: TestRun) -> str:
-    """Counts, then as many failures with their reasons as there is room for."""
+    """Return the counts, then as many failures with their reasons as fit."""
     if not run.failures:
         return f"{run.runner}: {run.counts}"
     text = f"{run.runner}: {len(run.failures)}{f' of {run.total}' if run.total else ''} failed: "
-    told = [_short(f.name) + (f" ({clip(f.why, 60)})" if f.why else "") for f in run.failures[:8]]
-    while len(told) > 1 and len(text) + len("; ".join(told)) > 185:
-        told.pop()
-    more = len(run.failures) - len(told)
-    return text + "; ".join(told) + (f"; {more} more" if more else "")
+    failures = [_short(f.name) + (f" ({clip(f.why, 60)})" if f.why else "") for f in run.failures[:8]]
+    while len(failures) > 1 and len(text) + len("; ".join(failures)) > 185:
+        failures.pop()
+    more = len(run.failures) - len(failures)
+    return text + "; ".join(failures) + (f"; {more} more" if more else "")
 
 
 def _short(name: str) -> str:
@@ -93,16 +93,16 @@ def _short(name: str) -> str:
 
 def _last(lines: Sequence[PageLine], kind: str) -> tuple[int, re.Match[str]] | None:
     for at in range(len(lines) - 1, max(-1, len(lines) - END_WITHIN), -1):
-        if found := LINES[kind].match(lines[at].text):
-            return at, found
+        if match := LINES[kind].match(lines[at].text):
+            return at, match
     return None
 
 
 def _matching(lines: Sequence[PageLine], kind: str, *marks: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Yield the places of lines of a kind; `marks`: each line has one of them, which is quicker to see."""
+    """Yield the places and matches of lines of a kind. A line without any of `marks` is skipped, which is faster."""
     for at, line in enumerate(lines):
-        if any(mark in line.text for mark in marks) and (found := LINES[kind].match(line.text)):
-            yield at, found
+        if any(mark in line.text for mark in marks) and (match := LINES[kind].match(line.text)):
+            yield at, match
 
 
 def _numbers(texts: Iterable[str]) -> Counter[str]:
@@ -117,7 +117,7 @@ def _total(sums: Counter[str], *keys: str) -> int:
     return sum(sums[key] for key in keys)
 
 
-def _told(sums: Counter[str]) -> str:
+def _counts_text(sums: Counter[str]) -> str:
     order = ("failed", "error", "passed", "skipped", "ignored", "xfailed", "xpassed", "warning")
     counts = [f"{sums[key]} {key}{'s' * (key == 'warning')}" for key in order if sums[key]]
     return ", ".join(counts) or "no tests ran"
@@ -127,8 +127,8 @@ def _reason(lines: Sequence[PageLine], start: int, kind: str, stop: str) -> str:
     for line in lines[start + 1 : start + 1 + REASON_WITHIN]:
         if LINES[stop].match(line.text):
             break
-        if found := LINES[kind].match(line.text):
-            return found["why"].strip()
+        if match := LINES[kind].match(line.text):
+            return match["why"].strip()
     return ""
 
 
@@ -141,15 +141,15 @@ def _pytest(lines: Sequence[PageLine]) -> TestRun | None:
         for at, title in _matching(lines, "pytest title", "___")
     }
     failures: dict[str, TestFailure] = {}
-    for place, found in _matching(lines, "pytest failure", "FAILED ", "ERROR "):
-        name = found["name"]
+    for place, match in _matching(lines, "pytest failure", "FAILED ", "ERROR "):
+        name = match["name"]
         at, why = titles.get(name.split("::", 1)[-1].replace("::", "."), (lines[place].number, ""))
-        failures[name] = TestFailure(name, found["why"] or why, at)
+        failures[name] = TestFailure(name, match["why"] or why, at)
     if not failures:  # run without the short summary
         failures = {name: TestFailure(name, why, at) for name, (at, why) in titles.items()}
     sums = _numbers([end[1][0]])
     total = _total(sums, "failed", "error", "passed", "skipped", "xfailed", "xpassed")
-    return TestRun("pytest", total, _told(sums), lines[end[0]], [*failures.values()])
+    return TestRun("pytest", total, _counts_text(sums), lines[end[0]], [*failures.values()])
 
 
 def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
@@ -159,10 +159,10 @@ def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
     at, ran = end
     traces = find_traces(lines)
     failures: list[TestFailure] = []
-    for place, found in _matching(lines[:at], "unittest failure", "FAIL: ", "ERROR: "):
+    for place, match in _matching(lines[:at], "unittest failure", "FAIL: ", "ERROR: "):
         why = next((trace.headline for trace in traces if trace.first > lines[place].number), "")
-        failures.append(TestFailure(found["name"], why, lines[place].number))
-    verdict = next((found[0] for line in lines[at:] if (found := LINES["unittest verdict"].match(line.text))), "")
+        failures.append(TestFailure(match["name"], why, lines[place].number))
+    verdict = next((match[0] for line in lines[at:] if (match := LINES["unittest verdict"].match(line.text))), "")
     return TestRun(
         "unittest", int(ran["ran"]), ", ".join(filter(None, [f"{ran['ran']} run", verdict])), lines[at], failures
     )
@@ -173,15 +173,15 @@ def _javascript(lines: Sequence[PageLine]) -> TestRun | None:
     if not end:
         return None
     failures: dict[str, TestFailure] = {}
-    for at, found in _matching(lines[: end[0]], "javascript failure", *"●×✕✗", "FAIL"):
-        if (name := (found["jest"] or found["vitest"] or "").strip()) and name not in failures:
+    for at, match in _matching(lines[: end[0]], "javascript failure", *"●×✕✗", "FAIL"):
+        if (name := (match["jest"] or match["vitest"] or "").strip()) and name not in failures:
             why = _reason(lines, at, "javascript reason", "javascript failure")
             failures[name] = TestFailure(name, why, lines[at].number)
     text = lines[end[0]].text
     sums = _numbers([text])
     total = sums.pop("total", 0) or sums.total()
     runner = "jest" if "Tests:" in text else "vitest"
-    return TestRun(runner, total, _told(sums), lines[end[0]], [*failures.values()])
+    return TestRun(runner, total, _counts_text(sums), lines[end[0]], [*failures.values()])
 
 
 def _go(lines: Sequence[PageLine]) -> TestRun | None:
@@ -189,20 +189,20 @@ def _go(lines: Sequence[PageLine]) -> TestRun | None:
     if not end:
         return None
     failures = [
-        TestFailure(found["name"], _go_reason(lines, at), lines[at].number)
-        for at, found in _matching(lines, "go failure", "--- FAIL")
+        TestFailure(match["name"], _go_reason(lines, at), lines[at].number)
+        for at, match in _matching(lines, "go failure", "--- FAIL")
     ]
     packages = [lines[at].text.split("\t") for at, _ in _matching(lines, "go end", "\t")]
     bad = [parts[1] for parts in packages if parts[0].strip() == "FAIL"]
     passed = sum(1 for line in lines if line.text.lstrip().startswith("--- PASS"))
     counts = f"{len(packages) - len(bad)} of {len(packages)} packages ok"
-    counts += f", failed: {listed(bad, 6)}" if bad else ""
+    counts += f", failed: {first_items(bad, 6)}" if bad else ""
     total = passed + len(failures) if passed else None
     return TestRun("go test", total, counts, lines[end[0]], failures)
 
 
 def _go_reason(lines: Sequence[PageLine], at: int) -> str:
-    """What the test said: below its verdict, or with `-v` above it."""
+    """Return the output of the test: below its verdict, or above it with `-v`."""
     above = lines[max(0, at - REASON_WITHIN) : at][::-1]
     return _reason(lines, at, "go reason", "go start") or _reason([lines[at], *above], 0, "go reason", "go start")
 
@@ -212,13 +212,13 @@ def _cargo(lines: Sequence[PageLine]) -> TestRun | None:
     if not end:
         return None
     panics = find_traces(lines)
-    blocks = [(lines[at].number, found["name"]) for at, found in _matching(lines, "cargo block", "---- ")]
+    blocks = [(lines[at].number, match["name"]) for at, match in _matching(lines, "cargo block", "---- ")]
     failures: list[TestFailure] = []
-    for at, found in _matching(lines, "cargo failure", "test "):
-        start = next((number for number, name in blocks if name == found["name"]), lines[at].number)
+    for at, match in _matching(lines, "cargo failure", "test "):
+        start = next((number for number, name in blocks if name == match["name"]), lines[at].number)
         panic = next((trace for trace in panics if trace.first > start), None) if blocks else None
         why = f"{panic.message} at {panic.frames[0]}" if panic else ""
-        failures.append(TestFailure(found["name"], why, start))
-    sums = _numbers(found["counts"] for _, found in _matching(lines, "cargo end", "test result: "))
+        failures.append(TestFailure(match["name"], why, start))
+    sums = _numbers(match["counts"] for _, match in _matching(lines, "cargo end", "test result: "))
     total = _total(sums, "failed", "passed", "ignored")
-    return TestRun("cargo test", total, _told(sums), lines[end[0]], failures)
+    return TestRun("cargo test", total, _counts_text(sums), lines[end[0]], failures)
