@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from difflib import unified_diff
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, NotFound
@@ -24,7 +24,7 @@ from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
 from mcp_memory.longterm import digest
 from mcp_memory.longterm.digest import HEADINGS, MAX_CHARS, statement_text
-from mcp_memory.longterm.page_lines import SAID, STATEMENT, LineChanges, dated_statements, numbered, patched
+from mcp_memory.longterm.page_lines import SAID, STATEMENT, PersonaReply, change_lines, dated_statements, numbered
 from mcp_memory.longterm.salience import is_of_the_user
 from mcp_memory.longterm.scenes import (
     ended_atoms,
@@ -400,21 +400,6 @@ class PersonaBasis(BaseModel):
     atoms: list[str]
 
 
-class PersonaReply(BaseModel):
-    """Lines of the page that change, or the whole page in Markdown; and what is new on it."""
-
-    lines: LineChanges = Field(default_factory=list[str])
-    page: str = ""
-    changed: str = ""
-
-    @field_validator("page", "changed", mode="before")
-    @classmethod
-    def _lines(cls, value: Any) -> Any:
-        if isinstance(value, list):
-            return "\n".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return "" if value is None else value
-
-
 # --- when -------------------------------------------------------------------------------------------
 
 
@@ -647,7 +632,7 @@ def _asked_for(store: Store, space: str, basis: PersonaBasis, held: PersonaVersi
     if held is None or basis.mode != "incremental":
         raise InvalidInput("There is no page in the reply, and none to change lines of: write a whole one as `page`.")
     left = set(lines_of(held.text))
-    text = patched(_stored(store, space), held.text, reply.lines)
+    text = change_lines(_stored(store, space), held.text, reply.lines)
     ended = ended_since(store, space, held)
     names = {old.id: newer.id for old, newer in ended if newer and is_joined(old, newer)}
     over = {old.id for old, _ in ended} - names.keys()

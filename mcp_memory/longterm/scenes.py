@@ -11,12 +11,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import normalize, one_line, safe_name
-from mcp_memory.core.types import Atom, Scene, Stage
+from mcp_memory.core.types import Atom, Scene, SceneAction, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.digest import statement_text
 from mcp_memory.longterm.kept import ALWAYS, KeptValues
@@ -250,26 +251,33 @@ def restored(store: Store, space: str, slug: str, version: int) -> SceneEdit:
 
     Raises NotFound if there is no such version; InvalidInput if it has no content.
     """
-    known = versions(store, space, slug)
-    if not known:
+    history = versions(store, space, slug)
+    if not history:
         raise NotFound(f"There never was a scene {one_line(slug, 60)!r}. `show scenes` lists those there are.")
-    old = next((one for one in known if one.version == version), None)
+    old = next((scene for scene in history if scene.version == version), None)
     if old is None:
-        raise NotFound(f"There is no version {version} of {slug}. Versions: 1 to {known[0].version}.")
+        raise NotFound(f"There is no version {version} of {slug}. Versions: 1 to {history[0].version}.")
     if not old.body:
         why = "deleted the scene" if old.action == "delete" else "told nothing but what was forgotten since"
         raise InvalidInput(f"Version {version} of {slug} {why}. Choose another; `scene history {slug}` lists them.")
+    newest = history[0]
+    edit = edit_from(old, action="restore", reason=f"version {version} is back")
+    return replace(edit, heat=max(old.heat, newest.heat), version=newest.version)
+
+
+def edit_from(scene: Scene, *, action: SceneAction, reason: str) -> SceneEdit:
+    """Return an edit that stores a scene as it is."""
     return SceneEdit(
-        action="restore",
-        slug=slug,
-        reason=f"version {version} is back",
-        title=old.title,
-        summary=old.summary,
-        body=old.body,
-        heat=max(old.heat, known[0].heat),
-        atoms=old.atoms,
-        entities=old.entities,
-        version=known[0].version,
+        action=action,
+        slug=scene.slug,
+        reason=reason,
+        title=scene.title,
+        summary=scene.summary,
+        body=scene.body,
+        heat=scene.heat,
+        atoms=scene.atoms,
+        entities=scene.entities,
+        version=scene.version,
     )
 
 

@@ -49,9 +49,9 @@ def as_list(value: Any) -> list[Any]:
     return [] if is_nothing(value) else [value]
 
 
-def choice(spellings: Mapping[str, Any], default: Any) -> BeforeValidator:
-    """Return a validator that looks a word up in any case, and gives `default` for an unknown one."""
-    return BeforeValidator(lambda value: spellings.get(str(value).strip().lower(), default))
+def choice(spellings: Mapping[str, str], unknown: str | None = None) -> BeforeValidator:
+    """Return a validator that looks a value up in any case (null as ""), and gives `unknown` for all others."""
+    return BeforeValidator(lambda value: spellings.get("" if value is None else str(value).strip().lower(), unknown))
 
 
 def object_fields(data: Any, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any] | None:
