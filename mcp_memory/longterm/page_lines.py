@@ -219,7 +219,9 @@ class SceneReply(TolerantReply):
     @classmethod
     def arranged(cls, data: Any) -> Any:
         """Accept a list of edits, a single edit, and `dropped` within edits."""
-        fields = object_fields(data, {"persona_update": "persona"}) or {"edits": data}
+        fields = object_fields(data, {"persona_update": "persona"})
+        if fields is None:
+            fields = {"edits": data}
         if "action" in fields or "slug" in fields:
             fields = {"edits": [fields]}
         edits = as_list(fields.get("edits"))
