@@ -54,7 +54,7 @@ from mcp_memory.store.values import DISTIL, Backlog, Conflict, Done, Draft, Pers
 def _stages() -> dict[Stage, AnyStage]:
     from mcp_memory.longterm.extraction import EXTRACT
     from mcp_memory.longterm.merging import MERGE
-    from mcp_memory.longterm.persona import PERSONA
+    from mcp_memory.longterm.persona_stage import PERSONA
     from mcp_memory.longterm.scene_stage import SCENES
     from mcp_memory.shortterm.canvas_stage import CANVAS
     from mcp_memory.shortterm.summary_stage import SUMMARIES
@@ -432,7 +432,7 @@ def unread(store: Store, space: str) -> list[Backlog]:
 
 def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) -> WaitingJobs:
     """Return the work that a model would be asked to do if all possible jobs were run now."""
-    from mcp_memory.longterm import persona as l3_persona
+    from mcp_memory.longterm.persona_stage import trigger
     from mcp_memory.shortterm import canvas_stage, summary_stage
 
     scenes = store.stage_states(space).get("scenes")
@@ -444,7 +444,7 @@ def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) ->
         atoms=len(store.atoms_since(space, scenes.position if scenes else 0, limit=_ALL, sentences=False)),
         results=len(thin) if len(thin) >= SOME else 0,
         canvases=len(drawn),
-        persona=l3_persona.trigger(store, space, settings) is not None,
+        persona=trigger(store, space, settings) is not None,
     )
 
 
@@ -456,7 +456,7 @@ def _after(last: datetime, span: timedelta, now: datetime) -> datetime:
 def _of_talk(
     store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
 ) -> Iterator[DueStage]:
-    from mcp_memory.longterm import persona as l3_persona
+    from mcp_memory.longterm.persona_stage import trigger
 
     states = store.stage_states(space)
     scenes = states.get("scenes")
@@ -480,7 +480,7 @@ def _of_talk(
         yield DueStage(stage="merge", at=at)
     if (at := _scenes(store, space, settings, scenes, new, now, eager=eager)) is not None:
         yield DueStage(stage="scenes", at=at)
-    if l3_persona.trigger(store, space, settings) is not None:
+    if trigger(store, space, settings) is not None:
         yield DueStage(stage="persona", at=now)
 
 

@@ -218,10 +218,10 @@ class PyramidVerbs(EvidenceVerbs):
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:
         """Request a new version of the page, from scratch or from the changes."""
-        from mcp_memory.longterm import persona
+        from mcp_memory.longterm.persona_stage import FROM_SCRATCH
 
         parts = self._parts
-        reason = persona.FROM_SCRATCH if scratch else "asked for"
+        reason = FROM_SCRATCH if scratch else "asked for"
         parts.store.request_stage(self.space, "persona", reason)
         parts.stored()
 

@@ -322,7 +322,7 @@ class RetentionVerbs(Verbs):
 
     def _purged(self, tombstones: Sequence[str]) -> tuple[Purged, list[str]]:
         """Erase rows; return the counts, and the ids of results and tasks in which an agent repeats erased words."""
-        from mcp_memory.longterm.forgetting import pages_without
+        from mcp_memory.longterm.persona import versions_without
         from mcp_memory.longterm.restatements import repeating
         from mcp_memory.shortterm.canvas.goals import agent_texts, without_goals
         from mcp_memory.store.forgetting import Purge, Purged
@@ -331,7 +331,7 @@ class RetentionVerbs(Verbs):
             return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []
         store = self._parts.store
         gone = [id for one in store.tombstones(self.space) if one.id in tombstones for id in one.ids]
-        personas = pages_without(store, self.space, [id for id in gone if id.startswith("a")])
+        personas = versions_without(store, self.space, [id for id in gone if id.startswith("a")])
         now = self._parts.now()
 
         words = [pair for one in tombstones for pair in store.words_under(self.space, one, limit=_ALL)]
