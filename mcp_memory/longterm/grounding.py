@@ -256,7 +256,7 @@ def _answered(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[Turn]:
 
 
 def _denies_quote(text: str, passages: Sequence[Passage]) -> bool:
-    """Return whether a statement has the words of a clause that it quotes, but only one of the two is negative."""
+    """Return whether a statement has the words of a clause that it quotes, but differs from it in negation."""
     clauses = [clause for passage in passages for clause in _clauses_around(passage)]
     terms, is_denial = known_terms(text), is_negative(text)
     return all(is_negative(clause) != is_denial for clause in clauses) and any(
@@ -392,7 +392,7 @@ def _own_sentences(passage: Passage) -> str:
 def _check_rule(
     statement: ExtractedStatement, text: str, passages: Sequence[Passage], batch: TurnBatch, names: Names
 ) -> tuple[ExtractedStatement, str, str]:
-    """Return a rule with its text, or with the user's own words and a remark; no text if the user did not say it.
+    """Return a rule with its text, or with the user's own words and a remark; no text without words of the user.
 
     It needs a sentence of the user that may be an order, or an offer that the user accepts. The model's text is kept
     if the sentence has its values, its negation and its limits.

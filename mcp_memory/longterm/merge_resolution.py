@@ -243,7 +243,7 @@ def resolved_atom(draft: NewAtom, resolution: Resolution, said_at: Mapping[str, 
 
 
 def _source(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) -> Source:
-    """Return the least trusted source whose words the text has."""
+    """Return the least trusted of the sources that the text takes words from."""
     first = most_trusted(part.source for part in parts)
     own = [part for part in parts if part.source == first]
     others = [*(part for part in parts if part not in own), *(target.atom for target in kept)]

@@ -158,7 +158,7 @@ def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeRep
 
 
 def _with_ends(own: Decision | None, draft: Draft, said_at: datetime) -> Decision:
-    """Return the decision on a draft, extended by the atoms that its extraction says it ends.
+    """Return the decision on a draft, extended by the atoms that its extraction ends.
 
     The merge question does not show these, so a draft that is added ends them all the same. The reason has no words of
     the turn: they may be forgotten.
@@ -287,7 +287,7 @@ class _Resolver:
                     self.resolutions[id] = Resolution(action="skip", leader=leaders[0])
 
     def leader(self, id: str) -> str:
-        """Return the draft that finally includes this one, itself if there is none."""
+        """Return the draft that finally includes this draft, or the draft itself."""
         while (leader := self.resolutions[id].leader) is not None:
             id = leader
         return id

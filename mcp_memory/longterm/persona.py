@@ -221,7 +221,7 @@ def versions_without(store: Store, space: str, atoms: Collection[str]) -> dict[i
 
 
 def lines_without_links(lines: Iterable[str], scenes: Collection[str]) -> list[str]:
-    """Return the lines except those that cite no atom and link one of these scenes."""
+    """Return the lines except lines that cite no atom and link any of these scenes."""
     return [line for line in lines if cited(line) or set(scenes).isdisjoint(links(line))]
 
 

@@ -249,7 +249,7 @@ def _clean(text: str) -> str:
 
 
 def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:
-    """Check the page and store it as a new version. Raises InvalidInput, which says how to correct it."""
+    """Check the page and store it as a new version. Raises InvalidInput with the corrections to make."""
     store, space = context.store, context.space
     page = _current_page(store, space)
     if basis.version != (page.version if page else 0):

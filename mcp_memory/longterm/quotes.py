@@ -16,7 +16,7 @@ _ELIDED = 1_000  # characters at most from the first to the last word of a quote
 def locate(quote: str, content: str) -> tuple[int, int] | None:
     """Return the span of the quote in the content, None if it is missing.
 
-    Of several places, the first where it is not part of a longer word.
+    Prefers a place that is not part of a longer word.
     """
     if not quote.strip():
         return None

@@ -436,7 +436,7 @@ def _without_wrapping(text: str) -> str:
 
 
 def _heading(body: str) -> str:
-    """Return the title line of a body, empty if it has none."""
+    """Return the title line of a body, empty without any."""
     line = _TITLE_LINE.match(body)
     return line["title"].strip() if line else ""
 

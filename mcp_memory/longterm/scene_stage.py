@@ -137,7 +137,7 @@ def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom
 
 
 def _room(count: int, most: int) -> str:
-    """Return the number of pages, and what it means for new pages."""
+    """Return the number of pages, and its consequence for new pages."""
     pages = f"Pages: {count}, of {most - 1} at most."
     if count >= most:
         return f"{pages} Too many stand: first merge two or more that belong together, then write what is new."
@@ -209,7 +209,7 @@ def _clean(text: str) -> str:
 
 
 def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
-    """Check and store the edits. Raises InvalidInput, which says how to correct them."""
+    """Check and store the edits. Raises InvalidInput with the corrections to make."""
     edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
     context.store.commit(
         context.space,

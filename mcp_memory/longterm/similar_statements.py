@@ -1,7 +1,7 @@
-"""Finds the stored statements that a new one may repeat, continue or contradict.
+"""Finds the stored statements that a new statement may repeat, continue or contradict.
 
 Two statements are candidates for merging (`near_statements`) if they share a single-valued relation, or if meaning and
-words together say so: how much higher their cosine is than usual for the new statement, and how many words they share,
+words together indicate it: how much higher their cosine is than usual for the new statement, and how many words they share,
 weighted by rarity. Cosines are taken relative to the usual ones, because models and languages differ in them. Numbers
 and months do not count: they are the parts that change.
 
