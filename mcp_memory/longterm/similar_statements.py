@@ -1,9 +1,9 @@
 """Finds the stored statements that a new statement may repeat, continue or contradict.
 
 Two statements are candidates for merging (`near_statements`) if they share a single-valued relation, or if meaning and
-words together indicate it: how much higher their cosine is than usual for the new statement, and how many words they share,
-weighted by rarity. Cosines are taken relative to the usual ones, because models and languages differ in them. Numbers
-and months do not count: they are the parts that change.
+words together indicate it: how much higher their cosine is than usual for the new statement, and how many words they
+share, weighted by rarity. Cosines are taken relative to the usual ones, because models and languages differ in them.
+Numbers and months do not count: they are the parts that change.
 
 `similar` judges explicit statements at once, without a model: does one contradict, update or repeat another?
 """
