@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from mcp_memory.longterm.extraction import EXTRACT
 from mcp_memory.longterm.merging import MERGE
-from mcp_memory.longterm.persona import PERSONA
+from mcp_memory.longterm.persona_stage import PERSONA
 from mcp_memory.longterm.scene_stage import SCENES
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.shortterm.canvas_stage import CANVAS

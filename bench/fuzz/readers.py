@@ -20,8 +20,8 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Group
 from mcp_memory.language.when.intervals import parse_time, spans_in
 from mcp_memory.longterm.merge_resolution import MergeReply as Decisions
-from mcp_memory.longterm.persona import PersonaReply as Page
-from mcp_memory.longterm.scene_edits import SceneReply as Scenes
+from mcp_memory.longterm.page_lines import PersonaReply as Page
+from mcp_memory.longterm.page_lines import SceneReply as Scenes
 from mcp_memory.longterm.search.rerank import Order
 from mcp_memory.longterm.statements import Extracted
 from mcp_memory.longterm.times import holds, with_its_date

@@ -1,13 +1,12 @@
-"""Separates what a user typed from what a client attached to the message: files, selections, pages, plans, notices.
+"""Separates the words that a user typed from attachments of the client: files, selections, pages, plans, notices.
 
 Only typed words count as the user's. Clients write attachments into the user's message, between tags or below a
-heading, and whoever wrote an attached file may have put a closing tag or a heading into it. So a block reaches to the
-last closing tag of its name, and a heading reaches to the end of the message. The only exception is a message that
-begins with a heading: there the user's request follows the last heading that announces it. What is in doubt counts as
-attached: it is stored and found, as a tool's text. So a tag around files or pages that begins a line and is never
-closed reaches to the end of the message too. What people write themselves stays with the typed words: a tag that a
-sentence mentions ("What does <document> mean?"), any tag between backticks, one that is closed within its line, and
-markup within a code fence.
+heading, and the author of an attached file may have put a closing tag or a heading into it. So a block ends at the last
+closing tag of its name, and a heading's section ends with the message. The only exception is a message that begins with
+a heading: there the user's request follows the last heading that announces it. Doubtful text counts as attached: it is
+stored and searchable, as a tool's text. So an unclosed tag around files or pages that begins a line opens a block to
+the end of the message. People's own markup stays with the typed words: a tag that a sentence mentions ("What does
+<document> mean?"), any tag between backticks, a tag that is closed within its line, and markup within a code fence.
 
 The names of tags that only clients write, and the headings, are in `words/host.txt`. Takes linear time.
 """
@@ -25,7 +24,7 @@ from mcp_memory.language import pattern_of
 from mcp_memory.suspicion.flags import TAG
 
 ATTACHED = "attached"
-"""Name of the tool turn that holds what was attached to a user's message."""
+"""Name of the tool turn with the attachments of a user's message."""
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/host.txt")
 
@@ -35,7 +34,7 @@ _HEADING = re.compile(r"(?m)^[ \t]*+#{1,6}[ \t]*+[^\s#]")
 _FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})")
 _REST_OF_TAG = re.compile(r"[^\n>\]]{0,400}+(?P<empty>(?<=/))?[>\]]")
 _MENTIONED = re.compile(r"[ \t]+\S|[,.;:?!)\"'”’»]")
-"""What follows a tag that a sentence mentions; the text in a tag follows at once, or in the next line."""
+"""Text after a tag that a sentence mentions; the content of a tag follows without a space, or in the next line."""
 _FORMATTING = re.compile("a|abbr|b|br|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strike|strong|sub|sup|u|var")
 """Tags of running text, which open no block."""
 _ROUNDS = 4
@@ -44,7 +43,7 @@ _LONGEST_MENTION = 400  # characters of a line before and after a tag that are r
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A passage that a client attached: `text[start:end]`. `is_notice`: it only tells about the client."""
+    """A passage that a client attached: `text[start:end]`. `is_notice`: it is only about the client."""
 
     start: int
     end: int
@@ -55,7 +54,7 @@ class _Block:
 class Message:
     """A user's message in two parts: the words that were typed, and the attached passages in their order.
 
-    `notices` are passages that only tell about the client, such as `<system-reminder>`.
+    `notices` are passages only about the client, such as `<system-reminder>`.
     """
 
     typed: str
@@ -66,8 +65,8 @@ class Message:
 def parts_of_message(*texts: str) -> Message:
     """Return the parts of a user's message; splitting the typed part again changes nothing.
 
-    Clients split a message into several texts at any place, also within what they attach, so all are read as one.
-    Only if no text leaves a client's tag open do these blocks end in the text where they begin.
+    Clients split a message into several texts at any place, even within attachments, so all are read as one. Only if
+    no text leaves a client's tag open, blocks of clients are read in each text alone.
     """
     attached: list[str] = []
     notices: list[str] = []
@@ -90,12 +89,12 @@ def parts_of_message(*texts: str) -> Message:
 
 
 def typed_text(text: str) -> str:
-    """Return the words of a user's message that were typed."""
+    """Return the typed words of a user's message."""
     return parts_of_message(text).typed
 
 
 def without_client_blocks(text: str) -> str:
-    """Return a text of any speaker without the blocks that only clients write."""
+    """Return a text of any speaker without blocks of clients."""
     blocks = list(_blocks(text, only_clients=True))
     return _without(text, blocks) if blocks else text
 
@@ -115,12 +114,12 @@ def _blocks(text: str, *, only_clients: bool = False) -> Iterator[_Block]:
         return
     fences, closings = _fences(text), _closings(text)
     lines = [at for at, character in enumerate(text) if character == "\n"]
-    own = [_Block(*found.span(), is_notice=True) for found in _pattern("USER_TAG").finditer(text)]
+    own = [_Block(*match.span(), is_notice=True) for match in _pattern("USER_TAG").finditer(text)]
     starts: list[tuple[int, re.Match[str] | _Block | str]] = [*headings]
     starts += [(tag.start("bracket"), tag) for tag in openings]
     starts += [(block.start, block) for block in own]
     reached, is_first = 0, True  # nothing was typed before
-    for start, opens in sorted(starts, key=lambda one: (one[0], not isinstance(one[1], _Block))):
+    for start, opens in sorted(starts, key=lambda start: (start[0], not isinstance(start[1], _Block))):
         if start < reached:
             continue
         fence = _end_of_fence(fences, start)
@@ -135,7 +134,7 @@ def _blocks(text: str, *, only_clients: bool = False) -> Iterator[_Block]:
                 last, count = closings.get((tag["bracket"], tag["name"].lower()), (0, 0))
                 following = bisect(lines, start)
                 is_in_a_line = following == len(lines) or lines[following] >= last
-                block = _tagged(
+                block = _tag_block(
                     text, tag, last, count, is_in_a_line=is_in_a_line, is_in_fence=fence > 0, only_clients=only_clients
                 )
         if block is not None and block.end > fence:
@@ -143,7 +142,7 @@ def _blocks(text: str, *, only_clients: bool = False) -> Iterator[_Block]:
             reached = block.end
 
 
-def _tagged(
+def _tag_block(
     text: str, tag: re.Match[str], last: int, count: int, *, is_in_a_line: bool, is_in_fence: bool, only_clients: bool
 ) -> _Block | None:
     """Return the block that a tag opens, if any. `last` is the end of the last of `count` tags that close it."""
@@ -190,24 +189,24 @@ def _closes_client_tags(text: str) -> bool:
 
 
 def _closings(text: str) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return for each tag the end of the last one that closes it, and how many do."""
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    """Return the end of the last closing tag of each name, and the number of closing tags."""
+    closings: dict[tuple[str, str], tuple[int, int]] = {}
     for tag in _CLOSING.finditer(text):
         key = tag["bracket"], tag["name"].lower()
-        found[key] = tag.end(), found.get(key, (0, 0))[1] + 1
-    return found
+        closings[key] = tag.end(), closings.get(key, (0, 0))[1] + 1
+    return closings
 
 
 def _headings(text: str) -> list[tuple[int, str]]:
-    """Return where attached material may begin below a heading, and the heading's first character.
+    """Return the start and the first character of each heading that may have attachments below.
 
-    Where a client announces the user's request, as in "My request for Codex:", this may be any heading above.
+    If a client announces the user's request, as in "My request for Codex:", this may be any heading above it.
     """
     headings = list(_pattern("CONTEXT").finditer(text))
-    named = [found.end() for found in _pattern("REQUEST").finditer(text) if found["client"]]
+    named = [request.end() for request in _pattern("REQUEST").finditer(text) if request["client"]]
     if named:
         headings += _HEADING.finditer(text, 0, named[-1])
-    return [(found.start(), found[0].lstrip()[0]) for found in headings]
+    return [(heading.start(), heading[0].lstrip()[0]) for heading in headings]
 
 
 def _end_of_heading(text: str, start: int, mark: str) -> int:
@@ -215,16 +214,16 @@ def _end_of_heading(text: str, start: int, mark: str) -> int:
 
     Only a heading of the same kind announces the request: `#`, `-` or `=`.
     """
-    requests = (found for found in _pattern("REQUEST").finditer(text, start) if found["mark"] == mark)
-    return max((found.end() for found in requests), default=len(text))
+    requests = (request for request in _pattern("REQUEST").finditer(text, start) if request["mark"] == mark)
+    return max((request.end() for request in requests), default=len(text))
 
 
 def _fences(text: str) -> list[tuple[int, int]]:
     """Return the spans of closed code fences."""
-    marks = [(found.start(), found[1]) for found in _FENCE.finditer(text)]
     spans: list[tuple[int, int]] = []
     opened: tuple[int, str] | None = None
-    for at, mark in marks:
+    for match in _FENCE.finditer(text):
+        at, mark = match.start(), match[1]
         if opened is None:
             opened = at, mark
         elif mark.startswith(opened[1]):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mcp_memory.core.types import Atom, Fact
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.names import USER, entities_in, stands_in
+from mcp_memory.longterm.names import USER, contains_name, entities_in
 from mcp_memory.longterm.search.pages import names_of
 from mcp_memory.store.protocol import Store
 
@@ -18,7 +18,7 @@ def fact_still_stated(store: Store, space: str, text: str, older: Iterable[Atom]
     """
 
     def stands(name: str) -> bool:
-        return stands_in(names_of(store, space, name), text)
+        return contains_name(names_of(store, space, name), text)
 
     facts = (one.fact for one in older if one.fact)
     return next(

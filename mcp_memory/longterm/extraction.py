@@ -1,10 +1,10 @@
 """L1, extraction: reads the next turns of a session once, and stores durable statements as drafts of atoms.
 
 One question for each batch of turns. Drafts, names of entities and the cursors of the sessions are committed together.
-A batch is the next turns with content of one session, with some earlier turns as background; where there is room left,
-short sessions near it that wait too. The same positions always give the same batch. The question shows current
-statements that the turns may repeat or end, so that it is not asked twice what they mean. Turns go to the model as data
-behind tags that nothing in them can close; very long ones are cut in the middle.
+A batch is the next turns with content of one session, with some earlier turns as background; if there is room left,
+also short waiting sessions near it. The same positions always give the same batch. The question shows current
+statements that the turns may repeat or end, so that the meaning is asked only once. Turns go to the model as data
+behind tags that nothing in them can close; very long turns are cut in the middle.
 
 `statements` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
 """
@@ -27,8 +27,17 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import fold, languages_of, query_terms
-from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded
-from mcp_memory.longterm.names import MAX_NAME, USER, Names, entities_in, is_person, names_in, names_table, with_told
+from mcp_memory.longterm.grounding import GroundedAtom, Refusal, ground_statement
+from mcp_memory.longterm.names import (
+    MAX_NAME,
+    USER,
+    Names,
+    entities_in,
+    is_person,
+    names_in,
+    names_table,
+    with_stated_names,
+)
 from mcp_memory.longterm.quotes import locate
 from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.search import SearchContext
@@ -53,7 +62,7 @@ class SessionPart(BaseModel):
 
 
 class ExtractionBasis(BaseModel):
-    """The turns of a batch, oldest session first, and the current atoms shown beside them."""
+    """The turns of a batch, oldest session first, and the current atoms shown with them."""
 
     parts: list[SessionPart] = []
     held: list[str] = []
@@ -63,8 +72,8 @@ class ExtractionBasis(BaseModel):
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
-    """Return the batch that begins where the session was read to; None where nothing was said since."""
-    waiting = {one.session: one for one in context.store.backlog(context.space)}
+    """Return the batch that begins at the cursor of the session; None if nothing was said since."""
+    waiting = {backlog.session: backlog for backlog in context.store.backlog(context.space)}
     first = waiting.pop(session or "", None)
     if first is None:
         return None
@@ -87,14 +96,17 @@ def _next_batch(context: SearchContext, waits: Backlog, most: int) -> TurnBatch:
 def _short_sessions(
     context: SearchContext, first: Backlog, others: Iterable[Backlog], room: int, characters: int
 ) -> Iterator[TurnBatch]:
-    """Yield whole sessions that have ended and fit into the question too, those that were said nearest first.
+    """Yield whole sessions that have ended and fit into the question too, the nearest in time first.
 
-    A session has ended some time after its last turn was said: those of an import have when they come.
+    A session has ended some time after its last turn was said; imported sessions have at once.
     """
     ended = context.now - timedelta(seconds=context.settings.idle_seconds)
-    short = sorted((one for one in others if one.turns <= room), key=lambda one: abs(one.last - first.last))
-    start = _begins(context, first)
-    for waits in sorted(short[:_SHORT_SESSIONS], key=lambda one: (abs(_begins(context, one) - start), one.session)):
+    short = sorted((waits for waits in others if waits.turns <= room), key=lambda waits: abs(waits.last - first.last))
+    start = _start_time(context, first)
+    nearest = sorted(
+        short[:_SHORT_SESSIONS], key=lambda waits: (abs(_start_time(context, waits) - start), waits.session)
+    )
+    for waits in nearest:
         if waits.turns > room:
             continue
         batch = _next_batch(context, waits, room)
@@ -107,27 +119,27 @@ def _short_sessions(
 _SHORT_SESSIONS = 40  # looked at for one question
 
 
-def _begins(context: SearchContext, waits: Backlog) -> datetime:
+def _start_time(context: SearchContext, waits: Backlog) -> datetime:
     """Return when the first unread turn of a session was said."""
     turns = context.store.session_turns(context.space, waits.session, start=waits.start, limit=1)
     return turns[0].said_at if turns else waits.last
 
 
-_HELD = 24  # statements shown beside the turns
-_HELD_FOR_ONE = 3  # of their sentences
-_HELD_CHARS = 200
+_SHOWN = 24  # statements shown with the turns
+_PER_SENTENCE = 3
+_SHOWN_CHARS = 200
 
 
 def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
     """Return the ids of the current atoms that turns may repeat or end.
 
-    These are all of a small memory, else the most probable ones for each of the sentences, alone and after the one
-    before: a turn may speak of three things, or say "only two of them" of what was named before. Then come those of
-    the entities that the sessions have named.
+    These are all atoms of a small memory, otherwise the most probable for each sentence, alone and after the sentence
+    before: a turn may speak of three things, or say "only two of them" of things named before. Then come those of the
+    entities that the sessions have named.
     """
     current = Filters(unheld=True)
-    few = context.store.list_atoms(context.space, filters=current, limit=_HELD + 1)
-    if len(few) <= _HELD:
+    few = context.store.list_atoms(context.space, filters=current, limit=_SHOWN + 1)
+    if len(few) <= _SHOWN:
         return sorted((atom.id for atom in few), key=_number)
     chances: dict[str, float] = {}
     context = context.of_one_question()
@@ -135,22 +147,22 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
         read_batch(context.store, context.space, [part], background=context.settings.background_turns) for part in parts
     ]
     for text in dict.fromkeys(text for batch in batches for text in _sentences_with_context(batch)):
-        hits = context.hits("atom", text, filters=current, limit=_HELD_FOR_ONE)
+        hits = context.hits("atom", text, filters=current, limit=_PER_SENTENCE)
         judged = judge(context.store, context.space, text, (), hits, embed=context.of_query, at=context.now)
         for id, chance in judged.rows.items():
             chances[id] = max(chances.get(id, 0.0), chance)
     named = "\n".join(turn.content for batch in batches for turn in (*batch.background, *batch.turns))
-    for entity in entities_in(context.store, context.space, named)[:_HELD]:
+    for entity in entities_in(context.store, context.space, named)[:_SHOWN]:
         if fold(entity) != USER:
             about = context.store.list_atoms(
-                context.space, filters=Filters(entity=entity, unheld=True), limit=_HELD_FOR_ONE
+                context.space, filters=Filters(entity=entity, unheld=True), limit=_PER_SENTENCE
             )
             chances = {atom.id: 0.0 for atom in about} | chances
-    return sorted(nlargest(_HELD, chances, key=lambda id: (chances[id], _number(id))), key=_number)
+    return sorted(nlargest(_SHOWN, chances, key=lambda id: (chances[id], _number(id))), key=_number)
 
 
 def _sentences_with_context(batch: TurnBatch) -> Iterator[str]:
-    """Yield the new sentences of people that say something, each alone and after the one before, whoever said that."""
+    """Yield the new sentences of people, each alone and after the previous sentence of any speaker."""
     before = ""
     new = {turn.id for turn in batch.turns}
     for turn in (*batch.background, *batch.turns):
@@ -169,21 +181,21 @@ def _number(id: str) -> int:
 
 
 def question(context: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
-    """Return the model's question about the batch; None if all of it is noise."""
+    """Return the model's question about the batch; None if all of it is small talk."""
     batch = _read_basis(context, basis)
     if not batch.turns:
         return None
     names = names_in(context.store, context.space, [*batch.background, *batch.turns])
-    held = [atom for atom in context.store.atoms(context.space, basis.held) if atom.valid_to is None]
+    current = [atom for atom in context.store.atoms(context.space, basis.held) if atom.valid_to is None]
     return ModelQuestion(
         purpose="extract",
         messages=prompt(
             "extract",
             people=_people(names),
             known=names_table(names),
-            held="\n".join(map(_held_line, held)) or "nothing",
-            background=shown(batch.background, background=True),
-            turns=shown(batch.turns),
+            held="\n".join(map(_atom_line, current)) or "nothing",
+            background=turn_lines(batch.background, background=True),
+            turns=turn_lines(batch.turns),
             most=str(MAX_ATOMS),
         ),
         reply=Extracted,
@@ -191,8 +203,8 @@ def question(context: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Ex
     )
 
 
-def _held_line(atom: Atom) -> str:
-    text = fenced(one_line(atom.text, _HELD_CHARS), *_TAGS)
+def _atom_line(atom: Atom) -> str:
+    text = fenced(one_line(atom.text, _SHOWN_CHARS), *_TAGS)
     return f"{atom.id} {date_of(atom.valid_from, atom.text)}: {text}"
 
 
@@ -207,8 +219,8 @@ def _people(names: Names) -> str:
         else 'The user has told no name: call them "the user", in the language of the turns. Note a name they tell.'
     ]
     for name in names.others:
-        known = f" A {names.relations[name]} of the user." if name in names.relations else ""
-        lines.append(f"{name}: they speak too, for themselves; call them by this name.{known}")
+        relation = f" A {names.relations[name]} of the user." if name in names.relations else ""
+        lines.append(f"{name}: they speak too, for themselves; call them by this name.{relation}")
     if len(names.others) > len(names.relations):
         lines.append(
             'What others are to the user, such as a friend, is worth one note ("implied") if the turns show it.'
@@ -228,94 +240,88 @@ def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Ext
     batch = _read_basis(context, basis)
     names = names_in(context.store, context.space, [*batch.background, *batch.turns])
     statements = reply.notes if reply else []
-    names = with_told(names, context.store, context.space, [one.text for one in statements])
+    names = with_stated_names(names, context.store, context.space, [statement.text for statement in statements])
     aliases = _aliases(statements, names)
     if own := aliases.get(USER):  # a name that is told here counts for all statements of the reply
         names = replace(names, user=names.user or own[0], introduced=(*names.introduced, *own))
     shown = {atom.id: atom.text for atom in context.store.atoms(context.space, basis.held)}
-    judged = [(one, grounded(one, batch, names, shown=shown)) for one in statements]
+    results = [(statement, ground_statement(statement, batch, names, shown=shown)) for statement in statements]
     if work.attempts == 0:
-        _demand(judged, batch)
-    kept, refused = _sorted_out(judged)
+        _check_reply(results, batch)
+    kept, refused = _select(results)
     outcome = {"turns": batch.read, "skipped": batch.skipped, "held": batch.quarantined}
     outcome |= {"atoms": len(kept), "refused": len(refused)}
-    context.store.commit(
-        context.space,
-        work.id,
-        Extraction(
-            upto={part.session: part.stop for part in basis.parts},
-            drafts=[one.atom for one in kept],
-            aliases=aliases,
-        ),
-        outcome=outcome,
-        now=context.now,
+    extraction = Extraction(
+        upto={part.session: part.stop for part in basis.parts},
+        drafts=[grounded.atom for grounded in kept],
+        aliases=aliases,
     )
+    context.store.commit(context.space, work.id, extraction, outcome=outcome, now=context.now)
+    remarks = [f"{grounded.turn.id}: {remark}" for grounded in kept for remark in grounded.remarks]
     return Applied(
         outcome=outcome,
-        kept=[f"{one.turn.id}: {one.atom.text}" for one in kept],
-        refused=[*refused, *(f"{one.turn.id}: {told}" for one in kept for told in one.told)],
+        kept=[f"{grounded.turn.id}: {grounded.atom.text}" for grounded in kept],
+        refused=[*(reply.dropped_items if reply else ()), *refused, *remarks],
     )
 
 
-Judged: TypeAlias = "Sequence[tuple[ExtractedStatement, GroundedAtom | Refusal]]"
+Results: TypeAlias = "Sequence[tuple[ExtractedStatement, GroundedAtom | Refusal]]"
 
 
-def _demand(judged: Judged, batch: TurnBatch) -> None:
-    """Raise InvalidInput where the reply is worth mending as a whole."""
-    unquoted = [(one, found) for one, found in judged if isinstance(found, Refusal) and found.unquoted]
-    if judged and len(unquoted) == len(judged):
-        statement, why = unquoted[0]
+def _check_reply(results: Results, batch: TurnBatch) -> None:
+    """Raise InvalidInput if the reply is worth correcting as a whole."""
+    unquoted = [(statement, result) for statement, result in results if isinstance(result, Refusal) and result.unquoted]
+    if results and len(unquoted) == len(results):
+        statement, refusal = unquoted[0]
         raise InvalidInput(
-            f"None of the {len(judged)} notes can be kept: {why.reason} ({one_line(statement.quote, 80)!r}). Copy each "
-            "quote letter by letter from the turn that `turn` names, and name new turns only."
+            f"None of the {len(results)} notes can be kept: {refusal.reason} ({one_line(statement.quote, 80)!r}). Copy "
+            "each quote letter by letter from the turn that `turn` names, and name new turns only."
         )
-    texts = [found.atom.text for _, found in judged if isinstance(found, GroundedAtom)]
-    if texts and in_a_strange_language(texts, [turn.content for turn in (*batch.background, *batch.turns)]):
+    texts = [result.atom.text for _, result in results if isinstance(result, GroundedAtom)]
+    if texts and is_in_strange_language(texts, [turn.content for turn in (*batch.background, *batch.turns)]):
         raise InvalidInput(
             "The notes are in another language than the conversation. Write name and text in the language of the turns."
         )
 
 
-def _sorted_out(judged: Judged) -> tuple[list[GroundedAtom], list[str]]:
-    held: dict[str, GroundedAtom] = {}
+def _select(results: Results) -> tuple[list[GroundedAtom], list[str]]:
+    """Return the atoms to keep, without duplicates and at most `MAX_ATOMS`, and why the others are not kept."""
+    atoms: dict[str, GroundedAtom] = {}
     refused: list[str] = []
-    for statement, found in judged:
-        if isinstance(found, Refusal):
-            refused.append(f"{one_line(statement.text, 80)!r} is not kept: {found.reason}.")
+    for statement, result in results:
+        if isinstance(result, Refusal):
+            refused.append(f"{one_line(statement.text, 80)!r} is not kept: {result.reason}.")
             continue
-        key = fold(found.atom.text)
-        if key in held:
-            evidence = dict.fromkeys((*held[key].atom.evidence, *found.atom.evidence))
-            found = replace(held[key], atom=replace(held[key].atom, evidence=tuple(evidence)))
-        held[key] = found
-    by_weight = sorted(held.values(), key=_weight, reverse=True)
-    most = {id(one) for one in by_weight[:MAX_ATOMS]}
-    refused += [
-        f"{one_line(one.atom.text, 80)!r} is not kept: a batch has at most {MAX_ATOMS} notes, and others weigh more."
-        for one in by_weight[MAX_ATOMS:]
-    ]
-    return [one for one in held.values() if id(one) in most], refused
+        key = fold(result.atom.text)
+        if same := atoms.get(key):
+            evidence = dict.fromkeys((*same.atom.evidence, *result.atom.evidence))
+            result = replace(same, atom=replace(same.atom, evidence=tuple(evidence)))
+        atoms[key] = result
+    for key in sorted(atoms, key=lambda key: _weight(atoms[key]), reverse=True)[MAX_ATOMS:]:
+        text = one_line(atoms.pop(key).atom.text, 80)
+        refused.append(f"{text!r} is not kept: a batch has at most {MAX_ATOMS} notes, and others weigh more.")
+    return list(atoms.values()), refused
 
 
-def _weight(kept: GroundedAtom) -> int:
-    """Return a priority such that what always applies comes first."""
-    return kept.atom.priority if kept.atom.priority >= 0 else 101
+def _weight(grounded: GroundedAtom) -> int:
+    """Return the priority; standing instructions come first."""
+    return grounded.atom.priority if grounded.atom.priority >= 0 else 101
 
 
 def _aliases(statements: Iterable[ExtractedStatement], names: Names) -> dict[str, Sequence[str]]:
-    """Return the further names that were said of entities, and the user's own."""
-    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    """Return the further names of entities, and the user's own name."""
+    aliases: defaultdict[str, dict[str, None]] = defaultdict(dict)
     if names.user:
-        found[USER][names.user] = None
+        aliases[USER][names.user] = None
     for statement in statements:
-        for named in [*statement.entities, *_told_name(statement, names)]:
-            for alias in _said_aliases(named, names):
-                found[names.chief(named.name) or named.name][alias] = None
-    return {name: tuple(aliases) for name, aliases in found.items()}
+        for named in [*statement.entities, *_users_name(statement, names)]:
+            for alias in _stated_aliases(named, names):
+                aliases[names.chief(named.name) or named.name][alias] = None
+    return {name: tuple(further) for name, further in aliases.items()}
 
 
-def _told_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity]:
-    """Return the user under the name that a fact of the statement tells."""
+def _users_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity]:
+    """Return the user under the name in the fact of the statement."""
     match statement.fact:
         case Triple(entity=entity, relation=relation, value=name) if relation_name(relation) == "name":
             return [NamedEntity(name=USER, also=[name])] if names.chief(entity) == USER else []
@@ -323,15 +329,17 @@ def _told_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity]
             return []
 
 
-def _said_aliases(named: NamedEntity, names: Names) -> list[str]:
-    """Return the further names of an entity that were really said and belong to no other entity."""
+def _stated_aliases(named: NamedEntity, names: Names) -> list[str]:
+    """Return the further names of an entity that occur in the turns and belong to no other entity."""
     chief = names.chief(named.name)
     if chief is None:
         return []
-    given = [name for also in named.also if (name := one_line(also, MAX_NAME))]
-    new = [name for name in given if names.chief(name) == name and fold(name) != fold(chief)]
-    return [name for name in dict.fromkeys(new) if locate(name, names.said) and names.may_be(chief, name)]
+    aliases = dict.fromkeys(alias for also in named.also if (alias := one_line(also, MAX_NAME)))
+    new = [alias for alias in aliases if names.chief(alias) == alias and fold(alias) != fold(chief)]
+    return [alias for alias in new if locate(alias, names.text) and names.may_be(chief, alias)]
 
+
+# --- batches of turns -------------------------------------------------------------------------------
 
 MAX_CHARS = 24_000  # of a batch
 TURN_CHARS = {"user": 6_000, "assistant": 600}  # an assistant's turns are long, and seldom evidence
@@ -344,9 +352,9 @@ _TALK = ("user", "assistant")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnBatch:
-    """Turns to extract from, which are new and say something.
+    """New turns with content.
 
-    `read` counts all that people and assistants said; of these, `skipped` is small talk and `quarantined` waits for
+    `read` counts all turns of people and assistants; of these, `skipped` are small talk and `quarantined` wait for
     review.
     """
 
@@ -366,7 +374,7 @@ class TurnBatch:
 def read_batch(
     store: Store, space: str, parts: Sequence[SessionPart], *, most: int | None = None, background: int = 0
 ) -> TurnBatch:
-    """Return the batch of these parts; with `most` each ends after so many turns that are not small talk."""
+    """Return the batch of these parts; each ends after `most` turns that are not small talk."""
     batches = [_read_part(store, space, part, most=most, background=background) for part in parts]
     return TurnBatch(
         turns=[turn for batch in batches for turn in batch.turns],
@@ -379,10 +387,9 @@ def read_batch(
 
 
 def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None, background: int) -> TurnBatch:
-    back = max(0, part.start - _LOOK_BACK)
-    earlier = _turns(store, space, part.session, back, part.start)
+    earlier = _turns(store, space, part.session, max(0, part.start - _LOOK_BACK), part.start)
     before = [turn for turn, reasons in earlier if turn.role in _TALK and not reasons]
-    said = list(before)
+    previous = before[-1] if before else None
     new: list[Turn] = []
     read = skipped = quarantined = characters = 0
     end = part.start
@@ -391,28 +398,26 @@ def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None,
             if UNJUDGED in reasons:
                 break  # it is read once it has been judged
             is_quarantined = bool(reasons)
-            is_chatter = not is_quarantined and small_talk_kind(turn.content, said[-1] if said else None) is not None
-            is_read = not (is_quarantined or is_chatter)
-            size = len(_shortened(turn))
-            full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
-            if full and is_read:
-                break
-            said.append(turn)
-            read, skipped, quarantined = read + 1, skipped + is_chatter, quarantined + is_quarantined
-            if is_read:
+            is_chatter = not is_quarantined and small_talk_kind(turn.content, previous) is not None
+            if not (is_quarantined or is_chatter):
+                size = len(_shortened(turn))
+                if most is not None and new and (len(new) == most or characters + size > MAX_CHARS):
+                    break
                 new.append(turn)
                 characters += size
+            previous = turn
+            read, skipped, quarantined = read + 1, skipped + is_chatter, quarantined + is_quarantined
         end = turn.position + 1
-    telling: list[Turn] = []
+    context: list[Turn] = []
     if background:
         pairs = zip(before, [None, *before], strict=False)
-        telling = [turn for turn, prior in pairs if small_talk_kind(turn.content, prior) is None][-background:]
+        context = [turn for turn, prior in pairs if small_talk_kind(turn.content, prior) is None][-background:]
     passed = SessionPart(session=part.session, start=part.start, stop=end)
-    return TurnBatch(turns=new, background=telling, read=read, skipped=skipped, quarantined=quarantined, parts=[passed])
+    return TurnBatch(turns=new, background=context, read=read, skipped=skipped, quarantined=quarantined, parts=[passed])
 
 
 def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, Sequence[str]]]:
-    """Yield the turns between two positions, each with the reasons for which it is quarantined."""
+    """Yield the turns between two positions, each with the reasons for its quarantine."""
     while start < stop:
         page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
         rows = store.quarantined(space, [turn.id for turn in page])
@@ -429,8 +434,8 @@ def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Ite
 _TAGS = ("turns?", "background", "known", "held", "people", "question", "day", "session", r"t\d+")
 
 
-def shown(turns: Sequence[Turn], *, background: bool = False) -> str:
-    """Return turns as the question shows them: their day where it changes, and each with its id and speaker."""
+def turn_lines(turns: Sequence[Turn], *, background: bool = False) -> str:
+    """Return turns for a question, each with its id and speaker, below a line for each day."""
     lines: list[str] = []
     day = session = None
     for turn in turns:
@@ -439,11 +444,11 @@ def shown(turns: Sequence[Turn], *, background: bool = False) -> str:
         if (turn.session, turn.said_at.date()) != (session, day):
             lines.append(f"<day>{turn.said_at:%Y-%m-%d %A}</day>")
         session, day = turn.session, turn.said_at.date()
-        lines.append(_shown(turn, background=background))
+        lines.append(_turn_line(turn, background=background))
     return "\n".join(lines) or "none"
 
 
-def _shown(turn: Turn, *, background: bool) -> str:
+def _turn_line(turn: Turn, *, background: bool) -> str:
     # Without its id a turn of the background cannot be cited.
     id = "turn" if background else turn.id
     text = _cut(own_words(turn.content), BACKGROUND_CHARS) if background else _shortened(turn)
@@ -460,26 +465,26 @@ def _shortened(turn: Turn) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return the text without its middle where it is longer than `limit`."""
+    """Return the text, without its middle if it is longer than `limit`."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3
     return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[-tail:]}"
 
 
-_TELLING_WORDS = 12
+_ENOUGH_WORDS = 12
 _A_TRACE = 0.02  # of the letters; less of a script is names and quotes
 
 
-def in_a_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:
-    """Return whether most of the texts is in a script, or all in a language, that no turn has."""
+def is_in_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:
+    """Return whether most of the texts are in a script, or all in a language, that no turn has."""
     script, spoken = _scripts(texts), _scripts(turns)
     if script and spoken[script.most_common(1)[0][0]] < _A_TRACE * spoken.total():
         return True
     words = " ".join(texts).split()
-    languages = set(languages_of(words)) if len(words) >= _TELLING_WORDS else set[str]()
-    heard = {language for turn in turns for language in languages_of(turn.split())}
-    return bool(languages and heard) and languages.isdisjoint(heard)
+    languages = set(languages_of(words)) if len(words) >= _ENOUGH_WORDS else set[str]()
+    spoken_languages = {language for turn in turns for language in languages_of(turn.split())}
+    return bool(languages and spoken_languages) and languages.isdisjoint(spoken_languages)
 
 
 def _scripts(texts: Sequence[str]) -> Counter[str]:

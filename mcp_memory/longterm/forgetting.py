@@ -1,19 +1,17 @@
-"""Selects what to forget by ids, words, sessions and times, and says what else goes or stays."""
+"""Selects the rows to forget by ids, words, sessions and times, and describes what else is affected."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.language.words import base_terms
 from mcp_memory.longterm.persona import body
-from mcp_memory.longterm.scenes import find_scene, slug_of
 from mcp_memory.longterm.verification.evidence import call_of
-from mcp_memory.store.citations import cited, links, without
+from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.protocol import Store
 
@@ -37,57 +35,57 @@ def chosen_ids(
     """
     if len(ids) > MAX_IDS:
         raise InvalidInput(f"{len(ids)} ids at once are too many. Forget at most {MAX_IDS} in a call.")
-    asked = (query or "").strip()
-    if not (ids or asked or session or since or until):
+    text = (query or "").strip()
+    has_filter = bool(text or session or since or until)
+    if not (ids or has_filter):
         raise InvalidInput(
             "Say what to forget: ids, a query, a session, a time (since, until), or the tombstone to undo."
         )
-    if not (asked or session or since or until):
+    if not has_filter:
         return list(ids)
-    words = base_terms(asked)
-    if asked and not words:
+    words = base_terms(text)
+    if text and not words:
         return []
-    found = store.matching(space, Which(terms=words, session=session, since=since, until=until))
-    named = set(ids)
-    return [id for id in found if id in named] if ids else found
+    matching = store.matching(space, Which(terms=words, session=session, since=since, until=until))
+    return [id for id in matching if id in ids] if ids else matching
 
 
 def forgetting_method(*, query: str | None, session: str | None, timed: bool) -> How:
-    """Return what the tombstone keeps of how it was said: never the words."""
+    """Return the kind of selector for the tombstone, which never contains the words."""
     return "query" if query else "session" if session else "time" if timed else "ids"
 
 
 def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None) -> list[str]:
     """Return sentences about the rows that are forgotten too and the rows that still mention it."""
-    told = [
-        f"Nothing else is left of what {_named(reach.along)} rest{'s' if len(reach.along) == 1 else ''} on: "
-        "that goes too."
-        if reach.along
-        else "",
-        f"{_count(reach.facts, 'fact')} with it." if reach.facts else "",
-        f"{_count(reach.records, 'line')} of tasks, with the words on their nodes." if reach.records else "",
-        _changed_pages(store, space, reach),
-        f"{_named(reach.said_in)} {'stays' if len(reach.said_in) == 1 else 'stay'}, and may say the same: the "
-        "statements were drawn from there. Name that too, if it is to go."
-        if reach.said_in
-        else "",
-    ]
-    waiting = store.index_progress().unindexed_refs if query else 0
-    if waiting:
-        told.append(f"{_count(waiting, 'result')} not indexed yet: whether the words stand there is not known.")
-    return [sentence for sentence in told if sentence]
+    sentences: list[str] = []
+    if reach.along:
+        rest = "rests" if len(reach.along) == 1 else "rest"
+        sentences.append(f"Nothing else is left of what {_names(reach.along)} {rest} on: that goes too.")
+    if reach.facts:
+        sentences.append(f"{_count(reach.facts, 'fact')} with it.")
+    if reach.records:
+        sentences.append(f"{_count(reach.records, 'line')} of tasks, with the words on their nodes.")
+    sentences += _changed_pages(store, space, reach)
+    if reach.said_in:
+        stay = "stays" if len(reach.said_in) == 1 else "stay"
+        sentences.append(
+            f"{_names(reach.said_in)} {stay}, and may say the same: the statements were drawn from there. Name that "
+            "too, if it is to go."
+        )
+    if query and (waiting := store.index_progress().unindexed_refs):
+        sentences.append(f"{_count(waiting, 'result')} not indexed yet: whether the words stand there is not known.")
+    return sentences
 
 
-def _changed_pages(store: Store, space: str, reach: Reach) -> str:
-    atoms = set(reach.atoms)
-    is_named = any(not atoms.isdisjoint(cited(line)) for line in body(store, space).splitlines())
+def _changed_pages(store: Store, space: str, reach: Reach) -> list[str]:
+    is_on_page = not set(reach.atoms).isdisjoint(cited(body(store, space)))
     scenes = [scene.title for scene in store.scenes(space) if scene.slug in reach.scenes]
-    pages = [*(["the persona"] if is_named else []), *(f"the scene “{title}”" for title in scenes)]
-    return f"The lines that are based on it in {', '.join(pages)}." if pages else ""
+    pages = [*(["the persona"] if is_on_page else []), *(f"the scene “{title}”" for title in scenes)]
+    return [f"The lines that are based on it in {', '.join(pages)}."] if pages else []
 
 
 def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[str, str] | None = None) -> list[str]:
-    """Return the rows behind the ids, one line per id; `written` are texts that an agent gave some results."""
+    """Return one line for each id with the start of its text; `written` are texts that an agent gave some results."""
     atoms = store.atoms(space, [id for id in ids if id.startswith("a")])
     turns = store.turns(space, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}
@@ -101,35 +99,10 @@ def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[s
     return [f"{id}: {one_line(lines[id], 120)}" if id in lines else id for id in ids]
 
 
-def _named(ids: Sequence[str]) -> str:
+def _names(ids: Sequence[str]) -> str:
     rest = len(ids) - _SHOWN
     return ", ".join(ids[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def pages_without(store: Store, space: str, atoms: Collection[str]) -> dict[int, str]:
-    """Return the versions that change, by number, without the lines based on these atoms alone.
-
-    A line that names a scene and no atom is based on everything in that scene at the time: it may say just that.
-    """
-    gone, scenes = set(atoms), {scene.slug: scene for scene in store.scenes(space)}
-    changed: dict[int, str] = {}
-    for version in store.persona_versions(space):
-        text = without(version.text, gone)
-        shaken = {name for name in links(text) if _told(store, space, scenes, name, version, gone)}
-        kept = [line for line in text.splitlines(keepends=True) if cited(line) or shaken.isdisjoint(links(line))]
-        if (left := "".join(kept)) != version.text:
-            changed[version.version] = left
-    return changed
-
-
-def _told(
-    store: Store, space: str, scenes: Mapping[str, Scene], name: str, version: PersonaVersion, gone: Collection[str]
-) -> bool:
-    scene = find_scene(scenes, name)
-    told = store.scene_versions(space, scene.slug if scene else slug_of(name))
-    then = next((one for one in told if one.updated <= version.at), None)
-    return then is not None and not set(gone).isdisjoint(then.atoms)
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

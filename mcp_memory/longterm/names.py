@@ -1,4 +1,4 @@
-"""Resolves who is meant: the user under all their names, other speakers, and known entities.
+"""Resolves names to entities: the user under all their names, other speakers, and known entities.
 
 The user is the entity `user`; their own name is an alias. Other speakers in the user's role under another name are
 entities themselves.
@@ -42,27 +42,27 @@ def _user_nouns() -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """`user` is the user's own name, where it is known; `others` are further people who speak, by their names."""
+    """`user` is the user's own name, if known; `others` are the names of other people who speak."""
 
     user: str | None
     others: Sequence[str]
     known: Sequence[Entity]
-    """Those that the turns mention, and those known best."""
-    said: str
-    """All that was said in the turns and before them."""
+    """The entities that the turns mention, and the most frequent ones."""
+    text: str
+    """The text of the turns and of those before them."""
     relations: Mapping[str, str]
     """Relations of others to the user, from facts: `friend`."""
     introduced: Sequence[str] = ()
-    """Names under which the user introduced themselves in any turn, where statements use them."""
+    """Names under which the user introduced themselves in any turn, as far as statements use them."""
     everyone: Sequence[str] = ()
     """The names of all entities searched, mentioned or not, and all names in the user's turns."""
 
     def is_other(self, turn: Turn) -> bool:
-        """Return whether a turn comes under the name of somebody else than the user."""
+        """Return whether a turn has the name of another person than the user."""
         return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
     def chief(self, name: str) -> str | None:
-        """Return the name by which an entity is known; None for the assistant and for anything that is not a name."""
+        """Return the main name of an entity; None for the assistant and for anything that is not a name."""
         name = one_line(name, MAX_NAME)
         folded = fold(name)
         if folded in name_words("user") or (self.user and folded == fold(self.user)):
@@ -75,11 +75,9 @@ class Names:
         return name
 
     def mentioned(self, text: str) -> list[str]:
-        """Return the known entities and speakers that a statement names, by their chief names."""
-        found = [entity.name for entity in self.known if _names_one_of(fold(text), (entity.name, *entity.aliases))]
-        found += [name for name in self.others if _names_one_of(fold(text), (name,))]
-        called = [*_user_nouns(), self.user or ""]
-        return [USER, *found] if _names_one_of(fold(text), called) else found
+        """Return the known entities and speakers that a statement names, by their main names."""
+        entities = [*named_in(self.known, text), *(name for name in self.others if contains_name([name], text))]
+        return [USER, *entities] if contains_name([*_user_nouns(), self.user or ""], text) else entities
 
     def may_be(self, chief: str, name: str) -> bool:
         """Return whether a name can be an alias of an entity: neither a second user nor a person who speaks for
@@ -89,62 +87,62 @@ class Names:
             return False
         if chief != USER or self.user is None:
             return True
-        mine, other = fold(self.user), fold(name)
-        return mine.startswith(other) or other.startswith(mine)
+        own, other = fold(self.user), fold(name)
+        return own.startswith(other) or other.startswith(own)
 
 
 def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
-    """Return who is meant in some turns."""
+    """Return the names for some turns."""
     turns = list(turns)
-    said = "\n".join(turn.content for turn in turns)
-    known = store.entities(space, limit=_KNOWN)
-    held = next((entity.aliases for entity in known if fold(entity.name) == USER), ())
+    content = "\n".join(turn.content for turn in turns)
+    entities = known_entities(store, space)
+    aliases = next((entity.aliases for entity in entities if fold(entity.name) == USER), ())
     speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
     unnamed = any(turn.role == "user" and not turn.name for turn in turns)
-    user = _user(held, speaking["user"], unnamed=unnamed)
+    user = _user(aliases, speaking["user"], unnamed=unnamed)
     speakers = dict.fromkeys((*speaking["user"], *speaking["assistant"]))
     others = [name for name in speakers if not user or fold(name) != fold(user)]
-    text = fold("\n".join((said, *others)))
+    text = fold("\n".join((content, *others)))
     shown = [
         entity
-        for place, entity in enumerate(known)
-        if place < _OFTEN or _names_one_of(text, (entity.name, *entity.aliases))
+        for place, entity in enumerate(entities)
+        if place < _OFTEN or _contains_any(text, (entity.name, *entity.aliases))
     ]
     return Names(
         user=user,
         others=others,
         known=shown[:_SHOWN],
-        said=said,
+        text=content,
         relations={name: relation for name in others if (relation := _relation(store, space, user, name))},
-        everyone=tuple(name for entity in known for name in (entity.name, *entity.aliases)),
+        everyone=tuple(name for entity in entities for name in (entity.name, *entity.aliases)),
     )
 
 
 _CAPITAL = re.compile(r"(?<!\w)[^\W\d_a-zа-яё]\w+")
-_ASKED_FOR = 60  # words of statements that may be the user's name
+_SEARCHED = 60  # words of statements that may be the user's name
 _TURNS_READ = 8
 
 
-def with_told(names: Names, store: Store, space: str, statements: Iterable[str]) -> Names:
-    """Return the names, including those in the user's statements in any turn and the user's names."""
+def with_stated_names(names: Names, store: Store, space: str, statements: Iterable[str]) -> Names:
+    """Return the names, extended by those that statements use and the user's turns have."""
     words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
-    told = {word: turns for word in list(words)[:_ASKED_FOR] if (turns := _turns_with(store, space, word))}
+    stated = {word: turns for word in list(words)[:_SEARCHED] if (turns := _turns_with(store, space, word))}
     introduced = [
-        word for word, turns in told.items() if any(introduces(turn.content, word, loosely=True) for turn in turns)
+        word for word, turns in stated.items() if any(introduces(turn.content, word, loosely=True) for turn in turns)
     ]
-    return replace(names, introduced=tuple(introduced), everyone=(*names.everyone, *told))
+    return replace(names, introduced=tuple(introduced), everyone=(*names.everyone, *stated))
 
 
 def introduces(text: str, name: str, *, loosely: bool = False) -> bool:
-    """Return whether the speaker of a text says their name: "I'm Anna"; `loosely`, one word may stand between."""
+    """Return whether the speaker of a text gives their name: "I'm Anna"; `loosely`, with one word in between."""
     between = r"(?:\w+ )?" if loosely else ""
     pattern = rf"\b{pattern_of(*_FILE, 'INTRODUCES').pattern}{between}{re.escape(name)}\b"
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def _turns_with(store: Store, space: str, word: str) -> list[Turn]:
-    found = store.postings(space, "turn", base_terms(word)[:1], filters=Filters(role="user"))
-    rows = sorted({row for one in found for row in one.rows.tolist()})
+    postings = store.postings(space, "turn", base_terms(word)[:1], filters=Filters(role="user"))
+    rows = sorted({row for of_term in postings for row in of_term.rows.tolist()})
     return [turn for turn in store.turns(space, [f"t{row}" for row in rows[:_TURNS_READ]]) if word in turn.content]
 
 
@@ -153,7 +151,7 @@ _ONE_WAY = frozenset(("child", "parent"))
 
 
 def _relation(store: Store, space: str, user: str | None, name: str) -> str | None:
-    """Return what somebody is to the user."""
+    """Return the relation of another person to the user."""
     users, other = {USER, fold(user or USER)}, fold(name)
     for fact in store.facts(space, filters=Filters(entity=name, unheld=True)):
         entity, value = fold(fact.entity), fold(fact.value)
@@ -165,7 +163,7 @@ def _relation(store: Store, space: str, user: str | None, name: str) -> str | No
 
 
 def is_person(turn: Turn) -> bool:
-    """Return whether a person says a turn: the user, or a named speaker where a model would answer."""
+    """Return whether a turn is by a person: the user, or a named speaker in the assistant's role."""
     if turn.role == "user":
         return True
     words = fold(turn.name or "").split()
@@ -179,20 +177,20 @@ def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
     ]
 
 
-def _user(held: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
-    """Return the user's name: one held that speaks here, the first one held, or the only one that speaks here.
+def _user(aliases: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
+    """Return the user's name: an alias that speaks here, the first alias, or the only name that speaks here.
 
-    Where turns come with and without a name, those without are the user's, and the names are of others.
+    If turns come with and without a name, those without are the user's, and the names are of others.
     """
-    mine = {fold(name) for name in held}
-    here = next((name for name in speaking if fold(name) in mine), None)
-    if here or held:
-        return here or held[0]
+    own = {fold(name) for name in aliases}
+    here = next((name for name in speaking if fold(name) in own), None)
+    if here or aliases:
+        return here or aliases[0]
     return speaking[0] if len(speaking) == 1 and not unnamed else None
 
 
 def entities_in(store: Store, space: str, text: str) -> list[str]:
-    """Return the known entities that a text names, by their chief names."""
+    """Return the main names of the known entities that a text names."""
     return named_in(known_entities(store, space), text)
 
 
@@ -201,27 +199,27 @@ def known_entities(store: Store, space: str) -> list[Entity]:
     return store.entities(space, limit=_KNOWN)
 
 
-def named_in(known: Iterable[Entity], text: str) -> list[str]:
-    """Return those of some entities that a text names, by their chief names."""
+def named_in(entities: Iterable[Entity], text: str) -> list[str]:
+    """Return the main names of the entities that a text names."""
     folded = fold(text)
-    return [one.name for one in known if _names_one_of(folded, (one.name, *one.aliases))]
+    return [entity.name for entity in entities if _contains_any(folded, (entity.name, *entity.aliases))]
 
 
-def stands_in(names: Iterable[str], text: str) -> bool:
-    """Return whether one of the names stands in a text, in any case."""
-    return _names_one_of(fold(text), names)
+def contains_name(names: Iterable[str], text: str) -> bool:
+    """Return whether a text contains any of the names, in any case."""
+    return _contains_any(fold(text), names)
 
 
-def _names_one_of(text: str, names: Iterable[str]) -> bool:
-    """Return whether one of the names stands in a folded text, as a word where the script has words."""
+def _contains_any(folded: str, names: Iterable[str]) -> bool:
+    """Return whether a folded text contains any of the names, as a word if the script has words."""
     return any(
-        name and name in text and (name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+        name and name in folded and (name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded))
         for name in map(fold, names)
     )
 
 
 def names_table(names: Names) -> str:
-    """Return the known entities as a question shows them, one line per entity."""
+    """Return the known entities for a question, one line per entity."""
     lines = [f"- {USER}" + (f" (also: {names.user})" if names.user else "")]
     for entity in names.known:
         if fold(entity.name) != USER:

@@ -9,21 +9,21 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-_READ = 200_000  # characters at either end of a content in which words that changed are looked for
+_READ = 200_000  # characters at either end of a content that are searched for a quote with changes
 _ELIDED = 1_000  # characters at most from the first to the last word of a quote with an omission
 
 
 def locate(quote: str, content: str) -> tuple[int, int] | None:
-    """Return where the quote stands in the content, None where it does not.
+    """Return the span of the quote in the content, None if it is missing.
 
-    Of several places the first where it is not part of a longer word.
+    Prefers a place that is not part of a longer word.
     """
     if not quote.strip():
         return None
-    return _exactly(quote, content) or _exactly(quote.strip(), content) or _nearly(quote, content)
+    return _find_exact(quote, content) or _find_exact(quote.strip(), content) or _find_similar(quote, content)
 
 
-def _exactly(quote: str, content: str) -> tuple[int, int] | None:
+def _find_exact(quote: str, content: str) -> tuple[int, int] | None:
     first = at = content.find(quote)
     while at >= 0:
         if not _cuts_a_word(content, at, at + len(quote)):
@@ -32,27 +32,29 @@ def _exactly(quote: str, content: str) -> tuple[int, int] | None:
     return None if first < 0 else (first, first + len(quote))
 
 
-def _nearly(quote: str, content: str) -> tuple[int, int] | None:
-    wanted = _Plain(quote).text
+def _find_similar(quote: str, content: str) -> tuple[int, int] | None:
+    plain_quote = _Plain(quote).text
     for start in dict.fromkeys((0, max(0, len(content) - _READ))):
-        held = _plain(content[start : start + _READ])
-        found = held.find(wanted) or held.find(wanted.strip(_PUNCTUATION)) or _with_omissions(quote, held)
-        if found is not None:
-            return found[0] + start, found[1] + start
+        plain = _plain(content[start : start + _READ])
+        span = plain.find(plain_quote) or plain.find(plain_quote.strip(_PUNCTUATION)) or _find_parts(quote, plain)
+        if span is not None:
+            return span[0] + start, span[1] + start
     return None
 
 
-def _with_omissions(quote: str, held: _Plain) -> tuple[int, int] | None:
-    """Return the span from the first part of a quote to the last, where they follow each other soon enough."""
-    parts = [_Plain(part).text.strip(_PUNCTUATION) for part in _OMISSION.split(quote)]
-    parts = [part for part in parts if part]
+def _find_parts(quote: str, plain: _Plain) -> tuple[int, int] | None:
+    """Return the span of a quote with omissions, from its first part to its last, if they are near each other."""
+    parts = [part for text in _OMISSION.split(quote) if (part := _Plain(text).text.strip(_PUNCTUATION))]
+    if len(parts) < 2:
+        return None
     spans: list[tuple[int, int]] = []
-    for part in parts if len(parts) > 1 else ():
-        found = held.find(part, spans[-1][1] if spans else 0)
-        if found is None:
+    for part in parts:
+        span = plain.find(part, spans[-1][1] if spans else 0)
+        if span is None:
             return None
-        spans.append(found)
-    return (spans[0][0], spans[-1][1]) if spans and spans[-1][1] - spans[0][0] <= _ELIDED else None
+        spans.append(span)
+    start, end = spans[0][0], spans[-1][1]
+    return (start, end) if end - start <= _ELIDED else None
 
 
 def _cuts_a_word(text: str, start: int, end: int) -> bool:
@@ -74,25 +76,25 @@ _DROPPED = frozenset(
 
 
 class _Plain:
-    """A text as it is compared, and for each character of that where it comes from."""
+    """A text in comparable form, with the original span of each character."""
 
     def __init__(self, original: str) -> None:
-        pieces = list(_tidied(original))
+        pieces = list(_comparable_characters(original))
         self.text = "".join(character for character, _ in pieces)
         self._spans = [span for _, span in pieces]
 
-    def find(self, wanted: str, after: int = 0) -> tuple[int, int] | None:
-        """Return the span in the original of text that is plain already, beginning at `after` or later."""
+    def find(self, text: str, after: int = 0) -> tuple[int, int] | None:
+        """Return the original span of a text in comparable form that begins at `after` or later."""
         places: list[tuple[int, int]] = []
-        at = self.text.find(wanted) if wanted else -1
+        at = self.text.find(text) if text else -1
         while at >= 0:
-            end = at + len(wanted)
+            end = at + len(text)
             if self._spans[at][0] >= after and self._is_whole(at, end):
                 span = self._spans[at][0], self._spans[end - 1][1]
                 if not _cuts_a_word(self.text, at, end):
                     return span
                 places.append(span)
-            at = self.text.find(wanted, at + 1)
+            at = self.text.find(text, at + 1)
         return places[0] if places else None
 
     def _is_whole(self, start: int, end: int) -> bool:
@@ -110,7 +112,7 @@ def _plain(content: str) -> _Plain:
 
 
 @lru_cache(maxsize=8192)
-def _simple(character: str) -> str:
+def _simplify(character: str) -> str:
     if character in _DROPPED:
         return ""
     if character in _DASHES:
@@ -121,23 +123,23 @@ def _simple(character: str) -> str:
     return "".join(" " if c.isspace() else _SPELLED.get(c, c) for c in folded if c not in _DROPPED)
 
 
-def _tidied(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the characters as they are compared, each with its span in the text.
+def _comparable_characters(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the characters in comparable form, each with its span in the text.
 
-    Between words of scripts that have spaces stands one space, and no other; dashes stand singly.
+    Words of scripts with spaces are separated by one space, and nothing else is; repeated dashes become one.
     """
     last, space = "", None
     for at, original in enumerate(text):
-        for character in _simple(original):
+        for character in _simplify(original):
             span = at, at + 1
             if character == " ":
                 space = space or span
             elif not (character == last == "-"):
-                if space and last and not _joins(last) and not _joins(character):
+                if space and last and not _needs_no_space(last) and not _needs_no_space(character):
                     yield " ", space
                 yield character, span
                 last, space = character, None
 
 
-def _joins(character: str) -> bool:
+def _needs_no_space(character: str) -> bool:
     return character >= "\u2e80" or not (character.isalnum() or unicodedata.combining(character))

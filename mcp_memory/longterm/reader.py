@@ -1,8 +1,8 @@
 """The sentence reader: makes statements of the user's turns without a model, in the background.
 
 It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
-stores the statements. A crash repeats a batch and makes no doubles. Turns under a name are read only if the name
-is known as the user's: the first speaker of a group may be anybody. Turns that are skipped are not read later.
+stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
+known as the user's: the first speaker of a group may be anybody. Skipped turns are not read later.
 `sentence_statements` makes the statements, `closings` finds the older ones that they replace. When a model has read a
 turn, its statements take the place of these (`Store.commit`).
 """
@@ -31,15 +31,17 @@ from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
 logger = logging.getLogger(__name__)
 
 _PASSING = StoreUnavailable, Refused, EmbeddingFailed
-"""Errors that are no fault of a turn. The turns are read again later."""
+"""Errors that no turn causes. The turns are read again later."""
 
 
 def read(context: SearchContext, turns: Sequence[Turn], *, going_on: Callable[[], bool] = lambda: True) -> bool:
     """Read turns of the user, those of `Store.unread_turns`, and return whether all were read.
 
     A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
-    Nothing more is written once `going_on` says no: the store may be closed. Raises StoreUnavailable and Refused if
-    nothing can be stored, and EmbeddingFailed if the bundled model cannot be read.
+    Nothing more is written once `going_on` returns false: the store may be closed.
+
+    Raises StoreUnavailable and Refused if nothing can be stored, and EmbeddingFailed if the bundled model cannot be
+    read.
     """
     try:
         return _read(context, turns, going_on)
@@ -64,9 +66,9 @@ def _read_or_skip(context: SearchContext, turn: Turn, going_on: Callable[[], boo
 
 
 def _read(context: SearchContext, turns: Sequence[Turn], going_on: Callable[[], bool]) -> bool:
-    found = _statements(context, turns)
-    vectors = context.of_rows([atom.text for atom in found])
-    rows = [Embedded(atom, vectors.data[place] if vectors else None) for place, atom in enumerate(found)]
+    atoms = _statements(context, turns)
+    vectors = context.of_rows([atom.text for atom in atoms])
+    rows = [Embedded(atom, vectors.data[place] if vectors else None) for place, atom in enumerate(atoms)]
     before, upto = 0, max(int(turn.id[1:]) for turn in turns)
     for batch, last in _batches(rows, upto, is_comparable=vectors is not None and vectors.identity == IDENTITY):
         if not going_on():
@@ -80,43 +82,45 @@ def _read(context: SearchContext, turns: Sequence[Turn], going_on: Callable[[], 
 def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
     """Return the statements of some turns in order, each with the known entities that it names."""
     store, space = context.store, context.space
-    known = known_entities(store, space)
-    names = _users_names(store, space, known)
+    entities = known_entities(store, space)
+    names = _users_names(store, space, entities)
     window = store.context_windows(space, [turn.id for turn in turns], around=1)
-    near = {(turn.session, turn.position): turn for turn in window}
-    held = quarantined_ids(store, space, [turn.id for turn in window])
-    said: list[TurnSentence] = []
+    by_position = {(turn.session, turn.position): turn for turn in window}
+    quarantined = quarantined_ids(store, space, [turn.id for turn in window])
+    sentences: list[TurnSentence] = []
     for turn in turns:
-        before = near.get((turn.session, turn.position - 1))
+        before = by_position.get((turn.session, turn.position - 1))
         if not turn.name or fold(one_line(turn.name, MAX_NAME)) in names:
-            said += sentences_of(turn, before, before_is_held=before is not None and before.id in held)
-    by_turn = [list(group) for _, group in groupby(said, key=lambda sentence: sentence.turn.id)]
-    classes = iter(classify([shown for group in by_turn for shown in in_context(group)]))
-    found = [atom for group in by_turn for atom in statements_of(group, [next(classes) for _ in group])]
-    return [_with_known(atom, known) for atom in found]
+            is_quarantined = before is not None and before.id in quarantined
+            sentences += sentences_of(turn, before, before_is_held=is_quarantined)
+    by_turn = [list(group) for _, group in groupby(sentences, key=lambda sentence: sentence.turn.id)]
+    classes = iter(classify([text for group in by_turn for text in in_context(group)]))
+    atoms = [atom for group in by_turn for atom in statements_of(group, [next(classes) for _ in group])]
+    return [_with_entities(atom, entities) for atom in atoms]
 
 
-def _users_names(store: Store, space: str, known: Sequence[Entity]) -> set[str]:
+def _users_names(store: Store, space: str, entities: Sequence[Entity]) -> set[str]:
     """Return the folded names under which the user may speak: their aliases, and those that facts state."""
-    aliases = (alias for entity in known if fold(entity.name) == USER for alias in entity.aliases)
+    aliases = (alias for entity in entities if fold(entity.name) == USER for alias in entity.aliases)
     facts = store.facts(space, filters=Filters(entity=USER, unheld=True))
     stated = (fact.value for fact in facts if fold(fact.entity) == USER and fact.relation == "name")
     return {*name_words("user"), *(fold(name) for name in (*aliases, *stated))}
 
 
-def _with_known(atom: NewAtom, known: Sequence[Entity]) -> NewAtom:
-    return replace(atom, entities=tuple(dict.fromkeys((*atom.entities, *named_in(known, atom.text)))))
+def _with_entities(atom: NewAtom, entities: Sequence[Entity]) -> NewAtom:
+    return replace(atom, entities=tuple(dict.fromkeys((*atom.entities, *named_in(entities, atom.text)))))
 
 
 def _batches(rows: Sequence[Embedded], upto: int, *, is_comparable: bool) -> Iterator[tuple[list[Embedded], int]]:
     """Yield the statements in parts to store, each with the number of the last turn that it covers.
 
-    A statement can only replace a stored one: a new part begins at a turn that replaces something of the part before.
+    A statement can only replace a stored statement, so a new part begins at a turn that replaces a statement of the
+    part before.
     """
     part: list[Embedded] = []
     for turn, of_turn in groupby(rows, key=lambda row: _turn_number(row.atom)):
         new = list(of_turn)
-        if is_comparable and any(replaced_by(one, part) for one in new):
+        if is_comparable and any(replaced_by(row, part) for row in new):
             yield part, turn - 1
             part = []
         part += new

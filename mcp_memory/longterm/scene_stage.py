@@ -1,7 +1,7 @@
 """L2: pages that each cover one theme; every line cites its evidence.
 
 Due when atoms were learned since the last round, or when the evidence of a page was forgotten or ended. A round shows
-the new atoms, the pages that they may belong to line by line, and the others by their summaries; a reply changes lines.
+the new atoms, the pages that they may belong to line by line, and the summaries of the others; a reply changes lines.
 Every version is kept.
 """
 
@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Scene
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.page_lines import STATEMENT, dated_statements, numbered
-from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneReply, SceneRound, check_edits
+from mcp_memory.longterm.page_lines import STATEMENT, SceneReply, dated_statements, numbered
+from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneRound, check_edits
 from mcp_memory.longterm.scenes import (
     USER,
     ended_atoms,
@@ -45,40 +45,40 @@ _ANSWER_TOKENS = 8_000
 
 
 class SceneBasis(BaseModel):
-    """The subject of a round: atoms after the cursor up to `upto`, and the pages that it shows line by line."""
+    """The input of a round: atoms after the cursor up to `upto`, and the pages that it shows line by line."""
 
     after: int
     upto: int
     atoms: list[str]
     shown: list[str]
     versions: list[int] = Field(default_factory=list[int])
-    """Of the pages shown: their lines have other numbers in other versions."""
+    """Versions of the shown pages: lines have other numbers in other versions."""
 
 
 # --- when it is due ---------------------------------------------------------------------------------
 
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
-    """Return the next round: the oldest atoms that no round has seen, or else the pages that are due for rewriting."""
+    """Return the next round: the oldest atoms after the cursor, or the pages that are due for rewriting."""
     store, space = context.store, context.space
     after = read_to(store, space, "scenes")
     new = store.atoms_since(space, after, limit=max(1, _ATOMS >> smaller), sentences=False)
-    scenes = _standing(store, space)
+    scenes = _current_scenes(store, space)
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     if not new and not due:
         return None
-    sound = [atom for atom in new if fit_for_pages(atom)]
-    shown = to_show(context, scenes, due, sound, smaller=smaller)
+    fit = [atom for atom in new if fit_for_pages(atom)]
+    shown = to_show(context, scenes, due, fit, smaller=smaller)
     return SceneBasis(
         after=after,
         upto=int(new[-1].id[1:]) if new else after,
-        atoms=[atom.id for atom in sound],
+        atoms=[atom.id for atom in fit],
         shown=shown,
         versions=[scenes[slug].version for slug in shown],
     )
 
 
-def _standing(store: Store, space: str) -> dict[str, Scene]:
+def _current_scenes(store: Store, space: str) -> dict[str, Scene]:
     return {scene.slug: scene for scene in stored_scenes(store, space)}
 
 
@@ -86,14 +86,14 @@ def _standing(store: Store, space: str) -> dict[str, Scene]:
 
 
 def question(context: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply] | None:
-    """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
+    """Format a round from the current rows; None if all of it was forgotten, joined or rewritten meanwhile."""
     store, space = context.store, context.space
     stored = _stored(store, space)
-    scenes = _standing(store, space)
+    scenes = _current_scenes(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes and slug in stored]
     atoms = _with_newer(store, space, basis.atoms)
     new = [atom for atom, newer in atoms if not is_joined(atom, newer)]
-    if not new and not _due(store, space, shown):
+    if not new and {scene.slug for scene in stale(store, space)}.isdisjoint(scene.slug for scene in shown):
         return None
     named = {atom.id for atom in new}
     ends = {atom.id: _end(atom, newer, named) for atom, newer in atoms if atom.valid_to is not None}
@@ -103,10 +103,10 @@ def question(context: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneRe
             "scenes",
             most=f"{_ASKED_CHARS:,}",
             pages="\n".join(_page(scene, stored) for scene in shown) or "None.",
-            others="\n".join(_listed(scene) for scene in scenes.values() if scene not in shown) or "None.",
+            others="\n".join(_summary_line(scene) for scene in scenes.values() if scene not in shown) or "None.",
             ended="\n".join(_ended(store, space, shown, named)) or "Nothing.",
-            statements="\n".join(dated_statements(new, _one_line, ends=ends)) or "None this time.",
-            now=" ".join((*_last_said(store, space, new, shown), _room(len(scenes), context.settings.max_scenes))),
+            statements="\n".join(dated_statements(new, _clean, ends=ends)) or "None this time.",
+            now=" ".join((*_writing_date(store, space, new, shown), _room(len(scenes), context.settings.max_scenes))),
         ),
         reply=SceneReply,
         max_tokens=_ANSWER_TOKENS,
@@ -114,47 +114,42 @@ def question(context: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneRe
 
 
 def _stored(store: Store, space: str) -> dict[str, str]:
-    """Return the bodies as they are stored: lines are counted in these, whatever of them is forgotten meanwhile."""
+    """Return the bodies as they are stored: line numbers refer to these, whatever is forgotten meanwhile."""
     return {scene.slug: scene.body for scene in store.scenes(space)}
 
 
-def _last_said(store: Store, space: str, new: Sequence[Atom], shown: Sequence[Scene]) -> Iterator[str]:
-    """Yield the day that the pages are written on, as their readers see it: the last one on which something was said.
+def _writing_date(store: Store, space: str, new: Sequence[Atom], shown: Sequence[Scene]) -> Iterator[str]:
+    """Yield the day as of which the pages are written: the last on which something was said.
 
-    Of talk that is imported, that is long before today.
+    For imported conversations this is long before today.
     """
     atoms = new or store.atoms(space, {id for scene in shown for id in scene.atoms})
-    said = [turn.said_at for turn in store.turns(space, {atom.evidence for atom in atoms})]
-    if said:
-        yield f"Write as on {max(said):%A, %Y-%m-%d}, when the last of this was said."
-
-
-def _due(store: Store, space: str, shown: Sequence[Scene]) -> list[str]:
-    due = {scene.slug for scene in stale(store, space)}
-    return [scene.slug for scene in shown if scene.slug in due]
+    times = [turn.said_at for turn in store.turns(space, {atom.evidence for atom in atoms})]
+    if times:
+        yield f"Write as on {max(times):%A, %Y-%m-%d}, when the last of this was said."
 
 
 def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms, each with the one that holds in its place if it holds no longer."""
+    """Return the atoms, each with its current replacement if it ended."""
     ids = list(ids)
     newer = {old.id: newer for old, newer in ended_atoms(store, space, ids, after=0)}
     return [(atom, newer.get(atom.id)) for atom in store.atoms(space, ids)]
 
 
 def _room(count: int, most: int) -> str:
-    """Say how many pages there are, and what that means for new ones."""
-    there = f"Pages: {count}, of {most - 1} at most."
+    """Return the number of pages, and its consequence for new pages."""
+    pages = f"Pages: {count}, of {most - 1} at most."
     if count >= most:
-        return f"{there} Too many stand: first merge two or more that belong together, then write what is new."
+        return f"{pages} Too many stand: first merge two or more that belong together, then write what is new."
     if count == most - 1:
-        return f"{there} A new page is possible only where two are merged into one."
+        return f"{pages} A new page is possible only where two are merged into one."
     if count >= most - 3:
-        return f"{there} It is getting full: tell what is new in pages that stand, or merge two that tell one story."
-    return there
+        return f"{pages} It is getting full: tell what is new in pages that stand, or merge two that tell one story."
+    return pages
 
 
-def _listed(scene: Scene) -> str:
-    title = f" ({_one_line(scene.title)})" if slug_of(scene.title) != scene.slug else ""
+def _summary_line(scene: Scene) -> str:
+    title = f" ({_clean(scene.title)})" if slug_of(scene.title) != scene.slug else ""
     return f"{scene.slug}{title}: {_fenced(one_line(scene.summary, _LISTED))}"
 
 
@@ -169,21 +164,21 @@ def _page(scene: Scene, stored: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return _one_line(text).replace('"', "'")
+    return _clean(text).replace('"', "'")
 
 
 def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
-    """Yield what the pages tell and holds no longer, or is said by another, since they were written.
+    """Yield the statements of the pages that ended, or were joined into another, since the pages were written.
 
-    What had ended before they tell as past.
+    The pages describe earlier ends as past already.
     """
-    told = dict.fromkeys(id for scene in shown for id in scene.atoms)
-    late = {old.id for scene in shown for old, _ in ended_since(store, space, scene)}
+    cited_ids = dict.fromkeys(id for scene in shown for id in scene.atoms)
+    ended_lately = {old.id for scene in shown for old, _ in ended_since(store, space, scene)}
     past: list[str] = []
-    for atom, newer in _with_newer(store, space, told):
+    for atom, newer in _with_newer(store, space, cited_ids):
         if newer is not None and is_joined(atom, newer):
-            yield f"({atom.id}) joined into {_named(newer, named)}"
-        elif atom.id in late:
+            yield f"({atom.id}) joined into {_reference(newer, named)}"
+        elif atom.id in ended_lately:
             yield f"({atom.id}) {_fenced(one_line(atom.text, _KNOWN))} [{_end(atom, newer, named)}]"
         elif atom.valid_to is not None:
             past.append(f"({atom.id}) {atom.valid_to:%Y-%m-%d}")
@@ -192,21 +187,21 @@ def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[s
 
 
 def _end(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
-    why = f", because {_one_line(atom.closed_because)}" if atom.closed_because else ""
-    now = f"; now {_named(newer, named)}" if newer else ""
+    why = f", because {_clean(atom.closed_because)}" if atom.closed_because else ""
+    now = f"; now {_reference(newer, named)}" if newer else ""
     return f"until {atom.valid_to:%Y-%m-%d}{why}{now}"
 
 
-def _named(atom: Atom, named: Collection[str]) -> str:
-    """Return an atom by its id, with its words where they do not stand in the question anyway."""
-    return f"({atom.id})" if atom.id in named else f"({atom.id}) {_one_line(atom.text)}"
+def _reference(atom: Atom, named: Collection[str]) -> str:
+    """Return the id of an atom, followed by its words unless it is `named`: elsewhere in the question."""
+    return f"({atom.id})" if atom.id in named else f"({atom.id}) {_clean(atom.text)}"
 
 
 def _fenced(text: str) -> str:
     return fenced(text, "pages?", "other_pages", "ended", "statements")
 
 
-def _one_line(text: str) -> str:
+def _clean(text: str) -> str:
     return _fenced(one_line(text, STATEMENT))
 
 
@@ -214,7 +209,7 @@ def _one_line(text: str) -> str:
 
 
 def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
-    """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
+    """Check and store the edits. Raises InvalidInput with the corrections to make."""
     edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
     context.store.commit(
         context.space,
@@ -222,7 +217,7 @@ def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneRep
         SceneChanges(
             edits=edits,
             upto=basis.upto,
-            wanted=one_line(reply.persona, _REASON) or None if reply and _worth_a_page(context) else None,
+            wanted=one_line(reply.persona, _REASON) or None if reply and _is_much_new(context) else None,
         ),
         outcome=done.outcome,
         now=context.now,
@@ -230,34 +225,32 @@ def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneRep
     return done
 
 
-_WEIGHTY = 90  # the priority of name, family, health, and what a life turns on
+_IMPORTANT = 90  # the priority of name, family, health, and decisions that change a life
 
 
-def _worth_a_page(context: SearchContext) -> bool:
-    """Return whether enough is new for the persona to be written out of turn: a third of the known atoms, many, or one
-    that a life turns on.
+def _is_much_new(context: SearchContext) -> bool:
+    """Return whether enough is new to write the persona out of turn: a third of all atoms, many, or an important one.
 
     Models ask for it nearly every time.
     """
+    store, space = context.store, context.space
     many = max(1, context.settings.persona_every // 2)
-    new = context.store.atoms_since(
-        context.space, read_to(context.store, context.space, "persona"), limit=many, sentences=False
-    )
-    weighty = any(atom.priority >= _WEIGHTY and fit_for_pages(atom) for atom in new)
-    return weighty or len(new) >= min(many, context.store.counts(context.space).current / 3)
+    new = store.atoms_since(space, read_to(store, space, "persona"), limit=many, sentences=False)
+    is_important = any(atom.priority >= _IMPORTANT and fit_for_pages(atom) for atom in new)
+    return is_important or len(new) >= min(many, store.counts(space).current / 3)
 
 
 def _round(context: SearchContext, basis: SceneBasis) -> SceneRound:
     store, space = context.store, context.space
-    scenes = _standing(store, space)
+    scenes = _current_scenes(store, space)
+    for slug, version in zip(basis.shown, basis.versions, strict=False):
+        if slug in scenes and scenes[slug].version != version:
+            raise Conflict("A page was rewritten meanwhile, so its lines have other numbers now.")
     shown = [scenes[slug] for slug in basis.shown if slug in scenes]
-    if any(
-        slug in scenes and scenes[slug].version != one for slug, one in zip(basis.shown, basis.versions, strict=False)
-    ):
-        raise Conflict("A page was rewritten meanwhile, so its lines have other numbers now.")
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     elsewhere = {id for scene in scenes.values() if scene not in shown for id in scene.atoms}
-    citable = _citable(store, space, basis, shown)
+    in_question = _with_newer(store, space, {*basis.atoms, *(id for scene in shown for id in scene.atoms)})
+    citable = [atom for pair in in_question for atom in pair if atom]
     return SceneRound(
         scenes=scenes,
         shown=[scene.slug for scene in shown],
@@ -273,17 +266,13 @@ def _round(context: SearchContext, basis: SceneBasis) -> SceneRound:
     )
 
 
-def _citable(store: Store, space: str, basis: SceneBasis, shown: Sequence[Scene]) -> list[Atom]:
-    """Return what the question named by its id and is not forgotten by now."""
-    named = _with_newer(store, space, {*basis.atoms, *(id for scene in shown for id in scene.atoms)})
-    return [atom for both in named for atom in both if atom]
-
+# --- the pages to show ------------------------------------------------------------------------------
 
 _CHARS = 6_000
 _CHARS_TO_MERGE = 24_000  # scenes to merge must be shown
 _CHARS_AT_ONCE = 3_000  # scenes of this total length are all shown
-_COLDEST = 3  # to be merged where there is no room for a new page
-_ALIKE = 12  # other new atoms are among them
+_COLDEST = 3  # candidates for merging if there is no room for a new page
+_SIMILAR = 12  # similar atoms, some of which are new too
 
 
 def to_show(
@@ -298,17 +287,16 @@ def to_show(
     room = (_CHARS_TO_MERGE if too_many else _CHARS) >> smaller
     if sum(map(_length, scenes.values())) <= min(room, _CHARS_AT_ONCE):
         return list(scenes)
-    near = _near(context, scenes, new)
     to_merge = list(scenes) if too_many else list(scenes)[-_COLDEST:] if full else []
-    wanted = [*due, *(slug for slug, _ in near.most_common()), *to_merge]
-    return list(_within(scenes, dict.fromkeys(wanted), room))
+    ordered = dict.fromkeys([*due, *_nearest(context, scenes, new), *to_merge])
+    return list(_fitting(scenes, ordered, room))
 
 
-def _within(scenes: Mapping[str, Scene], slugs: Iterable[str], room: int) -> Iterator[str]:
-    """Yield the slugs of those that there is room for, at least the first."""
-    for count, slug in enumerate(slugs):
+def _fitting(scenes: Mapping[str, Scene], slugs: Iterable[str], room: int) -> Iterator[str]:
+    """Yield the slugs that there is room for, at least the first."""
+    for place, slug in enumerate(slugs):
         room -= _length(scenes[slug])
-        if room >= 0 or not count:
+        if room >= 0 or not place:
             yield slug
 
 
@@ -316,31 +304,30 @@ def _length(scene: Scene) -> int:
     return len(scene.body) + len(scene.summary)
 
 
-def _near(context: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> Counter[str]:
-    """Return the page that each new atom belongs to most likely, with all that speaks for each."""
-    about = {slug: {fold(name) for name in scene.entities} for slug, scene in scenes.items()}
-    spread = Counter(name for names in about.values() for name in names)
-    tellers: dict[str, list[str]] = {}
+def _nearest(context: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> list[str]:
+    """Return the slugs of the pages that new atoms probably belong to, the strongest matches first."""
+    entities = {slug: {fold(name) for name in scene.entities} for slug, scene in scenes.items()}
+    spread = Counter(name for names in entities.values() for name in names)
+    citing: dict[str, list[str]] = {}
     for slug, scene in scenes.items():
         for id in scene.atoms:
-            tellers.setdefault(id, []).append(slug)
-    near: Counter[str] = Counter()
-    for atom in new:
-        points = _alike(context, tellers, atom)
-        named = {fold(name) for name in atom.entities} - {USER}
-        for slug, names in about.items():
-            points[slug] += sum(10 // spread[name] for name in names & named)
-        near.update({slug: many for slug, many in points.most_common(1) if many})
-    return near
-
-
-def _alike(context: SearchContext, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
-    """Return the pages that tell atoms like this one; the most alike count for most."""
-    filters = Filters(unheld=True)
-    alike = context.search(context.space, "atom", atom.text, embed=context.of_query, filters=filters, limit=_ALIKE)
+            citing.setdefault(id, []).append(slug)
     points: Counter[str] = Counter()
-    for rank, id in enumerate(id for hit in alike if (id := hit.id) in tellers):
-        for slug in tellers[id]:
+    for atom in new:
+        of_atom = _similar_pages(context, citing, atom)
+        named = {fold(name) for name in atom.entities} - {USER}
+        for slug, names in entities.items():
+            of_atom[slug] += sum(10 // spread[name] for name in names & named)
+        points.update({slug: many for slug, many in of_atom.most_common(1) if many})
+    return [slug for slug, _ in points.most_common()]
+
+
+def _similar_pages(context: SearchContext, citing: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
+    """Return points for the pages that cite similar atoms; the most similar count most."""
+    hits = context.hits("atom", atom.text, filters=Filters(unheld=True), limit=_SIMILAR)
+    points: Counter[str] = Counter()
+    for rank, id in enumerate(hit.id for hit in hits if hit.id in citing):
+        for slug in citing[id]:
             points[slug] += 10 // (rank + 1)
     return points
 

@@ -1,8 +1,8 @@
-"""Scenes as they are read: forgotten lines left out, statements that ended marked, links to related scenes added.
+"""Scenes as they are read: without forgotten lines, with ended statements marked and links to related scenes.
 
 A page is a projection; all of this is computed at reading time, and nothing is stored here. Until a model has written
-scenes, readers see scenes that are computed from the current statements (`readable_scenes`). The stages of a model,
-recall and exports use the stored ones only.
+scenes, readers see scenes computed from the current statements (`readable_scenes`). The stages of a model, recall and
+exports use the stored scenes only.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import normalize, one_line, safe_name
-from mcp_memory.core.types import Atom, Scene, Stage
+from mcp_memory.core.types import Atom, Scene, SceneAction, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.digest import statement_text
 from mcp_memory.longterm.kept import ALWAYS, KeptValues
@@ -28,7 +29,7 @@ from mcp_memory.store.values import SceneEdit
 USER = "user"
 """The entity that every scene is about."""
 MERGED_INTO = "merged into "
-"""How the reason of a deletion begins whose scene goes on in another."""
+"""Start of the reason of a deletion if the scene was merged into another."""
 _LINE, _WAS = 220, 60
 _SEE_ALSO = 5
 _MOST_HOPS = 20
@@ -40,67 +41,68 @@ def rendered_page(store: Store, space: str, scene: Scene) -> str:
     if not left.body:
         return f"# {left.title}\n\nAll that this page told was forgotten.\n"
     parts = [f"# {left.title}", left.body.strip()]
-    if endings := _endings(ended_since(store, space, left)):
-        parts.append("## Since then\n\n" + "\n".join(endings))
-    see_also = [f"- [[{one.slug}]]: {one.title} ({', '.join(shared)})" for one, shared in related(store, space, left)]
+    if changes := _change_lines(ended_since(store, space, left)):
+        parts.append("## Since then\n\n" + "\n".join(changes))
+    see_also = [
+        f"- [[{other.slug}]]: {other.title} ({', '.join(shared)})" for other, shared in related(store, space, left)
+    ]
     if see_also:
         parts.append("## See also\n\n" + "\n".join(see_also))
     return "\n\n".join(parts) + "\n"
 
 
-def _endings(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
-    """Return a line for each atom that holds now, with the first words of those that it ended: the page has the rest.
-
-    What nothing replaced has a line of its own.
+def _change_lines(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
+    """Return a line for each new atom, with the first words of the atoms that it replaced (the page has the rest), and
+    for each atom that ended without a replacement.
     """
-    told: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for old, newer in ended:
         if newer is None:
-            told[old.id] = f"- No longer: {one_line(old.text, _LINE)} ({old.id})"
+            lines[old.id] = f"- No longer: {one_line(old.text, _LINE)} ({old.id})"
             continue
-        line = told.get(newer.id, f"- {one_line(newer.text, _LINE)} ({newer.id})")
-        told[newer.id] = line if is_joined(old, newer) else f"{line}; no longer: {one_line(old.text, _WAS)} ({old.id})"
-    return list(told.values())
+        line = lines.get(newer.id, f"- {one_line(newer.text, _LINE)} ({newer.id})")
+        lines[newer.id] = line if is_joined(old, newer) else f"{line}; no longer: {one_line(old.text, _WAS)} ({old.id})"
+    return list(lines.values())
 
 
 # --- changes since a scene was written --------------------------------------------------------------
 
 
 def readable_scenes(store: Store, space: str) -> list[Scene]:
-    """Return the scenes for readers, the hottest first: the stored ones; if there are none, the computed ones."""
+    """Return the scenes for readers, the hottest first: the stored scenes, or computed scenes if there are none."""
     return stored_scenes(store, space) if store.scenes(space) else computed_scenes(store, space)
 
 
 def listed_scenes(store: Store, space: str) -> list[Scene]:
-    """Return the scenes as `readable_scenes` does, but as they are stored, also those of which no content is left."""
+    """Return the scenes like `readable_scenes`, but as they are stored, including scenes without readable content."""
     return store.scenes(space) or computed_scenes(store, space)
 
 
 def stored_scenes(store: Store, space: str) -> list[Scene]:
     """Return the stored scenes with content, the hottest first, without content based on forgotten rows."""
     scenes = store.scenes(space)
-    named = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
-    gone = named - store.standing(space, named).keys()
+    ids = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
+    gone = ids - store.standing(space, ids).keys()
     left = (left_of(scene, gone) for scene in scenes)
     return [scene for scene in left if scene.body]
 
 
 def without_forgotten(store: Store, space: str, scene: Scene) -> Scene:
-    """Return a scene, or an old version of one, without content based on forgotten rows."""
-    return left_of(scene, _gone(store, space, scene))
+    """Return a scene, or an old version of a scene, without content based on forgotten rows."""
+    return left_of(scene, _forgotten_ids(store, space, scene))
 
 
-def _gone(store: Store, space: str, scene: Scene) -> set[str]:
+def _forgotten_ids(store: Store, space: str, scene: Scene) -> set[str]:
     return forgotten(store, space, {*scene.atoms, *cited(scene.body)})
 
 
 def forgotten(store: Store, space: str, ids: Collection[str]) -> set[str]:
-    """Return those of the atoms that are forgotten or quarantined."""
+    """Return the ids of forgotten or quarantined atoms."""
     return set(ids) - {atom.id for atom in store.atoms(space, ids) if not atom.held}
 
 
 def read_to(store: Store, space: str, stage: Stage) -> int:
-    """Return the number of the last atom that was there when a stage last ran."""
+    """Return the number of the last atom that existed when a stage last ran."""
     state = store.stage_states(space).get(stage)
     return state.position if state else 0
 
@@ -111,13 +113,13 @@ def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom
 
 
 def without_ended(store: Store, space: str, scenes: Sequence[Scene]) -> list[Scene]:
-    """Return the scenes that have content, without what has ended since they were written."""
-    named = {scene.slug: cited(scene.body) for scene in scenes}
-    standing = store.standing(space, {id for ids in named.values() for id in ids})
+    """Return the scenes without atoms that ended since they were written, and without empty scenes."""
+    atoms = {scene.slug: cited(scene.body) for scene in scenes}
+    standing = store.standing(space, {id for ids in atoms.values() for id in ids})
     ended = {id for id, is_current in standing.items() if not is_current}
     left: list[Scene] = []
     for scene in scenes:
-        if not ended.isdisjoint(named[scene.slug]):
+        if not ended.isdisjoint(atoms[scene.slug]):
             scene = left_of(scene, {old.id for old, _ in ended_since(store, space, scene)})
         left.append(scene)
     return [scene for scene in left if scene.body]
@@ -126,7 +128,7 @@ def without_ended(store: Store, space: str, scenes: Sequence[Scene]) -> list[Sce
 def stale(store: Store, space: str) -> Iterator[Scene]:
     """Yield the scenes that are due for rewriting: their evidence was forgotten, or ended since."""
     for scene in store.scenes(space):
-        if _gone(store, space, scene) or ended_since(store, space, scene):
+        if _forgotten_ids(store, space, scene) or ended_since(store, space, scene):
             yield scene
 
 
@@ -147,17 +149,17 @@ def computed_scenes(store: Store, space: str) -> list[Scene]:
 
     The same statements give the same scenes. Empty if no statement was extracted without a model.
     """
-    return list(_computed.get(store, space, lambda: (tuple(_of_topics(topics(store, space))), ALWAYS)))
+    return list(_computed.get(store, space, lambda: (tuple(_scenes_of_topics(topics(store, space))), ALWAYS)))
 
 
 _computed = KeptValues[Sequence[Scene]]()
 
 
-def _of_topics(found: Iterable[Topic]) -> Iterator[Scene]:
-    taken: set[str] = set()
-    for topic in found:
-        slug = free_slug(topic.title, taken)
-        taken.add(slug)
+def _scenes_of_topics(all_topics: Iterable[Topic]) -> Iterator[Scene]:
+    slugs: set[str] = set()
+    for topic in all_topics:
+        slug = free_slug(topic.title, slugs)
+        slugs.add(slug)
         first, last = topic.atoms[0], topic.atoms[-1]
         yield Scene(
             slug=slug,
@@ -187,44 +189,45 @@ def _body(atoms: Sequence[Atom], slug: str) -> str:
 
 
 def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[str]]]:
-    """Return the scenes that share an entity with this one, and which; what few scenes share counts for more."""
+    """Return the scenes that share entities with a scene, each with these entities; rare entities count for more."""
     scenes = readable_scenes(store, space)
-    spread = Counter(fold(name) for one in scenes for name in one.entities)
+    spread = Counter(fold(name) for other in scenes for name in other.entities)
     own = {fold(name) for name in scene.entities} - {USER}
-    found: list[tuple[float, Scene, list[str]]] = []
-    for one in scenes:
-        shared = [name for name in one.entities if fold(name) in own]
-        if shared and one.slug != scene.slug:
-            found.append((sum(1 / spread[fold(name)] for name in shared), one, shared))
-    found.sort(key=lambda of: (-of[0], -of[1].heat, of[1].slug))
-    return [(one, shared) for _, one, shared in found[:_SEE_ALSO]]
+    hits: list[tuple[float, Scene, list[str]]] = []
+    for other in scenes:
+        shared = [name for name in other.entities if fold(name) in own]
+        if shared and other.slug != scene.slug:
+            hits.append((sum(1 / spread[fold(name)] for name in shared), other, shared))
+    hits.sort(key=lambda hit: (-hit[0], -hit[1].heat, hit[1].slug))
+    return [(other, shared) for _, other, shared in hits[:_SEE_ALSO]]
 
 
 def resolve(store: Store, space: str, name: str) -> Scene | str | None:
-    """Return what `[[name]]` means: a scene by slug or title, also one that went on in another; or an entity's name."""
-    scene = find_scene({scene.slug: scene for scene in store.scenes(space)}, name) or _went_on(store, space, name)
+    """Return the target of a link `[[name]]`: a scene, also after it was merged into another; or an entity's name."""
+    scene = find_scene({scene.slug: scene for scene in store.scenes(space)}, name) or _merged_into(store, space, name)
     if scene is not None:
         return without_forgotten(store, space, scene)
     return entity_called(store, space, name)
 
 
 def entity_called(store: Store, space: str, name: str) -> str | None:
-    """Return the chief name of the entity that has this one."""
-    wanted = fold(name.strip())
+    """Return the main name of the entity that has this name or alias."""
+    folded = fold(name.strip())
     for entity in store.entities(space, prefix=name.strip(), limit=1_000):
-        if wanted in map(fold, (entity.name, *entity.aliases)):
+        if folded in map(fold, (entity.name, *entity.aliases)):
             return entity.name
     return None
 
 
 def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene | None:
-    """Return the scene that somebody means by a slug, however it is written, or by a title."""
+    """Return the scene with this slug, in any spelling, or this title."""
     name = name.strip().removeprefix("[[").removesuffix("]]").removesuffix(".md").strip()
     titles = (scene for scene in scenes.values() if fold(scene.title) == fold(name))
     return scenes.get(name) or scenes.get(slug_of(name)) or next(titles, None)
 
 
-def _went_on(store: Store, space: str, name: str) -> Scene | None:
+def _merged_into(store: Store, space: str, name: str) -> Scene | None:
+    """Return the scene that a deleted scene was merged into."""
     slug = slug_of(name)
     for _ in range(_MOST_HOPS):
         last = next(iter(store.scene_versions(space, slug)), None)
@@ -250,38 +253,47 @@ def restored(store: Store, space: str, slug: str, version: int) -> SceneEdit:
 
     Raises NotFound if there is no such version; InvalidInput if it has no content.
     """
-    known = versions(store, space, slug)
-    if not known:
+    history = versions(store, space, slug)
+    if not history:
         raise NotFound(f"There never was a scene {one_line(slug, 60)!r}. `show scenes` lists those there are.")
-    old = next((one for one in known if one.version == version), None)
+    old = next((scene for scene in history if scene.version == version), None)
     if old is None:
-        raise NotFound(f"There is no version {version} of {slug}. Versions: 1 to {known[0].version}.")
+        raise NotFound(f"There is no version {version} of {slug}. Versions: 1 to {history[0].version}.")
     if not old.body:
         why = "deleted the scene" if old.action == "delete" else "told nothing but what was forgotten since"
         raise InvalidInput(f"Version {version} of {slug} {why}. Choose another; `scene history {slug}` lists them.")
+    newest = history[0]
+    edit = edit_from(old, action="restore", reason=f"version {version} is back")
+    return replace(edit, heat=max(old.heat, newest.heat), version=newest.version)
+
+
+def edit_from(scene: Scene, *, action: SceneAction, reason: str) -> SceneEdit:
+    """Return an edit that stores a scene as it is."""
     return SceneEdit(
-        action="restore",
-        slug=slug,
-        reason=f"version {version} is back",
-        title=old.title,
-        summary=old.summary,
-        body=old.body,
-        heat=max(old.heat, known[0].heat),
-        atoms=old.atoms,
-        entities=old.entities,
-        version=known[0].version,
+        action=action,
+        slug=scene.slug,
+        reason=reason,
+        title=scene.title,
+        summary=scene.summary,
+        body=scene.body,
+        heat=scene.heat,
+        atoms=scene.atoms,
+        entities=scene.entities,
+        version=scene.version,
     )
 
 
-_CHARACTERS, _BYTES = 60, 100
+# --- slugs ------------------------------------------------------------------------------------------
+
+_SLUG_CHARS, _SLUG_BYTES = 60, 100
 _NAMELESS = "scene"
 
 
 def slug_of(title: str) -> str:
-    """Return the title in lower case in its original script, with `-` for all else.
+    """Return the title in lower case in its original script, with `-` for everything but letters and digits.
 
-    The same title always gives the same slug. A title without letters gives `scene`, a name that a system reserves gets
-    that as a prefix.
+    The same title always gives the same slug. A title without letters gives `scene`; names reserved by operating
+    systems get that as a prefix.
     """
     words = re.sub(r"(?<=\w)['’](?=\w)", "", normalize("NFKC", title).lower())
     kept = "".join(c if _is_letter(c) else " " for c in words)
@@ -294,7 +306,7 @@ def slug_of(title: str) -> str:
 
 
 def free_slug(title: str, taken: Collection[str]) -> str:
-    """Return the slug of a title, numbered where others have it."""
+    """Return the slug of a title, with a number if it is taken."""
     slug = slug_of(title)
     return next(name for n in count(1) if (name := slug if n == 1 else f"{slug}-{n}") not in taken)
 
@@ -304,54 +316,57 @@ def _is_letter(c: str) -> bool:
 
 
 def _cut(slug: str) -> str:
-    slug = slug[:_CHARACTERS]
-    while len(slug.encode()) > _BYTES:
+    slug = slug[:_SLUG_CHARS]
+    while len(slug.encode()) > _SLUG_BYTES:
         slug = slug[:-1]
     return slug.strip("-")
+
+
+# --- atoms that ended -------------------------------------------------------------------------------
 
 
 def ended_atoms(
     store: Store, space: str, ids: Iterable[str], *, after: datetime | int
 ) -> list[tuple[Atom, Atom | None]]:
-    """Return those of the atoms that ended after a moment, each with the one that holds in its place.
+    """Return the atoms that ended after a moment, each with its current replacement.
 
-    `after` may be the number of the last atom that was there, which is exact where moments are equal.
+    `after` may be the number of the last atom at that moment, which is exact for equal times.
     """
-    found: list[tuple[Atom, Atom | None]] = []
     ids = list(ids)
     standing = store.standing(space, ids)
+    ended: list[tuple[Atom, Atom | None]] = []
     for atom in store.atoms(space, [id for id in ids if standing.get(id) is False]):
-        newer = _next(store, space, atom)
-        if atom.valid_to is not None and _is_since(atom, atom.valid_to, newer, after):
+        newer = _replacement(store, space, atom)
+        if atom.valid_to is not None and _ended_after(atom, atom.valid_to, newer, after):
             while newer is not None and newer.valid_to is not None:
-                newer = _next(store, space, newer)
-            found.append((atom, newer))
-    return found
+                newer = _replacement(store, space, newer)
+            ended.append((atom, newer))
+    return ended
 
 
 def is_joined(old: Atom, newer: Atom | None) -> bool:
-    """Return whether an atom ended because the newer one says the same and more, with all of its words as evidence too.
+    """Return whether the newer atom includes an ended atom, with all of its evidence.
 
-    Then nothing in life has ended, and no reader should see that it did. A sentence that gave way to the statement of
-    a model may have had a question of the assistant as evidence too.
+    Then nothing in life has ended, and no reader should see that it did. A sentence replaced by the statement of a
+    model may have had a question of the assistant as evidence too.
     """
     if newer is None:
         return False
-    gave_way = old.is_sentence and old.valid_to == old.valid_from
-    return gave_way or _grounds(old) <= _grounds(newer)
+    was_sentence = old.is_sentence and old.valid_to == old.valid_from
+    return was_sentence or _evidence_spans(old) <= _evidence_spans(newer)
 
 
-def _grounds(atom: Atom) -> set[tuple[str, tuple[int, int]]]:
-    return {(atom.evidence, atom.span), *((one.turn, one.span) for one in atom.also)}
+def _evidence_spans(atom: Atom) -> set[tuple[str, tuple[int, int]]]:
+    return {(atom.evidence, atom.span), *((quote.turn, quote.span) for quote in atom.also)}
 
 
-def _is_since(atom: Atom, end: datetime, newer: Atom | None, after: datetime | int) -> bool:
-    if isinstance(after, int):  # where nothing superseded it, its end was known from the start
+def _ended_after(atom: Atom, end: datetime, newer: Atom | None, after: datetime | int) -> bool:
+    if isinstance(after, int):  # without a replacement, its end was known from the start
         return atom.superseded_by is not None and int(atom.superseded_by[1:]) > after
-    if atom.learned_at > after:  # a page that names a later atom was imported with its atoms
+    if atom.learned_at > after:  # a page that cites a later atom was imported with its atoms
         return end > after
     return (newer.learned_at if newer else end) > after
 
 
-def _next(store: Store, space: str, atom: Atom) -> Atom | None:
+def _replacement(store: Store, space: str, atom: Atom) -> Atom | None:
     return next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None

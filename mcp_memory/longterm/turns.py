@@ -1,11 +1,11 @@
-"""L0: turns on their way in, and which of them are small talk.
+"""L0: admits turns to the memory, and recognizes small talk.
 
 `admit` removes private passages and recalled blocks, and masks secrets: recalled text that is stored again would be
 recalled again. Recalled blocks carry a tag that nothing inside can close. A user's message with attached material
 becomes two turns: the typed words, and the material as a tool's (`attachments`).
 
 `small_talk_kind` finds turns that no model needs to read: greetings, acknowledgements, commands and texts of the host,
-symbols, copies of recalled lines. All of the turn has to be that. A short answer counts as signal wherever it may
+symbols, copies of recalled lines. The whole turn has to consist of these. A short answer counts as signal if it may
 answer the turn before. The phrases of some twenty languages are in `words/small_talk.txt`.
 """
 
@@ -35,19 +35,19 @@ SUMMARY: tuple[Role, str] = ("system", "summary")
 """Role and name of the turn with a client's summary of the conversation before it."""
 
 _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u003[eE])")
-"""As we write it, and as a page or a JSON text quotes it."""
+"""Literal, and as a page or a JSON text quotes it."""
 
 
 def recall_block(text: str, *, part: str) -> str:
-    """Return the text fenced as recalled data; nothing inside it can close the fence, or be taken for another's."""
+    """Return the text fenced as recalled data; nothing inside can close the fence or imitate another."""
     return f'<{TAG} part="{part}">\n{defuse(text)}\n</{TAG}>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The turns to store. `emptied` counts given turns without anything to store; `masked` stored ones with a secret.
+    """The turns to store. `emptied` counts turns with nothing to store; `masked` counts stored turns with a secret.
 
-    Nothing is left of a turn that is blank, private or recalled text, nor of an assistant's reply to its host program.
+    Nothing is left of a turn of blank, private or recalled text, nor of an assistant's reply to its host program.
     """
 
     turns: list[NewTurn]
@@ -58,7 +58,7 @@ class Admitted:
 def admit(turns: Sequence[NewTurn]) -> Admitted:
     """Return the turns to store, without private passages, recalled blocks and secrets.
 
-    Raises InvalidInput, and stores nothing, when one of them cannot be stored as it is.
+    Raises InvalidInput if any of them cannot be stored.
     """
     if not turns:
         raise InvalidInput("There are no turns to record. Pass at least one {role, content}.")
@@ -80,10 +80,10 @@ def admit(turns: Sequence[NewTurn]) -> Admitted:
 
 
 def _parts(turn: NewTurn) -> Iterator[NewTurn]:
-    """Yield what is to be stored of a turn: a user's typed words, and what was attached to them as a tool's turn."""
+    """Yield the turns to store for a turn: a user's typed words, and the attached material as a tool's turn."""
     if turn.role != "tool":
         turn = replace(turn, content=without_private(turn.content), name=turn.name and without_private(turn.name))
-    turn = replace(turn, content=_own(turn.content))
+    turn = replace(turn, content=_without_recalled(turn.content))
     if turn.role != "user":
         if not is_blank(turn.content):
             yield turn
@@ -95,7 +95,7 @@ def _parts(turn: NewTurn) -> Iterator[NewTurn]:
 
 
 def attached_turns(turn: NewTurn, passages: Sequence[str]) -> Iterator[NewTurn]:
-    """Yield the turn of what was attached to a user's message; it follows the typed words."""
+    """Yield a tool's turn with the material attached to a user's message; it follows the typed words."""
     content = "\n\n".join(passages)
     if not is_blank(content):
         yield replace(
@@ -104,7 +104,7 @@ def attached_turns(turn: NewTurn, passages: Sequence[str]) -> Iterator[NewTurn]:
 
 
 def attached_id(client_id: str) -> str:
-    """Return the client id of what was attached to the message with this id."""
+    """Return the client id of the attachments of the message with this id."""
     return f"{client_id}#{ATTACHED}"
 
 
@@ -112,9 +112,9 @@ _TOKEN = re.compile(r"\W*[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\W*")
 
 
 def is_sentinel(turn: NewTurn, before: NewTurn | None) -> bool:
-    """Return whether an assistant's reply is nothing but a token for its host program, such as NO_REPLY.
+    """Return whether an assistant's reply is only a token for its host program, such as NO_REPLY.
 
-    A token such as MAX_RETRIES that answers a person's question, the turn before, is an answer.
+    A token such as MAX_RETRIES may answer the question of a person in the turn before.
     """
     if turn.role != "assistant" or len(turn.content) > _LONGEST:
         return False
@@ -124,10 +124,10 @@ def is_sentinel(turn: NewTurn, before: NewTurn | None) -> bool:
     return _TOKEN.fullmatch(turn.content) is not None and not is_answer
 
 
-def _own(text: str) -> str:
+def _without_recalled(text: str) -> str:
     if TAG not in text:
         return text
-    return without_blocks(text, _OPENING, lambda found: f"{found[1]}/{TAG}{found[2]}", after=r"[ \t]*\n?")
+    return without_blocks(text, _OPENING, lambda opening: f"{opening[1]}/{TAG}{opening[2]}", after=r"[ \t]*\n?")
 
 
 def _check(turn: NewTurn, place: int) -> None:
@@ -160,7 +160,7 @@ _ENDING = 600  # where a long turn asks, if it does
 
 
 def small_talk_kind(text: str, before: Turn | None = None) -> SmallTalk | None:
-    """Return what kind of noise a turn's text is, None for signal. `before` is the turn that it may answer."""
+    """Return the kind of small talk of a turn's text, None for signal. `before` is the turn that it may answer."""
     text = text.strip()
     if _pattern("MESSAGE").match(text) or not without_client_blocks(text).strip():
         return "host"
@@ -173,13 +173,13 @@ def small_talk_kind(text: str, before: Turn | None = None) -> SmallTalk | None:
     return _phatic(text, before) if len(text) <= _LONGEST else None
 
 
-# --- what the host and this memory say --------------------------------------------------------------
+# --- texts of the host and of this memory -----------------------------------------------------------
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/host.txt")
 
 
 def own_words(text: str) -> str:
-    """Return what somebody said in a text: without blocks of the host and lines that copy what this memory showed."""
+    """Return a speaker's own words: without blocks of the host and copies of lines that this memory showed."""
     text = without_client_blocks(text)
     may_be_recalled = any(mark in text for mark in (" · ", "[t", "[a", "<"))
     return (_pattern("RECALLED").sub("", text) if may_be_recalled else text).strip()
@@ -195,23 +195,23 @@ def without_lead_in(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def is_client_command(name: str) -> bool:
-    """Return whether a slash command such as `/clear` is one that clients define."""
+    """Return whether clients define this slash command, such as `/clear`."""
     return _pattern("COMMAND").fullmatch(name) is not None
 
 
 def _is_command(text: str, before: Turn | None) -> bool:
-    """Return whether a turn only steers the host. A path does not, nor does a command with something to work on."""
+    """Return whether a turn is a command to the host alone, neither a path nor a command with material."""
     if _pattern("COMMAND").fullmatch(text):
         return True
     may_be_one = _pattern("MAYBE_COMMAND").fullmatch(text) and not _pattern("FOLDER").fullmatch(text)
     return bool(may_be_one) and not _asks(before)
 
 
-# --- what people say without saying anything --------------------------------------------------------
+# --- phrases without content ------------------------------------------------------------------------
 
 
 def _phatic(text: str, before: Turn | None) -> SmallTalk | None:
-    """Return the kind of a short text; the previous speaker may be addressed by name."""
+    """Return the kind of a short text, None if it has content or may answer the turn before."""
     names = frozenset(bare(before.name).split()) if before is not None and before.name else frozenset[str]()
     kinds = phrases_of(text, names)
     if (
@@ -251,18 +251,18 @@ _LAUGH = r"(?:ha){2,}h?|(?:he){2,}h?|(?:hi){2,}|(?:ja){2,}|k{3,}|l(?:o+l)+|哈+|
 
 
 def phrases_of(text: str, names: frozenset[str] = frozenset()) -> set[Phrase] | None:
-    """Return the kinds of phrases that a text consists of; None where it says anything else.
+    """Return the kinds of phrases that a text consists of; None if it has any other words.
 
-    `names`, as `bare` leaves them, address somebody and say nothing.
+    `names`, in the form of `bare`, only address somebody.
     """
     table, pattern = _compiled()
     words = bare(text)
     kinds: set[Phrase] = set()
     at = 0
     while at < len(words):
-        if found := pattern.match(words, at):
-            kinds.add(table.get(found[0], "courtesy"))  # a match in no table is laughter
-            at = found.end()
+        if phrase := pattern.match(words, at):
+            kinds.add(table.get(phrase[0], "courtesy"))  # a match in no table is laughter
+            at = phrase.end()
         elif (word := words[at:].partition(" ")[0]) in names:
             kinds.add("filler")
             at += len(word)
@@ -274,8 +274,8 @@ def phrases_of(text: str, names: frozenset[str] = frozenset()) -> set[Phrase] | 
 
 def bare(text: str) -> str:
     """Return the words of a text, folded, with one space between them."""
-    marks_too = (c if unicodedata.category(c)[0] in "LMN" else " " for c in fold(text.strip()))
-    return " ".join("".join(marks_too).split())
+    characters = (c if unicodedata.category(c)[0] in "LMN" else " " for c in fold(text.strip()))
+    return " ".join("".join(characters).split())
 
 
 @cache
@@ -284,11 +284,11 @@ def _compiled() -> tuple[dict[str, Phrase], re.Pattern[str]]:
     for kind, phrases in blocks_of("mcp_memory.longterm", "words", "small_talk.txt"):
         table |= dict.fromkeys(map(bare, " ".join(phrases).split(",")), cast("Phrase", kind))
     longest = sorted(table, key=len, reverse=True)
-    alone = "|".join(re.escape(phrase) for phrase in longest if not _runs_on(phrase))
-    running = "|".join(re.escape(phrase) for phrase in longest if _runs_on(phrase))
+    alone = "|".join(re.escape(phrase) for phrase in longest if not _is_unspaced(phrase))
+    running = "|".join(re.escape(phrase) for phrase in longest if _is_unspaced(phrase))
     return table, re.compile(rf"(?:{alone}|{_LAUGH})(?= |$)|{running}")
 
 
-def _runs_on(phrase: str) -> bool:
-    """Return whether a phrase is of a script that seldom writes a space after it."""
+def _is_unspaced(phrase: str) -> bool:
+    """Return whether a phrase is in a script that rarely writes spaces."""
     return "\u0e00" <= phrase[-1] <= "\u0eff" or phrase[-1] >= "\u2e80"

@@ -4,7 +4,7 @@ Extraction is due for a session when it has fallen silent and enough turns of th
 a week. It is due at once when a question is full, or on request. Each question repeats its instructions, so few
 large questions cost a fraction of many small ones, and until then the turns can be searched word for word.
 (Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, since a question
-serves many. Scenes are written when enough is new, and not too often; the persona is due by `persona.trigger`. There is
+serves many. Scenes are written when enough is new, and not too often; the persona is due by `persona_stage.trigger`. There is
 at most one question per ten turns, after the first few: anything beyond waits. Requests (`flush`, or `eager`) do not
 wait.
 
@@ -90,7 +90,7 @@ def unread_sessions(store: Store, space: str) -> list[Backlog]:
 
 def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) -> WaitingJobs:
     """Return the work that a model would be asked to do if all possible jobs were run now."""
-    from mcp_memory.longterm import persona as l3_persona
+    from mcp_memory.longterm.persona_stage import trigger
     from mcp_memory.shortterm import canvas_stage, summary_stage
 
     no_summaries, no_canvas = settings.llm_summaries == "none", settings.llm_canvas == "none"
@@ -102,7 +102,7 @@ def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) ->
         atoms=len(_new_atoms(store, space, store.stage_states(space).get("scenes"), limit=_COUNT_LIMIT)),
         results=len(thin) if len(thin) >= LEAST_RESULTS else 0,
         canvases=len(grown),
-        persona=l3_persona.trigger(store, space, settings) is not None,
+        persona=trigger(store, space, settings) is not None,
     )
 
 
@@ -122,7 +122,7 @@ class _Planner:
 
     def conversation_stages(self) -> Iterator[DueStage]:
         """Yield extraction, merging, scenes and persona."""
-        from mcp_memory.longterm import persona as l3_persona
+        from mcp_memory.longterm.persona_stage import trigger
 
         store, space, now = self.store, self.space, self.now
         states = store.stage_states(space)
@@ -145,7 +145,7 @@ class _Planner:
             yield DueStage(stage="merge", at=self._merge_at(drafts, states.get("merge")))
         if (at := self._scenes_at(new_atoms, states.get("scenes"))) is not None:
             yield DueStage(stage="scenes", at=at)
-        if l3_persona.trigger(store, space, self.settings) is not None:
+        if trigger(store, space, self.settings) is not None:
             yield DueStage(stage="persona", at=now)
 
     def _can_afford_question(self, sessions: Sequence[Backlog]) -> bool:

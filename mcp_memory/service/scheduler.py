@@ -43,7 +43,7 @@ _LEAST_REST, _LONGEST_REST = timedelta(seconds=1), timedelta(days=1)
 def _stages() -> dict[Stage, AnyStage]:
     from mcp_memory.longterm.extraction import EXTRACT
     from mcp_memory.longterm.merging import MERGE
-    from mcp_memory.longterm.persona import PERSONA
+    from mcp_memory.longterm.persona_stage import PERSONA
     from mcp_memory.longterm.scene_stage import SCENES
     from mcp_memory.shortterm.canvas_stage import CANVAS
     from mcp_memory.shortterm.summary_stage import SUMMARIES

@@ -9,7 +9,8 @@ from typing import Any
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, Kind, NewTurn, Stage
-from mcp_memory.longterm.persona import PERSONA, PersonaBasis, PersonaReply
+from mcp_memory.longterm.page_lines import PersonaReply
+from mcp_memory.longterm.persona_stage import PERSONA, PersonaBasis
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.metered import Applied, ModelQuestion
 from mcp_memory.store.citations import cited

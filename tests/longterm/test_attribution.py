@@ -130,6 +130,6 @@ def test_a_joined_statement_is_the_word_of_the_least_trusted_whose_words_it_has(
         id="a1", kind="episodic", text=ORDER, priority=70, confidence=1, evidence="t1", span=(0, 1), valid_from=NOW,
         valid_to=None, learned_at=NOW, source="assistant",
     )  # fmt: skip
-    fate = Resolution(action="merge", onto=[MergeTarget(atom=old, told=False, evidence=())], text=text)
+    fate = Resolution(action="merge", onto=[MergeTarget(atom=old, is_explicit=False, evidence=())], text=text)
     atom = resolved_atom(draft, fate, {})
     assert (atom.source, atom.kind) == (source, "instruction" if source == "user" else "episodic")

@@ -15,12 +15,8 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, Evidence, PersonaVersion
 from mcp_memory.longterm import persona as l3_persona
-from mcp_memory.longterm.persona import (
-    FROM_SCRATCH,
-    PERSONA,
-    PersonaReply,
-    _since,  # pyright: ignore[reportPrivateUsage]
-)
+from mcp_memory.longterm.page_lines import PersonaReply
+from mcp_memory.longterm.persona_stage import FROM_SCRATCH, PERSONA, trigger
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
 from mcp_memory.models.prompts import prompt
@@ -44,7 +40,7 @@ def body(hand: ByHand) -> str:
 
 
 def due(hand: ByHand) -> str | None:
-    return l3_persona.trigger(hand.store, SPACE, hand.settings)
+    return trigger(hand.store, SPACE, hand.settings)
 
 
 # --- without a model --------------------------------------------------------------------------------
@@ -394,7 +390,7 @@ def test_what_ended_does_not_stay_in_a_line_that_was_not_touched(hand: ByHand) -
 def test_lines_cannot_be_changed_where_there_is_no_page(hand: ByHand) -> None:
     hand.tell("Plays the cello")
     wanted(hand)
-    with pytest.raises(InvalidInput, match="none to change lines of: write a whole one as `page`"):
+    with pytest.raises(InvalidInput, match="no page to edit: write a whole one as `page`"):
         changed(hand, "1| Plays the cello (a1)")
 
 
@@ -509,8 +505,11 @@ def test_the_section_of_what_was_told_since_is_short() -> None:
         learned_at=moment,
     )
     many = [replace(atom, id=f"a{number}") for number in range(1, 9)]
-    assert _since([], many).splitlines()[-1] == "- … and 7 more: memory_search without a query lists what holds"
-    assert _since([], []) == ""
+    assert (
+        l3_persona.since_section([], many).splitlines()[-1]
+        == "- … and 7 more: memory_search without a query lists what holds"
+    )
+    assert l3_persona.since_section([], []) == ""
 
 
 # --- versions ---------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import safe_name
 from mcp_memory.core.types import Atom, Evidence, Kind, NewTurn, Scene
 from mcp_memory.longterm import scenes as l2_scenes
-from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneReply, SceneRound, check_edits, unnamed
+from mcp_memory.longterm.page_lines import SceneReply
+from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneRound, check_edits, unsupported_names
 from mcp_memory.longterm.scene_stage import SCENES, SceneBasis
 from mcp_memory.longterm.scenes import free_slug, slug_of
 from mcp_memory.longterm.search.search import Search, SearchContext
@@ -733,7 +734,7 @@ def test_a_summary_may_name_whom_the_statements_of_its_page_are_about(life: Life
     ],
 )
 def test_numbers_and_names_of_a_summary_have_to_stand_in_its_page(summary: str, strange: list[str]) -> None:
-    assert unnamed(summary, "Maya lives in Porto with Otto.") == strange
+    assert unsupported_names(summary, "Maya lives in Porto with Otto.") == strange
 
 
 def test_a_statement_that_was_joined_into_another_is_told_as_such_and_ended_nowhere(life: Life) -> None:
@@ -879,6 +880,19 @@ def test_a_reply_is_read_however_a_model_dresses_it(text: str) -> None:
     edit = reply.edits[0]
     assert (edit.action, edit.slug, edit.body, edit.from_, edit.title) == ("create", "x", "A (a1).", [], "")
     assert reply.explained == {"a2"}
+
+
+def test_an_invalid_edit_is_left_out_with_a_reason_and_the_others_count(life: Life) -> None:
+    (a,) = life.learn("A is so.")
+    applied = life.answer(create("one", f"A ({a})."), {"slug": "two", "action": "burn"}, "no edit")
+    assert applied.outcome == {"created": 1, "atoms": 1}
+    assert applied.refused[0].startswith("edits[1] was left out: action: Input should be '', 'create', 'update'")
+    assert applied.refused[1].startswith("edits[2] was left out: Input should be a valid dictionary")
+
+
+def test_a_reply_without_a_valid_edit_goes_back() -> None:
+    with pytest.raises(InvalidInput, match=r"edits.0.action: Input should be"):
+        parse('{"edits": [{"slug": "two", "action": "burn"}]}', SceneReply)
 
 
 DROPPED_AS: list[tuple[Any, set[str]]] = [

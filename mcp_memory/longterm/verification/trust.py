@@ -27,7 +27,7 @@ from mcp_memory.language.sentences import FILL, is_negative, own_part, people, s
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
-from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
+from mcp_memory.longterm.names import MAX_NAME, contains_name, is_person, name_words, names_in
 from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.turns import without_lead_in
 from mcp_memory.longterm.validity import states_end
@@ -553,7 +553,7 @@ def attributed(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) ->
             marks[atom.id] = ATTRIBUTION[atom.source]
         if mark := doubt_mark(atom):
             marks[atom.id] = ", ".join(filter(None, (marks.get(atom.id), mark)))
-    return marked(page, marks, is_told=lambda mark, words: stands_in(names.get(mark, ()), words))
+    return marked(page, marks, is_told=lambda mark, words: contains_name(names.get(mark, ()), words))
 
 
 def doubt_mark(atom: Atom) -> str:

@@ -328,7 +328,7 @@ class ForgettingVerbs(Verbs):
 
     def _erase_rows(self, tombstones: Sequence[str]) -> tuple[Purged, list[str]]:
         """Erase rows; return the counts, and the ids of results and tasks in which an agent repeats erased words."""
-        from mcp_memory.longterm.forgetting import pages_without
+        from mcp_memory.longterm.persona import versions_without
         from mcp_memory.longterm.restatements import repeating
         from mcp_memory.shortterm.canvas.forgetting import agent_texts, remove_goals
 
@@ -336,7 +336,7 @@ class ForgettingVerbs(Verbs):
             return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []
         store, now = self._store, self._parts.now()
         ids = [id for row in store.tombstones(self.space) if row.id in tombstones for id in row.ids]
-        personas = pages_without(store, self.space, [id for id in ids if id.startswith("a")])
+        personas = versions_without(store, self.space, [id for id in ids if id.startswith("a")])
         words = [pair for id in tombstones for pair in store.words_under(self.space, id, limit=_ALL)]
 
         def attempt() -> Purged:

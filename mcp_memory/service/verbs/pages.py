@@ -224,9 +224,9 @@ class PageVerbs(Verbs):
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:
         """Request a new version of the page, from scratch or from the changes."""
-        from mcp_memory.longterm import persona
+        from mcp_memory.longterm.persona_stage import FROM_SCRATCH
 
-        reason = persona.FROM_SCRATCH if scratch else "asked for"
+        reason = FROM_SCRATCH if scratch else "asked for"
         self._store.request_stage(self.space, "persona", reason)
         self._parts.notify_background()
 

@@ -91,9 +91,9 @@ class StatementVerbs(Verbs):
         say it. Words of the user close only promises about the same matter.
         """
         from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
-        from mcp_memory.longterm.merging import similar
         from mcp_memory.longterm.opened import statements_of
         from mcp_memory.longterm.promise_closing import closed_by, closing, is_note, kind_of_successor
+        from mcp_memory.longterm.similar_statements import similar
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.validity import with_end
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from bench.reader import Reader
 from mcp_memory.core.errors import NotFound, StoreUnavailable
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.longterm.forgetting import pages_without
+from mcp_memory.longterm.persona import versions_without
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store import purge_search
 from mcp_memory.store.forgetting import Purge
@@ -190,7 +190,7 @@ def pyramid(store: Store) -> None:
 def test_what_one_purge_erases_another_forgetting_keeps(store: Store) -> None:
     pyramid(store)
     first, second = (store.forget("me", [id], reason="", now=NOON) for id in ("a1", "a2"))
-    store.purge("me", Purge(tombstones=[first.id], personas=pages_without(store, "me", ["a1"])), now=NOON)
+    store.purge("me", Purge(tombstones=[first.id], personas=versions_without(store, "me", ["a1"])), now=NOON)
     store.undo_forget("me", second.id, now=NOON)
     (scene,) = store.scenes("me")
     assert (scene.body, scene.atoms) == ("- Plays the violin, update (a2)", ("a2",))
