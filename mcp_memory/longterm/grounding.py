@@ -29,8 +29,8 @@ from mcp_memory.longterm.names import USER, Names, is_person, name_words
 from mcp_memory.longterm.quotes import locate
 from mcp_memory.longterm.standing_rules import may_be_order
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
-from mcp_memory.longterm.times import holds, with_its_date, without_dates
 from mcp_memory.longterm.turns import own_words
+from mcp_memory.longterm.validity import validity_period, with_its_date, without_dates
 from mcp_memory.longterm.verification.comparison import (
     known_terms,
     nearest,
@@ -126,7 +126,7 @@ def grounded(
         is_verbatim = bool(remark)
         told = [*told, remark] if remark else told
     said_at = max(one.said_at for one, _ in words) if statement.valid_from else turn.said_at
-    times = holds(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
+    times = validity_period(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
     said = " ".join([text, *(one.content for one, _ in words)])
     fact = _fact(statement, names, said) if times.now else None
     chiefs = [fact[0] if fact else None, *(names.chief(named.name) for named in statement.entities)]

@@ -43,7 +43,7 @@ from mcp_memory.longterm.merge_resolution import (
 from mcp_memory.longterm.names import name_words
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import Search, SearchContext
-from mcp_memory.longterm.times import span_of
+from mcp_memory.longterm.validity import span_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store

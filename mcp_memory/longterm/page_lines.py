@@ -17,7 +17,7 @@ from pydantic import BeforeValidator
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, Atom
-from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.validity import date_of
 from mcp_memory.store.citations import cited, tidy, without
 
 SAID = 0.8

@@ -37,8 +37,7 @@ from mcp_memory.longterm.scenes import (
     stored_scenes,
 )
 from mcp_memory.longterm.search.search import SearchContext
-from mcp_memory.longterm.times import date_of
-from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
+from mcp_memory.longterm.validity import current_atoms, current_facts, date_of, is_past, time_note
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition

@@ -228,16 +228,22 @@ class LongtermVerbs(Verbs):
         the agent's note of what it told, and needs no words of the user; unless other words of the user say it, not
         those of the promise. What they said closes only promises about the same matter.
         """
-        from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
         from mcp_memory.longterm.merging import similar
-        from mcp_memory.longterm.opened import statements_of
-        from mcp_memory.longterm.promise_closing import closed_by, closing, is_note, kind_of_successor
         from mcp_memory.longterm.statements import explicit_atom
+        from mcp_memory.longterm.supersession import (
+            check_closing,
+            entities_of_correction,
+            fact_still_stated,
+            kind_of_successor,
+            may_be_note,
+            promises_to_close,
+            superseded_ids,
+        )
         from mcp_memory.longterm.validity import with_end
 
         parts = self._parts
         now = parts.now()
-        supersedes = statements_of(parts.store, self.space, supersedes)
+        supersedes = superseded_ids(parts.store, self.space, supersedes)
         older = parts.store.atoms(self.space, supersedes)
         known = {one.id for one in older}
         if unknown := [id for id in supersedes if id not in known]:  # a quarantined statement would not name them
@@ -246,8 +252,8 @@ class LongtermVerbs(Verbs):
             )
         if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
             entity, relation, value = kept.entity, kept.relation, kept.value
-        promises = closed_by(kind, older)
-        may_be_note = is_note(kind, older)
+        promises = promises_to_close(kind, older)
+        is_note = may_be_note(kind, older)
         end = parts.moment(valid_until, "valid_until", end=True)
         if end is not None and end <= now and valid_from is None:
             raise InvalidInput("valid_until has passed already. Give valid_from too; nothing was stored.")
@@ -269,7 +275,7 @@ class LongtermVerbs(Verbs):
             atom = replace(atom, entities=about)
         asking = parts.asking()
         given = atom.text
-        atom, note = closing(
+        atom, note = check_closing(
             parts.store,
             self.space,
             atom,
@@ -277,9 +283,9 @@ class LongtermVerbs(Verbs):
             embed=asking.vectors,
             typed=typed,
             dated=valid_from is not None,
-            is_note=may_be_note,
+            is_note=is_note,
         )
-        if may_be_note and atom.source != "user" and all(one.valid_to for one in older):
+        if is_note and atom.source != "user" and all(one.valid_to for one in older):
             return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
         in_their_words = atom.text != given
         if end is not None and end > now and atom.valid_to == end:  # the store keeps it once it has come
@@ -319,7 +325,7 @@ class LongtermVerbs(Verbs):
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
         """Return whether a text that supersedes these statements would keep a fact of theirs."""
-        from mcp_memory.longterm.corrections import fact_still_stated
+        from mcp_memory.longterm.supersession import fact_still_stated
 
         store = self._parts.store
         return fact_still_stated(store, self.space, text, store.atoms(self.space, supersedes)) is not None

@@ -166,11 +166,11 @@ class TaskVerbs(Verbs):
         cursor: str | None = None,
     ) -> Expansion:
         """Return the layer below a canvas, node, folded group or ref, or a whole turn or statement, in `max_tokens`."""
-        from mcp_memory.longterm.opened import ROW, opened_text
+        from mcp_memory.longterm.row_text import ROW, text_of_row
         from mcp_memory.shortterm.expand_node import expand
 
         id = target.strip()
-        text = opened_text(self._parts.store, self.space, id) if ROW.fullmatch(id) else None
+        text = text_of_row(self._parts.store, self.space, id) if ROW.fullmatch(id) else None
         opened = expand(
             self._parts.store,
             self.space,
