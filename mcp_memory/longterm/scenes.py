@@ -19,7 +19,7 @@ from mcp_memory.core.text import normalize, one_line, safe_name
 from mcp_memory.core.types import Atom, Scene, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.digest import statement_text
-from mcp_memory.longterm.kept import ALWAYS, KeptValues
+from mcp_memory.longterm.statement_cache import ALWAYS, StatementCache
 from mcp_memory.longterm.topics import Topic, topics
 from mcp_memory.store.citations import cited, left_of, links
 from mcp_memory.store.protocol import Store
@@ -150,7 +150,7 @@ def computed_scenes(store: Store, space: str) -> list[Scene]:
     return list(_computed.get(store, space, lambda: (tuple(_of_topics(topics(store, space))), ALWAYS)))
 
 
-_computed = KeptValues[Sequence[Scene]]()
+_computed = StatementCache[Sequence[Scene]]()
 
 
 def _of_topics(found: Iterable[Topic]) -> Iterator[Scene]:

@@ -28,9 +28,9 @@ from mcp_memory.language.words import (
     function_words_of,
     languages_of,
 )
+from mcp_memory.longterm.digest import number_of
 from mcp_memory.longterm.introductions import inner_names
 from mcp_memory.longterm.names import USER
-from mcp_memory.longterm.salience import number_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.store.protocol import Store
 from mcp_memory.suspicion.flags import flags
