@@ -15,6 +15,7 @@ from mcp_memory.longterm.verification.evidence import mentions
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters
 from tests.longterm.by_hand import SPACE, ByHand
+from tests.longterm.test_digest import hand as hand
 from tests.longterm.test_digest import say
 
 NOA = ("Noa is my sister, she takes the photos.", "I pay Noa in mugs.", "The photos by Noa are due in May.")
