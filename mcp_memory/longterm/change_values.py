@@ -44,7 +44,7 @@ def any_of(tables: Iterable[str]) -> str:
 class Phrases:
     """The phrases of some tables (see `phrases_of`), in either case.
 
-    The pattern is tried only if the text has the longest word of a phrase: most texts have none.
+    The pattern is tried only if the text has the longest word of a phrase, which few texts have.
     """
 
     def __init__(self, tables: Iterable[str]) -> None:

@@ -99,18 +99,20 @@ def _score(pair: Comparison, cosine: float) -> float:
 
 
 def _contradicts(pair: Comparison, cosine: float) -> bool:
-    """Return whether two clauses give different values, or a change and another name, for the same thing."""
+    """Return whether two clauses state different values, or a change and another name, of the same thing."""
     shares_words = pair.shared_words > 0 or pair.same_name
-    apart = pair.unshared_words + (pair.other_names and pair.values_differ and not pair.by_name and not pair.same_name)
+    differences = pair.unshared_words + (
+        pair.other_names and pair.values_differ and not pair.by_name and not pair.same_name
+    )
     if pair.values_differ or pair.names_differ:
-        if apart or not (shares_words or pair.alone):
+        if differences or not (shares_words or pair.alone):
             return False
         return cosine >= (_FAR if shares_words else _APART if pair.sole else _UNKNOWN)
     if not pair.changed or pair.equal_value or cosine < _NEAR:
         return False
-    if pair.dense and pair.by_name and apart <= 1:
+    if pair.dense and pair.by_name and differences <= 1:
         return True
-    return pair.adds_name and not apart and (shares_words or cosine >= _CLOSE)
+    return pair.adds_name and not differences and (shares_words or cosine >= _CLOSE)
 
 
 def _may_update(pair: Comparison, cosine: float) -> bool:

@@ -137,7 +137,7 @@ def line(candidate: Candidate) -> str:
 
 
 def statement_text(atom: Atom, limit: int) -> str:
-    """Return a statement on one line of at most `limit` characters, marked unless the user is sure to have said it."""
+    """Return a statement on one line of at most `limit` characters, marked unless it is certainly the user's."""
     text = shown_text(atom.text, limit)
     marks = ", ".join(filter(None, (ATTRIBUTION[atom.source], doubt_mark(atom))))
     return f"{marks}: {text}" if marks else text
@@ -249,7 +249,7 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
 def _weights(stored: Sequence[Atom], ended: Sequence[Atom], recalled: Collection[str]) -> dict[str, float]:
     """Return the salience of all stored statements; `ended` are the replaced ones, the oldest first.
 
-    A new value matters as much as the value that it replaced, even if its statement is shorter.
+    A new value has at least the salience of the value that it replaced, even if its statement is shorter.
     """
     weights = {atom.id: salience(atom, recalled) for atom in stored}
     for atom in ended:

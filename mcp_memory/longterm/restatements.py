@@ -5,9 +5,9 @@ Only the named rows are forgotten; the others are offered. Agents repeat the use
 summaries, so these texts are compared too (`shortterm.canvas.goals`).
 
 Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
-other: a name that both mention is not enough. The shorter text is compared with each passage of the longer one that
-has about its length. A term weighs as much as it is rare, by BM25's inverse document frequency, but copies of the text
-do not make its terms common, and no term weighs less than half of another one.
+other: a name that both mention is not enough. The shorter text is compared with each passage of about its length in the
+longer text. Rare terms weigh more, by BM25's inverse document frequency, but copies of the text do not make its terms
+common, and no term weighs less than half of another.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]
 def _similarities(
     texts: Iterable[str], agent_texts: Iterable[tuple[str, str]], *, words: Iterable[str] = ()
 ) -> dict[str, tuple[float, str]]:
-    """Return the ids with a text that is similar to one of `texts` or has all `words`: similarity, and that text."""
+    """Return the ids whose text is similar to any of `texts` or has all `words`, with the similarity and the text."""
     all_terms, by_term = [content_terms(text) for text in dict.fromkeys(texts)], defaultdict[str, list[int]](list)
     for number, terms in enumerate(all_terms):
         for term in set(terms):
@@ -132,7 +132,7 @@ def _row_texts(store: Store, space: str, layer: Layer, rows: Sequence[int]) -> I
 
 
 def _similarity(terms: Sequence[str], other_terms: Sequence[str], weights: Mapping[str, float]) -> float:
-    """Return Dice's coefficient of the shorter text and the passage of the longer one that is most like it."""
+    """Return Dice's coefficient of the shorter text and the most similar passage of the longer text."""
     shorter, longer = sorted((terms, other_terms), key=len)
     distinct = {*shorter}
     whole = _weight(distinct, weights)

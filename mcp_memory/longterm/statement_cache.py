@@ -40,7 +40,7 @@ class StatementCache(Generic[T]):
     ) -> T:
         """Return the cached value, or the result of `compute`: a value and the moment at which it expires.
 
-        `at` is the time of the call, for a value that depends on it.
+        `at` is the time of the call, if the value depends on it.
         """
         at = at or datetime.min.replace(tzinfo=UTC)
         spaces = self._stores.setdefault(store, LRU(_SPACES))

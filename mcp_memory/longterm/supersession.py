@@ -1,9 +1,9 @@
 """A statement of `remember` that supersedes older ones: their ids, the facts it keeps, and the promises it closes.
 
-Any statement that supersedes a promise closes it as done, unless it is a promise itself. "Told about Bruno's 40 euros"
-is a note of the agent on its own action, so it needs no words of the user. The words of the promise never count as
-evidence for it: the user said them about something else. A statement that the user made in other words closes only
-promises about the same matter, because an agent may give a wrong id.
+Any statement that supersedes a promise closes it as done, unless it is a promise itself. "I told the user about Bruno's
+40 euros" is a note of the agent on its own action, so it needs no words of the user. The words of the promise never
+count as evidence for it: the user said them about something else. A statement that the user made in other words closes
+only promises about the same matter, because an agent may give a wrong id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNSAID = {"unstated", "unsaid"}
 
 
 def superseded_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return the ids, with each turn replaced by the current statements based on it. NotFound if a turn has none."""
+    """Return the ids, each turn replaced by its current statements. NotFound if a turn has no statements."""
     resolved: list[str] = []
     for id in ids:
         if not (id.startswith("t") and ROW.fullmatch(id)):
@@ -87,7 +87,7 @@ def may_be_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
 
 
 def kind_of_successor(older: Sequence[Atom]) -> Kind:
-    """Return the kind of a statement without a kind: that of the first superseded one that is not a promise."""
+    """Return the kind of a statement without a kind: that of the first superseded statement other than a promise."""
     kinds: list[Kind] = [atom.kind for atom in older if atom.label != "promise"]
     return kinds[0] if kinds else "persona"
 

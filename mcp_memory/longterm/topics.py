@@ -64,14 +64,14 @@ def topics(store: Store, space: str) -> list[Topic]:
     if not any(atom.is_sentence for atom in atoms):
         return []
     names = _names_of(store, space, atoms)
-    found = list(_by_entity(atoms, names))
-    placed = {atom.id for topic in found for atom in topic.atoms}
+    all_topics = list(_by_entity(atoms, names))
+    placed = {atom.id for topic in all_topics for atom in topic.atoms}
     said_in = Counter(term for atom in atoms for term in _content_terms(atom))
-    found += (
+    all_topics += (
         Topic(title=_title(group, said_in), atoms=tuple(group), entities=_entities(group, names))
         for group in islice(_clusters(store, space, atoms, placed), _MOST)
     )
-    return sorted(found, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))[:_MOST]
+    return sorted(all_topics, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))[:_MOST]
 
 
 def _statements(store: Store, space: str) -> list[Atom]:
@@ -95,8 +95,8 @@ def _without_dates(atom: Atom) -> str:
 def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list[str]]:
     """Map the id of each statement to the names in it except the user's: its entities and single-word names.
 
-    A word is a name if three or more statements have it, always with a capital, and at least once inside a sentence.
-    If exactly one entity has it in its name, it refers to that entity.
+    A word is a name if three or more statements contain it, always with a capital, and at least once inside a sentence.
+    If exactly one entity has the word in its name, the word refers to that entity.
     """
     own = {fold(name) for name in (USER, *store.names(space, [USER]).get(USER, ()))}
     words = {atom.id: dict.fromkeys(_WORD.findall(_without_dates(atom))) for atom in atoms}

@@ -1,7 +1,7 @@
-"""Reads a text as clauses with values: what each clause states, and what its values belong to.
+"""Reads a text as clauses with values: the values that each clause states, and the words that they belong to.
 
-A *value* (`change_values`) is a date, weekday, time, amount, version or name. The other words of its clause say what
-it is a value of ("rent", "deadline of the draft"). Pure. Word lists are in `words/changes.txt`.
+A *value* (`change_values`) is a date, weekday, time, amount, version or name. It belongs to the other words of its
+clause ("rent", "deadline of the draft"). Pure. Word lists are in `words/changes.txt`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def words_alike(words: frozenset[str], others: frozenset[str]) -> tuple[int, int
 
 
 def have_one_stem(word: str, other: str) -> bool:
-    """Return whether two words have one stem, or one is a compound that ends with the other."""
+    """Return whether two words have the same stem, or the longer is a compound that ends with the shorter."""
     short, long = sorted((word, other), key=len)
     if len(short) < LEAST_STEM or short > DENSE_FROM:
         return False
@@ -122,7 +122,7 @@ _STEM_SHARE = 0.6
 
 @lru_cache(maxsize=4_096)
 def _by_ends(words: frozenset[str]) -> Mapping[str, Sequence[str]]:
-    """Return the words by their first and last letters: words of one stem share the first, compounds the last."""
+    """Return the words by their first and last letters: words of the same stem share the first, compounds the last."""
     by_end: dict[str, list[str]] = {}
     for word in words:
         for end in {word[:LEAST_STEM], word[-LEAST_STEM:]}:
@@ -247,7 +247,7 @@ def _supposes(sentence: str) -> bool:
 
 
 def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
-    """Return whether a quotation contains a value of the clause: another person may have said it."""
+    """Return whether a value of the clause is in a quotation: it may be another person's statement."""
     start = sentence.find(clause)
     spans = [match.span() for match in _QUOTATION.finditer(sentence) if len(match[0]) >= _QUOTED_SENTENCE]
     return any(first <= start + value.at[0] < last for first, last in spans for value in values)
@@ -296,8 +296,8 @@ def _parts(text: str) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
 
 def _content(text: str) -> frozenset[str]:
     words = (word if word.isalpha() else _CLITIC.sub("", word) for word in _WORD.findall(fold(text)))
-    found = frozenset(word for word in words if word < DENSE_FROM and len(word) > 1) - _idle()
-    return found if text.isascii() else found.union(_dense_words(text))
+    words_of_text = frozenset(word for word in words if word < DENSE_FROM and len(word) > 1) - _idle()
+    return words_of_text if text.isascii() else words_of_text.union(_dense_words(text))
 
 
 def _dense_words(text: str) -> Iterator[str]:
