@@ -101,9 +101,8 @@ def _score(pair: Comparison, cosine: float) -> float:
 def _contradicts(pair: Comparison, cosine: float) -> bool:
     """Return whether two clauses state different values, or a change and another name, of the same thing."""
     shares_words = pair.shared_words > 0 or pair.same_name
-    differences = pair.unshared_words + (
-        pair.other_names and pair.values_differ and not pair.by_name and not pair.same_name
-    )
+    is_other_name = pair.other_names and not pair.same_name and not pair.by_name
+    differences = pair.unshared_words + (pair.values_differ and is_other_name)
     if pair.values_differ or pair.names_differ:
         if differences or not (shares_words or pair.alone):
             return False

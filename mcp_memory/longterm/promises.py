@@ -160,10 +160,10 @@ def with_words_before(turn: str, promise: str) -> str:
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
-    """Return the promises whose trigger a prompt is about, the most likely first. Leaves out triggers that are only a day.
+    """Return the promises whose trigger a prompt is about, the most likely first, except those for a day alone.
 
-    `promises` are newest first. A prompt that states a promise does not call for it. Without the encoder's files a prompt
-    calls for a promise if it has all terms of its trigger.
+    `promises` are newest first. A prompt that states a promise does not call for it. Without the encoder's files a
+    prompt calls for a promise if it has all terms of its trigger.
     """
     today = local(now).date()
     possible = [promise for promise in promises if not promise.parts.is_date and promise.is_due(today)][:_MOST]

@@ -149,16 +149,12 @@ def statements_of(turn_sentences: Sequence[TurnSentence], classes: Sequence[Clas
     """
     labelled = [_labelled(*pair) for pair in zip(turn_sentences, classes, strict=True)]
     groups: list[list[_Labelled]] = []
-    for labelled_sentence in labelled:
-        if groups and labelled_sentence.label and _needs(labelled_sentence, groups[-1]):
-            groups[-1].append(labelled_sentence)
+    for member in labelled:
+        if groups and member.label and _needs(member, groups[-1]):
+            groups[-1].append(member)
         else:
-            groups.append([labelled_sentence])
-    return [
-        atom
-        for group in groups
-        if any(labelled_sentence.label for labelled_sentence in group) and (atom := _statement(group))
-    ]
+            groups.append([member])
+    return [atom for group in groups if any(member.label for member in group) and (atom := _statement(group))]
 
 
 def _labelled(sentence: TurnSentence, classified: Classified) -> _Labelled:
