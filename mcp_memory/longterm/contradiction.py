@@ -1,4 +1,4 @@
-"""How likely a newer statement contradicts or updates an older one, and which stored sentences a new one replaces.
+"""How likely a newer statement contradicts or updates an older one, and the stored sentences that it replaces.
 
 `PairModel` is a logistic regression over features of a pair of statements. It is fitted to pairs in English, German
 and Chinese (`scripts/fit_contradiction.py`, `fixtures/hints`) and measured on other languages (`bench.hints`). Two
@@ -7,10 +7,10 @@ The model knows no facts about the world: that a vegetarian eats no sausages has
 
 `replaced_in_store` compares only statements that were extracted without a model, and only sure changes count ("the eye
 is moved to 9 June" ends "… on 19 May"): the newer one has a word of change and gives another value for the same thing
-(`changes.replaces`), and the encoder's cosine says that both are about one matter. A wrong replacement hides a true
+(`changes.replaces`), and both are about one matter by the encoder's cosine. A wrong replacement hides a true
 statement; a missed one leaves two dated statements side by side. The cosine is needed: in languages that the encoder
 does not know well, words of change alone closed unrelated sentences. A similar sentence with another value of the same
-kind is not enough: it is about another person's appointment as often as about the same one. Of the 877 pairs of
+kind is not enough: as often as not, it is about another person's appointment. Of the 877 pairs of
 `fixtures/changes` and `fixtures/hints`, of which 364 are changes, 144 are closed, 143 of them rightly.
 """
 

@@ -6,8 +6,8 @@ An unreadable time is replaced by that of the turn.
 
 A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
 `valid_until`; in the text, exports and rebuilds keep it. The store has a future `valid_to` only if a value that begins
-later replaces this one: until then this one is current (`Filters.at`). Only certain dates count: the year is written,
-or `with_dates` can add it.
+later replaces the current value (`Filters.at`). Only certain dates count: the year is written, or `with_dates` can add
+it.
 
 A time is stored as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
 machine, and the time of a turn unchanged. `date_of` shows it as precisely as the text of the statement.
@@ -88,7 +88,7 @@ def time_note(atom: Atom, at: datetime) -> str:
     """Return `from 1 March 2027` before a statement begins, `was planned for 31 October 2026` after the day of a plan.
 
     Empty for all others. Only an event is planned for a day: the day in a rule or a trait is when it begins, or its
-    limit. Whether a plan was carried out is unknown, so the note does not say so.
+    limit. Whether a plan was carried out is unknown.
     """
     if validity(atom, at) == "ahead":
         return f"from {_day_in_words(atom.valid_from)}"
@@ -116,8 +116,8 @@ def with_end(text: str, end: datetime, said_at: datetime) -> str:
 def stated_end(text: str, said_at: datetime) -> datetime | None:
     """Return the end that a statement names, if it was in the future when said: the moment after its last day.
 
-    None if it names no end, several, or an uncertain one. An end in words counts only in a text of one clause: of "do
-    not merge until 10 November and always ask", the second half does not end. An added `[until …]` always counts.
+    None if it names no end, several, or an uncertain one. An end in words counts only in a text with a single clause: of
+    "do not merge until 10 November and always ask", the second half does not end. An added `[until …]` always counts.
     """
     end = _named_end(text, said_at)
     return end if end is not None and end > said_at else None
@@ -292,7 +292,7 @@ def date_of(moment: datetime, text: str) -> str:
 
 
 def span_of(moment: datetime, text: str, *, named: bool = False) -> tuple[datetime, datetime] | None:
-    """Return the time of a statement, from its first moment to the one after its last, as precise as its text.
+    """Return the time of a statement as its first moment and the end (exclusive), as precise as its text.
 
     None if only the day it was said is known; with `named`, also if the text does not name the time.
     """
