@@ -116,8 +116,8 @@ def with_end(text: str, end: datetime, said_at: datetime) -> str:
 def stated_end(text: str, said_at: datetime) -> datetime | None:
     """Return the end that a statement names, if it was in the future when said: the moment after its last day.
 
-    None if it names no end, several, or an uncertain one. An end in words counts only in a text with a single clause: of
-    "do not merge until 10 November and always ask", the second half does not end. An added `[until …]` always counts.
+    None if it names no end, several, or an uncertain one. An end in words counts only in a text with one clause: the
+    second half of "do not merge until 10 November and always ask" does not end. An added `[until …]` always counts.
     """
     end = _named_end(text, said_at)
     return end if end is not None and end > said_at else None
