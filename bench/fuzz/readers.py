@@ -24,7 +24,7 @@ from mcp_memory.longterm.page_lines import PersonaReply as Page
 from mcp_memory.longterm.page_lines import SceneReply as Scenes
 from mcp_memory.longterm.search.rerank import Order
 from mcp_memory.longterm.statements import Extracted
-from mcp_memory.longterm.times import holds, with_its_date
+from mcp_memory.longterm.validity import validity_period, with_its_date
 from mcp_memory.models.llm import parse as parse_reply
 from mcp_memory.models.llm import without_fence
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, decode, encode, goal_of, parse, render
@@ -117,7 +117,7 @@ def _times(data: bytes) -> None:
             assert span.start < span.end
             last = span.at[1]
     with_its_date(text[:2_000], _NOW)
-    holds(text[:200], text[200:400], _NOW, lasting=False)
+    validity_period(text[:200], text[200:400], _NOW, lasting=False)
 
 
 # --- replies of models ------------------------------------------------------------------------------

@@ -322,6 +322,18 @@ def base_terms(text: str) -> list[str]:
     return _terms(_tokens(text), ())
 
 
+def content_terms(text: str) -> list[str]:
+    """Return the base terms of a text, in order, without its function words; all terms if there are no others."""
+    terms = base_terms(text)
+    idle = _function_terms(function_words_of(terms))
+    return [term for term in terms if term not in idle] or terms
+
+
+@lru_cache(maxsize=64)
+def _function_terms(words: frozenset[str]) -> frozenset[str]:
+    return words | frozenset(base_terms(" ".join(sorted(words))))
+
+
 _BEFORE, _BEHIND = '"([', '.,;:!?")]'
 _CACHED_RUN = 24  # characters; longer runs are paths, or phrases of scripts without spaces
 

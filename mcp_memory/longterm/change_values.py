@@ -1,13 +1,13 @@
-"""The values in a text: dates, weekdays, times of day, amounts and versions, each as something to compare.
+"""The values in a text: dates, weekdays, times of day, amounts and versions, in a form that can be compared.
 
 Found by pattern and dictionary, without knowing today: a date is its day and month, "Tuesday" any Tuesday. Numbers
-that are written as words are found in Chinese only.
+written as words are found in Chinese only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
@@ -15,90 +15,91 @@ from typing import Literal
 from mcp_memory.language import blocks_of
 from mcp_memory.language.words import function_words
 
+DENSE_FROM = "\u0e00"
+"""From this character on, scripts have no spaces between words."""
+
+# --- phrases of `words/changes.txt` -----------------------------------------------------------------
+
 
 @cache
-def blocks() -> dict[str, list[str]]:
-    return dict(blocks_of("mcp_memory.longterm", "words", "changes.txt"))
-
-
-@cache
-def forms_of(kind: str) -> dict[str, str]:
-    """Return the forms of the blocks of a kind, by the language, unit or relation behind each form."""
-    named = (head.partition(" ") for head in blocks())
-    return {rest: "".join(blocks()[f"{first} {rest}".strip()]) for first, _, rest in named if first == kind}
+def phrases_of(kind: str) -> dict[str, str]:
+    """Return the phrases of a kind, joined by `|`, by language, unit or relation."""
+    blocks = ((head.partition(" "), lines) for head, lines in blocks_of("mcp_memory.longterm", "words", "changes.txt"))
+    return {name: "".join(lines) for (first, _, name), lines in blocks if first == kind}
 
 
 _STEM = 3  # letters
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r"(?:[^\W\d_](?![*+?]))*")
-_DENSE_FROM = "\u0e00"
 
 
 def any_of(tables: Iterable[str]) -> str:
-    """Return a pattern of whole words in scripts with spaces, and of parts in the others."""
-    forms = _forms(tables)
-    spaced = "|".join(sorted((form for form in forms if form < _DENSE_FROM), key=len, reverse=True))
-    dense = "|".join(sorted((form for form in forms if form > _DENSE_FROM), key=len, reverse=True))
+    """Return a pattern of whole words in scripts with spaces, and of parts of words in the others."""
+    phrases = _split(tables)
+    spaced = "|".join(sorted((phrase for phrase in phrases if phrase < DENSE_FROM), key=len, reverse=True))
+    dense = "|".join(sorted((phrase for phrase in phrases if phrase > DENSE_FROM), key=len, reverse=True))
     return rf"(?<![^\W_])(?:{spaced})(?![^\W_])" + (f"|{dense}" if dense else "")
 
 
-class Forms:
-    """Any of the forms of some tables (see `vocabulary`), in either case.
+class Phrases:
+    """The phrases of some tables (see `phrases_of`), in either case.
 
-    The pattern is tried only where the text has the longest word of a form: most texts have none.
+    The pattern is tried only if the text has the longest word of a phrase, which few texts have.
     """
 
     def __init__(self, tables: Iterable[str]) -> None:
+        tables = list(tables)
+        phrases = _split(tables)
         self._pattern = re.compile(any_of(tables), re.IGNORECASE)
-        forms = _forms(tables)
-        self._telling = frozenset(_telling(form) for form in forms if form < _DENSE_FROM)
-        self._open = "" in self._telling
-        self._dense = any(form > _DENSE_FROM for form in forms)
+        self._required = frozenset(_required_word(phrase) for phrase in phrases if phrase < DENSE_FROM)
+        self._has_dense = any(phrase > DENSE_FROM for phrase in phrases)
 
     def are_in(self, text: str) -> bool:
         return self._may_be_in(text) and self._pattern.search(text) is not None
 
-    def taken_out(self, text: str) -> str:
-        """Return the text with a space in place of each form."""
+    def removed_from(self, text: str) -> str:
+        """Return the text with a space in place of each phrase."""
         return self._pattern.sub(" ", text) if self._may_be_in(text) else text
 
     def _may_be_in(self, text: str) -> bool:
-        if self._open or (self._dense and not text.isascii() and max(text) > _DENSE_FROM):
+        if "" in self._required or (self._has_dense and not text.isascii() and max(text) > DENSE_FROM):
             return True
-        return not self._telling.isdisjoint(_words_of(text))
+        return not self._required.isdisjoint(_words_and_stems(text))
 
 
-def _forms(tables: Iterable[str]) -> list[str]:
-    return [form for table in tables for form in table.split("|")]
+def _split(tables: Iterable[str]) -> list[str]:
+    return [phrase for table in tables for phrase in table.split("|")]
 
 
-def _telling(form: str) -> str:
-    """Return the longest word that stands wherever the form does, as `stem*` where only its first letters are known.
+def _required_word(phrase: str) -> str:
+    """Return the longest word that each match of a phrase has, as `stem*` if only its first letters are certain.
 
-    Empty where the form leaves all of them open.
+    Empty if no letter is certain.
     """
-    words = [(literal[0].lower(), part) for part in form.split(" ") if (literal := _LITERAL.match(part))]
-    word, part = max(words, key=lambda one: len(one[0]), default=("", ""))
+    words = [(literal[0].lower(), part) for part in phrase.split(" ") if (literal := _LITERAL.match(part))]
+    word, part = max(words, key=lambda pair: len(pair[0]), default=("", ""))
     is_whole = len(word) == len(part) or not (part[len(word)].isalpha() or part[len(word)] in r"\[(?*+")
     return word if is_whole or not word else f"{word[:_STEM]}*"
 
 
 @lru_cache(maxsize=1_024)
-def _words_of(text: str) -> frozenset[str]:
+def _words_and_stems(text: str) -> frozenset[str]:
     words = set(_LETTERS.findall(text.lower()))
     return frozenset(words.union([f"{word[:_STEM]}*" for word in words]))
 
+
+# --- values -----------------------------------------------------------------------------------------
 
 ValueKind = Literal["date", "weekday", "clock", "amount", "version"]
 
 
 @dataclass(frozen=True, slots=True)
 class StatedValue:
-    """A value and its place: `at` are its first character and the one after its last.
+    """A value and its span in the text.
 
-    `reading` by kind: date (month, day), each None where it is not said; weekday 0 (Monday) to 6; clock minutes after
-    midnight; amount the number; version its number as it is written. `unit` by kind: of a clock `am` where the half of
-    the day is open; of an amount the unit or currency, empty where none is said; of a version the name before it.
+    `reading`: date (month, day), each None if not stated; weekday 0 (Monday) to 6; clock minutes after midnight; amount
+    the number; version the number as written. `unit`: of a clock `am` if it may be either half of the day; of an
+    amount the unit or currency, or ""; of a version the name before it.
     """
 
     kind: ValueKind
@@ -107,37 +108,32 @@ class StatedValue:
     at: tuple[int, int]
 
 
-def comparable(one: StatedValue, other: StatedValue) -> bool:
+def comparable(first: StatedValue, second: StatedValue) -> bool:
     """Return whether two values can be values of the same thing."""
-    if one.kind != other.kind:
+    if first.kind != second.kind:
         return False
-    if one.kind == "amount":
-        return one.unit == other.unit or (
-            not (one.unit and other.unit) and {one.unit, other.unit} <= {"", *forms_of("currency")}
-        )
+    if first.kind == "amount" and first.unit != second.unit:
+        units = {first.unit, second.unit}
+        return "" in units and units <= {"", *phrases_of("currency")}
     return True
 
 
-def differ(one: StatedValue, other: StatedValue) -> bool:
-    """Return whether two comparable values cannot be the same one."""
-    match one.reading, other.reading:
-        case (tuple() as first, tuple() as second):
-            return any(None not in both and both[0] != both[1] for both in zip(first, second, strict=True))
-        case (float() as first, float() as second) if one.kind == "clock":
-            open_half = one.unit == "am" or other.unit == "am"
-            return first % 720 != second % 720 if open_half else first != second
+def differ(first: StatedValue, second: StatedValue) -> bool:
+    """Return whether two comparable values cannot be the same."""
+    match first.reading, second.reading:
+        case (tuple() as date, tuple() as other):
+            return any(None not in parts and parts[0] != parts[1] for parts in zip(date, other, strict=True))
+        case (float() as minutes, float() as other) if first.kind == "clock" and "am" in (first.unit, second.unit):
+            return minutes % 720 != other % 720
         case _:
-            return one.reading != other.reading or (one.kind == "version" and one.unit != other.unit)
+            return first.reading != second.reading or (first.kind == "version" and first.unit != second.unit)
 
 
 def values_in(text: str) -> list[StatedValue]:
     """Return the values of a text in order, none overlapping."""
-    if not (_DIGIT.search(text) or _named().are_in(text)):
+    if not (_DIGIT.search(text) or _words_for_values().are_in(text)):
         return []
-    found: list[StatedValue] = []
-    for match in _pattern().finditer(text):
-        found.extend(_read(match))
-    return found
+    return [value for match in _pattern().finditer(text) if (value := _value_of(match))]
 
 
 # --- patterns ---------------------------------------------------------------------------------------
@@ -153,7 +149,7 @@ _ORDINAL = r"(?:st|nd|rd|th|er|º|ª|ème|e|\.|-?го)?"
 @cache
 def _table(kind: str) -> dict[str, int]:
     """Return the names of months or weekdays, with their places from 0."""
-    return {name: place for place, row in enumerate(forms_of(kind).values()) for name in row.split("|")}
+    return {name: place for place, row in enumerate(phrases_of(kind).values()) for name in row.split("|")}
 
 
 def _names(kind: str) -> str:
@@ -165,7 +161,7 @@ def _pattern() -> re.Pattern[str]:
     month, weekday = _names("month"), _names("weekday")
     dense_weekdays = "|".join(name for name in _table("weekday") if name > "\u3000")
     ending = r"(?:[яьаею]|\.)?(?![^\W\d_])"
-    units = "|".join(_escaped(names) for names in (*forms_of("unit").values(), *forms_of("currency").values()))
+    units = "|".join(_escaped(names) for names in (*phrases_of("unit").values(), *phrases_of("currency").values()))
     signs = "|".join(re.escape(sign) for sign in ("R$", "€", "$", "£", "₽", "¥", "₩"))
     return re.compile(
         rf"""
@@ -196,9 +192,9 @@ _MORNING = re.compile(r"(?:上午|早上|午前|오전)$")
 
 
 @cache
-def _named() -> Forms:
-    """Return the values that have no digit."""
-    return Forms([*forms_of("weekday").values(), _NOON])
+def _words_for_values() -> Phrases:
+    """Return the values without a digit."""
+    return Phrases([*phrases_of("weekday").values(), _NOON])
 
 
 def _escaped(names: str) -> str:
@@ -207,7 +203,7 @@ def _escaped(names: str) -> str:
 
 @cache
 def _unit_patterns() -> list[tuple[str, re.Pattern[str]]]:
-    named = {**forms_of("currency"), **forms_of("unit")}
+    named = {**phrases_of("currency"), **phrases_of("unit")}
     return [(unit, re.compile(_escaped(names), re.IGNORECASE)) for unit, names in named.items()]
 
 
@@ -222,100 +218,98 @@ def _unit(written: str) -> str:
 # --- readings ---------------------------------------------------------------------------------------
 
 
-def _read(match: re.Match[str]) -> Iterator[StatedValue]:
+def _value_of(match: re.Match[str]) -> StatedValue | None:
     at = match.span()
-    match match.lastgroup:  # the group around all others, which ends last
+    match match.lastgroup:  # the outermost group, which ends last
         case "iso" | "cjk" as name:
-            yield from _date(match[f"{name}_m"], match[f"{name}_d"], at)
+            return _date(match[f"{name}_m"], match[f"{name}_d"], at)
         case "dm" | "md" as name:
-            yield from _date(str(_table("month")[match[f"{name}_m"].casefold()] + 1), match[f"{name}_d"], at)
+            return _date(str(_table("month")[match[f"{name}_m"].casefold()] + 1), match[f"{name}_d"], at)
         case "num" if _is_version(match):
-            yield from _version(match, match[0].rstrip("."))
+            return _version(match, match[0].rstrip("."))
         case "num":
-            yield from _date(match["num_m"] or match["num_s"], match["num_d"], at)
+            return _date(match["num_m"] or match["num_s"], match["num_d"], at)
         case "weekday":
             table, name = _table("weekday"), match[0].casefold()
-            yield StatedValue("weekday", float(table.get(name, table.get(name.removesuffix("日"), 7))), "", at)
+            return StatedValue("weekday", float(table.get(name, table.get(name.removesuffix("日"), 7))), "", at)
         case "clock":
-            yield from _clock(match, at)
+            return _clock(match, at)
         case "han":
             hour = _han(match[0])
             later = 720 if _HALF.search(match.string[: at[0]]) and hour < 12 else 0
-            yield StatedValue("clock", float(hour * 60 + (30 if match[0].endswith("半") else 0) + later), "", at)
+            return StatedValue("clock", float(hour * 60 + (30 if match[0].endswith("半") else 0) + later), "", at)
         case "noon":
-            yield StatedValue("clock", 0.0 if match[0].casefold() == "midnight" else 720.0, "", at)
+            return StatedValue("clock", 0.0 if match[0].casefold() == "midnight" else 720.0, "", at)
         case "ordinal":
-            yield StatedValue("date", (None, int(match["or_d"])), "", at)
+            return StatedValue("date", (None, int(match["or_d"])), "", at)
         case "amount":
-            yield from _amount(match, at)
+            return _amount(match, at)
         case _:
-            pass
+            return None
 
 
-def _date(month: str, day: str, at: tuple[int, int]) -> Iterator[StatedValue]:
+def _date(month: str, day: str, at: tuple[int, int]) -> StatedValue | None:
     first, second = int(month), int(day)
     if first > 12 >= second:  # 06/30
         first, second = second, first
-    if 1 <= first <= 12 and 1 <= second <= 31:
-        yield StatedValue("date", (first, second), "", at)
+    return StatedValue("date", (first, second), "", at) if 1 <= first <= 12 and 1 <= second <= 31 else None
 
 
-def _clock(match: re.Match[str], at: tuple[int, int]) -> Iterator[StatedValue]:
+def _clock(match: re.Match[str], at: tuple[int, int]) -> StatedValue | None:
     hour, minute = int(match["ck_h"]), int(match["ck_m"] or 0)
     half = (match["ck_p"] or match["ck_q"] or "").strip().casefold()[:1]
     before = match.string[: at[0]].rstrip()
     if (half == "p" or _HALF.search(before)) and hour < 12:
         hour += 12
-    said = bool(half or hour > 12 or match["ck_m"] or _MORNING.search(before) or _HALF.search(before))
-    if hour <= 24:
-        yield StatedValue("clock", float(hour * 60 + minute), "" if said else "am", at)
+    is_certain = bool(half or hour > 12 or match["ck_m"] or _MORNING.search(before) or _HALF.search(before))
+    return StatedValue("clock", float(hour * 60 + minute), "" if is_certain else "am", at) if hour <= 24 else None
 
 
-def _amount(match: re.Match[str], at: tuple[int, int]) -> Iterator[StatedValue]:
+def _amount(match: re.Match[str], at: tuple[int, int]) -> StatedValue | None:
     number = _number(match["number"]) * _scale(match["scale"]) + float(match["rest"] or 0)
     unit = _unit(match["sign"] or "") or _unit((match["unit"] or "").strip())
-    if not unit and not match["scale"] and _YEAR.fullmatch(match["number"]):
-        return
-    version = [] if unit or match["scale"] else list(_version(match, match["number"]))
-    yield from version
-    if not version:
-        yield StatedValue("amount", number, unit or _counted(match), at)
+    if unit or match["scale"]:
+        return StatedValue("amount", number, unit or _counted_noun(match), at)
+    if _YEAR.fullmatch(match["number"]):
+        return None
+    return _version(match, match["number"]) or StatedValue("amount", number, _counted_noun(match), at)
 
 
-def _version(match: re.Match[str], number: str) -> Iterator[StatedValue]:
+def _version(match: re.Match[str], number: str) -> StatedValue | None:
     start = match.start()
     before = _BEFORE.search(match.string, max(0, start - 24), start)
-    if before and _is_name(before[1], match.string, before.start(1)):
-        yield StatedValue("version", number, before[1].casefold(), (before.start(1), match.end()))
+    if before and _is_product(before[1], match.string, before.start(1)):
+        return StatedValue("version", number, before[1].casefold(), (before.start(1), match.end()))
+    return None
 
 
 def _is_version(match: re.Match[str]) -> bool:
     """Return whether `3.11.` ends a sentence with a version, rather than being a date."""
-    return match.end() == len(match.string) and match["num_m"] is not None and any(_version(match, ""))
+    return match.end() == len(match.string) and match["num_m"] is not None and _version(match, "") is not None
 
 
-def _counted(match: re.Match[str]) -> str:
+def _counted_noun(match: re.Match[str]) -> str:
     """Return the unit of a bare number from the first letters of the next word, or an empty string.
 
-    Words of change ("940 now") and of a relation ("900 rent") are not what is counted.
+    Words of change ("940 now") and of a relation ("900 rent") are not counted nouns.
     """
     after = _COUNTED.match(match.string, match.end()) if not match["scale"] else None
-    if after is None or after[1].lower() in _not_counted() or _uncounted_forms().are_in(after[1]):
+    if after is None or after[1].lower() in _uncounted_words() or _uncounted_phrases().are_in(after[1]):
         return ""
     return f"#{after[1].lower()[:4]}"
 
 
 @cache
-def _not_counted() -> frozenset[str]:
+def _uncounted_words() -> frozenset[str]:
     return function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru"))
 
 
 @cache
-def _uncounted_forms() -> Forms:
-    return Forms([*forms_of("changed").values(), *forms_of("relation").values()])
+def _uncounted_phrases() -> Phrases:
+    return Phrases([*phrases_of("changed").values(), *phrases_of("relation").values()])
 
 
-def _is_name(word: str, text: str, start: int) -> bool:
+def _is_product(word: str, text: str, start: int) -> bool:
     """Return whether a word before a number names a product: MySQL 8, Node 18; not "Gate 4" at a sentence's start."""
     return len(word) > 1 and (word[0].isupper() or not word.isalpha()) and (start > 0 or not word[1:].islower())
 

@@ -1,7 +1,7 @@
 """Statements that a check labelled: shown to the model once, when they are merged, so that it can correct them.
 
-A correction is taken if it removes the doubt and adds no value that its quotes lack. A statement that the model leaves
-as it is keeps its label.
+A correction is accepted if it resolves the doubt and adds no value that its quotes lack. A statement that the model
+leaves unchanged keeps its label.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST = 600
 
 
 def is_doubted(atom: NewAtom) -> bool:
-    """Return whether a check labelled a statement, and nothing quarantines it."""
+    """Return whether a check labelled a statement without quarantining it."""
     return bool(atom.held) and not quarantines(atom.held)
 
 
@@ -29,7 +29,7 @@ def doubt_of(atom: NewAtom, said_at: Mapping[str, datetime]) -> str:
     if not is_doubted(atom):
         return ""
     missing = ", ".join(_missing(atom, atom.text, said_at)[:3]) if "other_value" in atom.held else "its negation"
-    quotes = " … ".join(one.quote for one in atom.evidence)
+    quotes = " … ".join(evidence.quote for evidence in atom.evidence)
     return f"check {missing or 'its values'} against: {one_line(quotes, _QUOTE)}"
 
 
@@ -53,5 +53,5 @@ def _corrected(atom: NewAtom, text: str, said_at: Mapping[str, datetime]) -> New
 
 
 def _missing(atom: NewAtom, text: str, said_at: Mapping[str, datetime]) -> list[str]:
-    quotes = [DatedText(one.quote, said_at.get(one.turn)) for one in atom.evidence]
+    quotes = [DatedText(evidence.quote, said_at.get(evidence.turn)) for evidence in atom.evidence]
     return KnownValues(quotes, atom.entities).missing(text)

@@ -42,8 +42,8 @@ from mcp_memory.longterm.quotes import locate
 from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
-from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.turns import own_words, small_talk_kind
+from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store

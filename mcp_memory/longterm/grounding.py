@@ -28,8 +28,8 @@ from mcp_memory.longterm.names import USER, Names, is_person, name_words
 from mcp_memory.longterm.quotes import locate
 from mcp_memory.longterm.standing_rules import may_be_order
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
-from mcp_memory.longterm.times import holds, with_its_date, without_dates
 from mcp_memory.longterm.turns import own_words
+from mcp_memory.longterm.validity import validity_period, with_its_date, without_dates
 from mcp_memory.longterm.verification.comparison import (
     known_terms,
     nearest,
@@ -139,7 +139,7 @@ def ground_statement(
             remarks = [*remarks, remark]
     turn = passages[0].turn
     said_at = max(passage.turn.said_at for passage in passages) if statement.valid_from else turn.said_at
-    times = holds(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
+    times = validity_period(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
     fact = _fact(statement, names, " ".join([text, *(passage.turn.content for passage in passages)]))
     entity, relation, value = fact if fact and times.now else (None, None, None)
     entities = [entity, *(names.chief(named.name) for named in statement.entities), *names.mentioned(text)]

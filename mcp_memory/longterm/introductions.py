@@ -30,43 +30,43 @@ _CALENDAR = re.compile(
 
 
 class Introduced(NamedTuple):
-    """A name that a sentence gives, and what its bearer is to the user; `name` of the user; empty if not said."""
+    """A name that a sentence gives, and its bearer's relation to the user: `name` for the user, "" if not stated."""
 
     name: str
     relation: str
 
 
 def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -> list[Introduced]:
-    """Return the names that a sentence introduces for certain, each once, in order.
+    """Return the names that a sentence certainly introduces, each once, in order.
 
     `opening`: it is in the user's first turn of a session, where "I'm Anna" is a name and seldom anything else.
     `language_of`: a longer text in the same language.
     """
     has_capitals = _nouns_have_capitals(language_of or sentence)
-    found = {one.name: one for one in (*_han(sentence), *_cased(sentence, opening, has_capitals))}
-    return list(found.values())
+    by_name = {person.name: person for person in (*_han(sentence), *_cased(sentence, opening, has_capitals))}
+    return list(by_name.values())
 
 
 def full_names(sentence: str, *, language_of: str = "") -> list[str]:
-    """Return the names in a sentence that are surely names: with a title, or of several words with capitals.
+    """Return the certain names in a sentence: with a title, or of several capitalised words.
 
-    Where every noun has a capital, those with a title only.
+    In languages that capitalise every noun, those with a title only.
     """
     has_capitals = _nouns_have_capitals(language_of or sentence)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for match in _pattern("NAME").finditer(sentence):
         name, is_first = match[0], not sentence[: match.start()].strip(" \"'(-–*")
         is_set_off = not is_first or sentence[match.end() : match.end() + 1] in (",", "(")
         is_sure = _pattern("TITLED").match(name) is not None or (is_set_off and not has_capitals)
         if " " in name and is_sure and _is_like_a_name(name):
-            found[name] = None
-    return list(found)
+            names[name] = None
+    return list(names)
 
 
 def inner_names(sentence: str) -> list[str]:
-    """Return the words with a capital inside a sentence, mostly names: no days and months, no abbreviations.
+    """Return the capitalised words inside a sentence, mostly names, without days, months and abbreviations.
 
-    None where every noun has a capital.
+    Empty in languages that capitalise every noun.
     """
     if _nouns_have_capitals(sentence):
         return []
@@ -94,23 +94,23 @@ def _han(sentence: str) -> Iterator[Introduced]:
 
 
 def _cased(sentence: str, opening: bool, nouns_have_capitals: bool) -> Iterator[Introduced]:
-    for found in _pattern("CALLED").finditer(sentence):
-        if (name := _name_at(sentence, found.end())) and is_person(found[1]):
-            yield Introduced(name, found[1].lower())
-    for found in _pattern("RELATED").finditer(sentence):
-        name = _name_at(sentence, found.end())
-        if name and is_person(found[1]) and _is_apposed(sentence, found, name, nouns_have_capitals):
-            yield Introduced(name, found[1].lower())
+    for match in _pattern("CALLED").finditer(sentence):
+        if (name := _name_at(sentence, match.end())) and is_person(match[1]):
+            yield Introduced(name, match[1].lower())
+    for match in _pattern("RELATED").finditer(sentence):
+        name = _name_at(sentence, match.end())
+        if name and is_person(match[1]) and _is_apposed(sentence, match, name, nouns_have_capitals):
+            yield Introduced(name, match[1].lower())
     for match in _pattern("NAME").finditer(sentence):
         behind = _pattern("APPOSITION").match(sentence, match.end())
         if behind and is_person(behind[1]) and _is_one_name(match[0], sentence[: match.start()]):
             yield Introduced(match[0], behind[1].lower())
-    for found in _pattern("NAMED").finditer(sentence):
-        if name := _name_at(sentence, found.end()):
+    for match in _pattern("NAMED").finditer(sentence):
+        if name := _name_at(sentence, match.end()):
             yield Introduced(name, "name")
-    for found in _pattern("SELF").finditer(sentence):
-        name = _name_at(sentence, found.end())
-        if name and _is_own_name(sentence, found, name, opening, nouns_have_capitals):
+    for match in _pattern("SELF").finditer(sentence):
+        name = _name_at(sentence, match.end())
+        if name and _is_own_name(sentence, match, name, opening, nouns_have_capitals):
             yield Introduced(name, "name")
 
 
@@ -126,21 +126,21 @@ def _is_one_name(name: str, before: str) -> bool:
     return _is_like_a_name(name) and (" " not in name or bool(before.strip()))
 
 
-def _is_apposed(sentence: str, found: re.Match[str], name: str, nouns_have_capitals: bool) -> bool:
+def _is_apposed(sentence: str, match: re.Match[str], name: str, nouns_have_capitals: bool) -> bool:
     """Return whether the name after "my sister" is hers. In German it may be another noun."""
-    after = sentence[found.end() + len(name) :][:1]
-    if found[0].rstrip().endswith(","):  # in "when I asked my sister, Paul came" Paul is somebody else
+    after = sentence[match.end() + len(name) :][:1]
+    if match[0].rstrip().endswith(","):  # in "when I asked my sister, Paul came" Paul is somebody else
         return after in (",", ".", ")", "")
-    is_first = not sentence[: found.start()].strip(" ,")
+    is_first = not sentence[: match.start()].strip(" ,")
     has_title = _pattern("TITLED").match(name) is not None
     return not nouns_have_capitals or is_first or has_title or after in (",", ".", ";", ")", "")
 
 
-def _is_own_name(sentence: str, found: re.Match[str], name: str, opening: bool, nouns_have_capitals: bool) -> bool:
+def _is_own_name(sentence: str, match: re.Match[str], name: str, opening: bool, nouns_have_capitals: bool) -> bool:
     """Return whether the user introduces themselves: true for "Hi, I'm Anna.", false for "I'm Irish"."""
-    after = sentence[found.end() + len(name) :][:1]
+    after = sentence[match.end() + len(name) :][:1]
     if name.isupper() or _NATIONAL.search(name) or after not in (",", ".", "!", ""):
         return False
     if nouns_have_capitals:
         return " " in name
-    return opening or "greeting" in (phrases_of(sentence[: found.start()]) or ())
+    return opening or "greeting" in (phrases_of(sentence[: match.start()]) or ())

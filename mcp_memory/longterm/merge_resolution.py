@@ -26,8 +26,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 from mcp_memory.core.text import iso, one_line, well_formed
 from mcp_memory.core.types import SAID_BY, Atom, Evidence, Kind, Source
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.changes import calls_former
 from mcp_memory.longterm.grounding import STATED
+from mcp_memory.longterm.value_clauses import calls_former
 from mcp_memory.longterm.verification.trust import (
     is_less_trusted,
     least_trusted,

@@ -18,7 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, Atom
-from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.replies import Text, TextList, TolerantReply, as_list, as_text, choice, object_fields
 from mcp_memory.store.citations import cited, tidy, without
 

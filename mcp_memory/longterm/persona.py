@@ -18,9 +18,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
 from mcp_memory.longterm import digest
-from mcp_memory.longterm.digest import HEADINGS, MAX_CHARS, statement_text
+from mcp_memory.longterm.digest import HEADINGS, MAX_CHARS, is_of_the_user, statement_text
 from mcp_memory.longterm.page_lines import SAID
-from mcp_memory.longterm.salience import is_of_the_user
 from mcp_memory.longterm.scenes import (
     ended_atoms,
     find_scene,

@@ -17,7 +17,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene
-from mcp_memory.longterm.digest import MAX_CHARS
+from mcp_memory.longterm.digest import MAX_CHARS, is_of_the_user
 from mcp_memory.longterm.page_lines import STATEMENT, PersonaReply, change_lines, dated_statements, numbered
 from mcp_memory.longterm.persona import (
     GENERATED,
@@ -31,10 +31,9 @@ from mcp_memory.longterm.persona import (
     without_forgotten,
     without_sections,
 )
-from mcp_memory.longterm.salience import is_of_the_user
 from mcp_memory.longterm.scenes import find_scene, is_joined, read_to
 from mcp_memory.longterm.search.search import SearchContext
-from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.validity import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition

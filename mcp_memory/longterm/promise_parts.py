@@ -2,9 +2,9 @@
 
 "Next time I mention Lisbon, tell me that Bruno owes me 40 euros" has the trigger "Next time I mention Lisbon", which is
 about "Lisbon". The parts are cut from the sentence by `words/promises.txt`, in either order; nothing is rephrased. A
-trigger is a subject, a task, a situation, a date, or one of the first three from a date on ("in May, when I talk of
-the roof"). Where no trigger can be cut, the whole sentence is its own trigger. A sentence is not judged here: whether
-it is a promise at all is decided elsewhere.
+trigger is a subject, a task, a situation or a date, or combines a date with any of them ("in May, when I talk of the
+roof"). If no trigger can be cut, the whole sentence is the trigger. Whether a sentence is a promise is decided by
+`sentence_statements`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FEWEST = 2  # words, or characters of a dense script, that a clause has at leas
 class ParsedPromise:
     """The parts of a promise, in its own words.
 
-    `about` is the trigger without its date and without the words that only say that something comes up ("next time I
-    mention"); empty if the trigger is a date alone. `due` is the first day on which it may be kept, None for any.
+    `about` is the trigger without its date and without framing words ("next time I mention"); empty if the trigger is a
+    date alone. `due` is the first day on which it may be kept, None for any.
     """
 
     trigger: str
@@ -43,7 +43,7 @@ class ParsedPromise:
 
     @property
     def is_date(self) -> bool:
-        """Whether a day alone makes it due."""
+        """Whether the trigger is a day alone."""
         return self.due is not None and not self.about
 
 
@@ -53,8 +53,8 @@ def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
     text = " ".join(text.split())
     days = _days(text, said_at)
     start, end, say = _cut(text, days) or _cut_at_date(text, days) or _cut_before_order(text)
-    trigger = [one for one in days if one.start < end and one.end > start]
-    due = min((one.day for one in trigger or _outside(text, days, say)), default=None)
+    trigger = [day for day in days if day.start < end and day.end > start]
+    due = min((day.day for day in trigger or _outside(text, days, say)), default=None)
     return ParsedPromise(trigger=text[start:end], say=say, about=_about(text, start, end, trigger), due=due)
 
 
@@ -71,14 +71,14 @@ def _days(text: str, said_at: datetime) -> list[DayAhead]:
     """Return the days that a promise names, in order; "on Friday ping me" has one before its order."""
     ask = _pattern("ASK").search(text)
     before = days_ahead(text[: ask.start()], said_at) if ask else ()
-    others = (one for one in days_ahead(text, said_at) if not any(one.start < day.end for day in before))
+    others = (later for later in days_ahead(text, said_at) if not any(later.start < day.end for day in before))
     return [*before, *others]
 
 
 def _outside(text: str, days: Sequence[DayAhead], say: str) -> list[DayAhead]:
-    """Return the days that are not in what is to be said: "in May", between it and the trigger or in front."""
+    """Return the days outside the message of the promise: "in May", between it and the trigger or in front."""
     start = text.find(say) if say else -1
-    return [one for one in days if start < 0 or one.end <= start or one.start >= start + len(say)]
+    return [day for day in days if start < 0 or day.end <= start or day.start >= start + len(say)]
 
 
 # --- trigger and what to say ------------------------------------------------------------------------
@@ -88,9 +88,9 @@ def _cut(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
     """Return the place of the trigger and what to say; None if no word begins or ends a trigger."""
     asks = list(_pattern("ASK").finditer(text))
     begins = [
-        one
-        for one in _pattern("WHEN").finditer(text)
-        if not _is_of_order(one, asks) and not any(day.start <= one.start() < day.end for day in days)
+        match
+        for match in _pattern("WHEN").finditer(text)
+        if not _is_of_order(match, asks) and not any(day.start <= match.start() < day.end for day in days)
     ]
     last = _pattern("WHEN_LAST").search(text)
     if last and any(day.start < last.end() <= day.end for day in days):  # "before Friday"
@@ -100,8 +100,8 @@ def _cut(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
     if not begins:
         return None
     first = begins[0]
-    ask = next((one for one in asks if one.start() >= first.end()), None)
-    before = next((one for one in asks if one.end() <= first.start()), None)
+    ask = next((match for match in asks if match.start() >= first.end()), None)
+    before = next((match for match in asks if match.end() <= first.start()), None)
     if before is None:
         return _trigger_first(text, first, ask)
     if any(day.end <= before.start() for day in days):
@@ -121,7 +121,7 @@ def _is_whether(word: str) -> bool:
 def _trigger_first(text: str, when: re.Match[str], ask: re.Match[str] | None) -> tuple[int, int, str]:
     limit = ask.start() if ask else len(text)
     ends, commas = (
-        [one for one in sign.finditer(text, when.end(), limit) if _says_enough(text[when.end() : one.start()])]
+        [match for match in sign.finditer(text, when.end(), limit) if _says_enough(text[when.end() : match.start()])]
         for sign in (_CLAUSE_END, _COMMA)
     )
     if ask is None:
@@ -130,22 +130,22 @@ def _trigger_first(text: str, when: re.Match[str], ask: re.Match[str] | None) ->
             return when.start(), len(text), text[: when.start()].strip(" ,")
         return when.start(), cut.start(), _say(text[cut.end() :])
     end = ends[0].start() if ends else _without_tail(text, when.start(), limit)
-    said = _say(text[ask.end() :])
+    say = _say(text[ask.end() :])
     between = text[end:limit].strip(" ,:;–—-") if ends else ""
-    return when.start(), end, between if between and len(between) > len(said) else said
+    return when.start(), end, between if between and len(between) > len(say) else say
 
 
 def _order_first(text: str, ask: re.Match[str], begins: list[re.Match[str]]) -> tuple[int, int, str]:
     """Cut "remind me to call Ana when I mention her" and "remind me, when I mention Ana, that she called"."""
-    begins = [one for one in begins if one.start() >= ask.end()]
+    begins = [match for match in begins if match.start() >= ask.end()]
     first = begins[0]
     middle = text[ask.end() : first.start()]
     if not _says_enough(_say(middle)):
         end = _end_of_middle(text, first)
         return first.start(), end, _say(text[end:])
     when = begins[-1]
-    end = next((one.start() for one in _CLAUSE_END.finditer(text, when.end())), len(text))
-    commas = (one.start() for one in _COMMA.finditer(text, when.end(), end))
+    end = next((match.start() for match in _CLAUSE_END.finditer(text, when.end())), len(text))
+    commas = (match.start() for match in _COMMA.finditer(text, when.end(), end))
     comma = next((at for at in commas if _says_enough(text[when.end() : at])), end)
     return when.start(), comma, _say(text[ask.end() : when.start()])
 
@@ -153,21 +153,21 @@ def _order_first(text: str, ask: re.Match[str], begins: list[re.Match[str]]) -> 
 def _end_of_middle(text: str, when: re.Match[str]) -> int:
     """Return where a trigger between the order and its words ends: at a sign, else at a word such as "that"."""
     for sign in (_SIGN, _THAT):
-        for one in sign.finditer(text, when.end()):
-            if _says_enough(text[when.end() : one.start()]):
-                return one.start()
+        for match in sign.finditer(text, when.end()):
+            if _says_enough(text[when.end() : match.start()]):
+                return match.start()
     return len(text)
 
 
 def _cut_by_last_word(text: str, last: re.Match[str]) -> tuple[int, int, str]:
-    start = max((one.end() for one in _CLAUSE_END.finditer(text, 0, last.start())), default=0)
+    start = max((match.end() for match in _CLAUSE_END.finditer(text, 0, last.start())), default=0)
     while start < len(text) and text[start] == " ":
         start += 1
     rest = text[last.end() :]
     ask = _pattern("ASK_LAST").search(rest)
     order = None if ask else _pattern("ASK").search(rest)
-    said = rest[: ask.start()] if ask else rest[order.end() :] if order else rest
-    return start, last.end(), _say(said) or rest.strip(" ,、")
+    say = rest[: ask.start()] if ask else rest[order.end() :] if order else rest
+    return start, last.end(), _say(say) or rest.strip(" ,、")
 
 
 def _cut_at_date(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
@@ -175,7 +175,7 @@ def _cut_at_date(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | 
     ask = _pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)
     parts = [(0, ask.start()), (ask.end(), len(text))] if ask else [(0, len(text))]
     for start, end in parts:
-        day = next((one for one in days if start <= one.start and one.end <= end), None)
+        day = next((day for day in days if start <= day.start and day.end <= end), None)
         if day is None:
             continue
         if ask is None:
@@ -196,7 +196,7 @@ def _say_around(before: str, after: str) -> str:
 
 
 def _cut_before_order(text: str) -> tuple[int, int, str]:
-    """Cut "the evening before, remind me to": what stands before an order is the trigger, else the whole sentence."""
+    """Cut "the evening before, remind me to": the text before the order is the trigger, else the whole sentence."""
     ask = _pattern("ASK").search(text)
     if ask and _says_enough(text[: ask.start()]) and _says_enough(text[ask.end() :]):
         return 0, _without_tail(text, 0, ask.start()), _say(text[ask.end() :])
@@ -206,17 +206,17 @@ def _cut_before_order(text: str) -> tuple[int, int, str]:
 def _say(text: str) -> str:
     """Return what to say without the conjunction before it, and without a remark after it."""
     lead = _pattern("SAY_LEAD").match(text)
-    said = text[lead.end() if lead else 0 :]
-    end = next((one.start() for one in _CLAUSE_END.finditer(said) if _says_enough(said[: one.start()])), len(said))
-    said = said[:end]
-    comma = next((one.start() for one in _COMMA.finditer(said) if _is_remark(said, one.start())), len(said))
-    return said[:comma].strip(" ,，、.。!！?？:;")
+    say = text[lead.end() if lead else 0 :]
+    end = next((match.start() for match in _CLAUSE_END.finditer(say) if _says_enough(say[: match.start()])), len(say))
+    say = say[:end]
+    comma = next((match.start() for match in _COMMA.finditer(say) if _is_remark(say, match.start())), len(say))
+    return say[:comma].strip(" ,，、.。!！?？:;")
 
 
-def _is_remark(said: str, comma: int) -> bool:
-    """Return whether what follows a comma is a clause of its own, after one that says enough."""
-    return (not said[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(said[:comma])) >= 4) or (
-        said[:1] >= _SPACED_UNTIL and comma >= 4
+def _is_remark(say: str, comma: int) -> bool:
+    """Return whether the text after a comma is a separate clause, after a clause with enough words."""
+    return (not say[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(say[:comma])) >= 4) or (
+        say[:1] >= _SPACED_UNTIL and comma >= 4
     )
 
 
@@ -235,12 +235,10 @@ def _says_enough(text: str) -> bool:
 
 
 def _about(text: str, start: int, end: int, days: Sequence[DayAhead]) -> str:
-    """Return a trigger, from `start` to `end`, without its days: from the first to the last word that says what it is
-    about.
-    """
+    """Return a trigger, from `start` to `end`, without its days, from its first to its last content word."""
     trigger = text[start:end]
     for day in reversed(days):
         trigger = f"{trigger[: max(0, day.start - start)]} {trigger[max(0, day.end - start) :]}"
     trigger = " ".join(_pattern("DENSE_FRAME").sub(" ", trigger).split())
-    telling = [one for one in _WORD.finditer(trigger) if not _pattern("FRAME").fullmatch(one[0])]
+    telling = [match for match in _WORD.finditer(trigger) if not _pattern("FRAME").fullmatch(match[0])]
     return trigger[telling[0].start() : telling[-1].end()] if telling else ""

@@ -1,11 +1,12 @@
-"""Open promises, and which of them a prompt calls for.
+"""Open promises, and the promises that a prompt calls for.
 
 A promise is a statement of the user with the label `promise`: "Next time I mention Lisbon, tell me that Bruno owes me
-40 euros." It is open while it holds; it is kept once another statement supersedes it, and dismissed once forgotten.
+40 euros." It is open until another statement supersedes it, which closes it as done, or it is forgotten, which
+dismisses it.
 
 A prompt calls for a promise if it is about the promise's trigger (`promise_parts`). A logistic regression over nine
 features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. The fewer promises
-are open, the lower is the limit: one in a hundred prompts that call for none brings any of them. The model knows
+are open, the lower is the limit: of the prompts that call for no promise, one in a hundred brings any. The model knows
 nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
 """
 
@@ -30,7 +31,7 @@ from mcp_memory.language.words import fold, function_words_of, index_terms
 from mcp_memory.longterm.promise_parts import ParsedPromise, parse_promise
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.validity import current_atoms, validity
-from mcp_memory.models.embed.bundled import STATIC_DIMENSIONS, StaticEmbedder, shared_encoder
+from mcp_memory.models.embed.bundled import STATIC_DIMENSIONS, StaticEmbedder, encoder_vector
 from mcp_memory.models.embed.protocol import unit_rows
 from mcp_memory.store.values import Filters
 
@@ -60,11 +61,11 @@ class Promise:
     context: str
 
     def is_due(self, today: date) -> bool:
-        """Whether its day has come; one without a day is always due."""
+        """Return whether its day has come; without a day it is always due."""
         return self.parts.due is None or self.parts.due <= today
 
     def is_stated_in(self, text: str) -> bool:
-        """Whether a text has the words of the promise."""
+        """Return whether a text has the words of the promise."""
         return _plain(ADDITION.sub("", self.atom.text)) in _plain(text)
 
 
@@ -81,11 +82,11 @@ class PromiseFeatures(NamedTuple):
     shared: float
     """Share of the trigger's terms that the prompt has."""
     common: float
-    """Share of the prompt's telling words that the context has."""
+    """Share of the prompt's content words that the context has."""
     name: float
     """Flag: a name in the context is in the prompt."""
     length: float
-    """Logarithm of the number of telling words in the prompt."""
+    """Logarithm of the number of content words in the prompt."""
     breadth: float
     """The same of the trigger."""
 
@@ -93,9 +94,8 @@ class PromiseFeatures(NamedTuple):
 class PromiseModel(NamedTuple):
     """`weights` has one number for each feature, the constant last.
 
-    `limits` are log-odds by the number of open promises: from these on, one in a hundred prompts that call for none
-    brings any of them.
-    `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
+    `limits` are log-odds by the number of open promises, for which one in a hundred prompts that call for no promise
+    brings any. `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
     """
 
     weights: tuple[float, ...]
@@ -108,13 +108,12 @@ class PromiseModel(NamedTuple):
         return sum(w * value for w, value in zip(self.weights, features, strict=False)) + self.weights[-1]
 
     def limit(self, promises: int) -> float:
-        """Return the log-odds from which one of so many open promises is shown."""
+        """Return the log-odds from which a promise is shown, by the number of open promises."""
         return next((limit for count, limit in self.limits if count >= promises), self.limits[-1][1])
 
 
 @cache
 def promise_model() -> PromiseModel:
-    """Return the fitted model."""
     import numpy as np
 
     stored = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
@@ -130,26 +129,24 @@ def promise_model() -> PromiseModel:
 
 
 def open_promises(context: SearchContext) -> list[Promise]:
-    """Return the open promises that the user made, newest first, without those that hold from a later day on.
+    """Return the open promises that the user made, newest first, without those that become valid later.
 
-    What an assistant, a tool, a web page or an import asks for is no order of the user; nor is what a check doubts.
+    Requests of an assistant, a tool, a web page or an import are not orders of the user; nor are doubted statements.
     """
-    listed = current_atoms(
-        context.store, context.space, Filters(label="promise", unheld=True), context.now, limit=_READ
-    )
-    atoms = [
-        one for one in listed if one.source == "user" and not one.doubts and validity(one, context.now) == "current"
-    ]
-    turns = {turn.id: turn for turn in context.store.turns(context.space, [atom.evidence for atom in atoms])}
-    found: list[Promise] = []
+    store, space, now = context.store, context.space, context.now
+    possible = current_atoms(store, space, Filters(label="promise", unheld=True), now, limit=_READ)
+    of_user = [atom for atom in possible if atom.source == "user" and not atom.doubts]
+    atoms = [atom for atom in of_user if validity(atom, now) == "current"]
+    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in atoms])}
+    promises: list[Promise] = []
     for atom in atoms:
         turn = turns.get(atom.evidence)
-        # An agent may store a promise later than it was made (valid_from is earlier), or let it hold from a later day.
+        # An agent may store a promise after it was made (valid_from is earlier), or let it become valid later.
         said_at = min(atom.valid_from, atom.learned_at) if turn is None or turn.role == "note" else turn.said_at
         words = ADDITION.sub("", atom.text)
         with_context = with_words_before(turn.content, words) if turn else words
-        found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(words, said_at), context=with_context))
-    return sorted(found, key=lambda promise: promise.said_at, reverse=True)
+        promises.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(words, said_at), context=with_context))
+    return sorted(promises, key=lambda promise: promise.said_at, reverse=True)
 
 
 def with_words_before(turn: str, promise: str) -> str:
@@ -163,21 +160,21 @@ def with_words_before(turn: str, promise: str) -> str:
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
-    """Return the promises whose trigger a prompt is about, likeliest first; those for a day alone are left out.
+    """Return the promises whose trigger a prompt is about, the most likely first, except those for a day alone.
 
     `promises` are newest first. A prompt that states a promise does not call for it. Without the encoder's files a
     prompt calls for a promise if it has all terms of its trigger.
     """
     today = local(now).date()
-    possible = [one for one in promises if not one.parts.is_date and one.is_due(today)][:_MOST]
-    possible = [one for one in possible if not one.is_stated_in(prompt)]
+    possible = [promise for promise in promises if not promise.parts.is_date and promise.is_due(today)][:_MOST]
+    possible = [promise for promise in possible if not promise.is_stated_in(prompt)]
     if not possible or not _plain(prompt):
         return []
     model, prompt = promise_model(), prompt[:_PROMPT_CHARS]
     try:
-        scores = [model.score(promise_features(one.parts, one.context, prompt)) for one in possible]
+        scores = [model.score(promise_features(promise.parts, promise.context, prompt)) for promise in possible]
     except EmbeddingFailed:
-        return [one for one in possible if _shared(one.parts, prompt) == 1]
+        return [promise for promise in possible if _share_of_terms(promise.parts, prompt) == 1]
     limit = model.limit(len(possible))
     ranked = sorted(zip(scores, possible, strict=True), key=lambda pair: -pair[0])
     return [promise for score, promise in ranked if score >= limit]
@@ -186,22 +183,22 @@ def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[
 def promise_features(parts: ParsedPromise, context: str, prompt: str) -> PromiseFeatures:
     """Return the features of a promise and a prompt. EmbeddingFailed where the files of the package cannot be read."""
     about = parts.about or parts.trigger
-    asked, trigger, around = (_vectors(text) for text in (prompt, about, context))
-    words, said = _telling(prompt), _telling(context)
+    asked, trigger, around = (_halves(text) for text in (prompt, about, context))
+    words, context_words = _content_words(prompt), _content_words(context)
     return PromiseFeatures(
         trigger=float(trigger.sense @ asked.sense),
         context=float(around.sense @ asked.sense),
         trigger_words=float(trigger.words @ asked.words),
         context_words=float(around.words @ asked.words),
-        shared=_shared(parts, prompt),
-        common=len(words & said) / max(1, len(words)),
+        shared=_share_of_terms(parts, prompt),
+        common=len(words & context_words) / max(1, len(words)),
         name=float(not words.isdisjoint(_names(context))),
         length=math.log1p(len(words)),
-        breadth=math.log1p(len(_telling(about))),
+        breadth=math.log1p(len(_content_words(about))),
     )
 
 
-def _shared(parts: ParsedPromise, prompt: str) -> float:
+def _share_of_terms(parts: ParsedPromise, prompt: str) -> float:
     terms = set(index_terms(parts.about or parts.trigger))
     return len(terms.intersection(index_terms(prompt))) / max(1, len(terms))
 
@@ -215,25 +212,21 @@ class _Halves:
 
 
 @lru_cache(maxsize=512)
-def _vectors(text: str) -> _Halves:
+def _halves(text: str) -> _Halves:
     model = promise_model()
-    words, sense = _halves((bundled_vector(text) - model.center) / model.scale)
-    return _Halves(words, sense)
+    vector = ((bundled_vector(text) - model.center) / model.scale)[None, :]
+    return _Halves(unit_rows(vector[:, :STATIC_DIMENSIONS])[0], unit_rows(vector[:, STATIC_DIMENSIONS:])[0])
 
 
 def bundled_vector(text: str) -> Floats:
     """Return both halves of a text's vector, each of length one, shape (dimensions,)."""
     import numpy as np
 
-    return np.concatenate([StaticEmbedder().embed([text])[0], shared_encoder().embed([text])[0]])
-
-
-def _halves(vector: Floats) -> tuple[Floats, Floats]:
-    return unit_rows(vector[None, :STATIC_DIMENSIONS])[0], unit_rows(vector[None, STATIC_DIMENSIONS:])[0]
+    return np.concatenate([StaticEmbedder().embed([text])[0], encoder_vector(text)])
 
 
 @lru_cache(maxsize=512)
-def _telling(text: str) -> frozenset[str]:
+def _content_words(text: str) -> frozenset[str]:
     """Return the folded words of a text without the function words of its language."""
     words = _WORD.findall(text)
     ordinary = function_words_of([word.lower() for word in words])
@@ -243,7 +236,7 @@ def _telling(text: str) -> frozenset[str]:
 @lru_cache(maxsize=512)
 def _names(text: str) -> frozenset[str]:
     """Return the capitalised words within the sentences of a text, folded."""
-    words = ((one.start(), one[0]) for one in _WORD.finditer(text))
+    words = ((match.start(), match[0]) for match in _WORD.finditer(text))
     return frozenset(
         fold(word)
         for at, word in words

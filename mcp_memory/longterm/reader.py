@@ -3,8 +3,8 @@
 It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
 stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
 known as the user's: the first speaker of a group may be anybody. Skipped turns are not read later.
-`sentence_statements` makes the statements, `closings` finds the older ones that they replace. When a model has read a
-turn, its statements take the place of these (`Store.commit`).
+`sentence_statements` makes the statements, `contradiction` finds the older ones that they replace. When a model has
+read a turn, its statements take the place of these (`Store.commit`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcp_memory.core.errors import EmbeddingFailed, Refused, StoreUnavailable
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Entity, Turn
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.closings import Embedded, replaced_by, replaced_in_store
+from mcp_memory.longterm.contradiction import Embedded, replaced_by, replaced_in_store
 from mcp_memory.longterm.names import MAX_NAME, USER, known_entities, name_words, named_in
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.sentence_statements import TurnSentence, in_context, sentences_of, statements_of

@@ -1,4 +1,4 @@
-"""Finds other rows with the content of forgotten ones: by evidence, and by the similarity of their texts.
+"""Finds other rows with the content of forgotten rows: by evidence, and by the similarity of their texts.
 
 A user who says "forget that" means the content wherever it is: in the turn, in the assistant's echo, in a tool result.
 Only the named rows are forgotten; these are offered.
@@ -7,18 +7,17 @@ Agents repeat the user in goals of tasks, names of steps and summaries, so these
 (`shortterm.canvas.forgetting`).
 
 Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
-other: a name that both mention is not enough. The shorter text is compared with each passage of the longer one that
-has about its length. A term weighs as much as it is rare, by BM25's inverse document frequency, but copies of the text
-do not make its terms common, and no term weighs less than half of another one.
+other: a name that both mention is not enough. The shorter text is compared with each passage of about its length in the
+longer text. Rare terms weigh more, by BM25's inverse document frequency, but copies of the text do not make its terms
+common, and no term weighs less than half of another.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
-from mcp_memory.language.words import base_terms, function_words_of
+from mcp_memory.language.words import base_terms, content_terms
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import row_texts
 from mcp_memory.longterm.verification.evidence import call_of
@@ -31,7 +30,7 @@ _TEXTS = 30
 _TERMS, _CANDIDATES = 60, 200
 _SIMILAR = 0.6
 _SHARED = 3
-"""Terms that similar texts share at least, or one of them has no others: "Ada likes tea" is not "Ada likes milk"."""
+"""The least number of terms that similar texts share, unless one has no others: "Ada likes tea", "Ada likes milk"."""
 _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 
@@ -41,48 +40,41 @@ def restatements(
 ) -> dict[str, str]:
     """Return the ids of other rows with the content of the rows in `reach`: evidence first, then the most similar.
 
-    `agent_texts` are ids with texts that are compared too, and that also match if they have all words of `query`. An id
-    that was found by such a text is returned with it, others with "".
+    `agent_texts` are ids with texts that are compared too, and that also match if they have all words of `query`. Each
+    id maps to the text of an agent that matched, or to "".
     """
-    going = {*reach.ids, *reach.notes}
-    scores, found_by = defaultdict[str, float](float), dict[str, str]()
-    texts = _texts(store, space, reach)
-    for text in (*texts, *_calls(store, space, reach)):
+    forgotten = {*reach.ids, *reach.notes}
+    scores, matching_text = defaultdict[str, float](float), dict[str, str]()
+    row_ids = [id for id in reach.ids if id[0] in "ta"][:_TEXTS]
+    texts = list(dict.fromkeys(row_texts(store, space, row_ids).values()))
+    calls = [call_of(store, space, ref) for ref in reach.refs[:_TEXTS]]
+    for text in (*texts, *calls):
         for id, score in _similar(store, space, text):
             scores[id] = max(scores[id], score)
     # Calls are left out here: an agent calls the same tool often.
     for id, (score, text) in _similarities(texts, agent_texts, words=base_terms(query or "")).items():
         scores[id] = max(scores[id], score)
-        found_by[id] = text
+        matching_text[id] = text
     ranked = sorted(scores, key=lambda id: (-scores[id], len(id), id))
-    return {id: found_by.get(id, "") for id in [*reach.said_in, *ranked] if id not in going}
+    return {id: matching_text.get(id, "") for id in [*reach.said_in, *ranked] if id not in forgotten}
 
 
 def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of texts of agents with the content of erased texts; shorter ones repeat others by chance."""
-    distinct = [text for text in texts if len({*_content_terms(text)}) >= _SHARED]
+    """Return the ids of texts of agents with the content of erased texts, without those too short to tell."""
+    distinct = [text for text in texts if len({*content_terms(text)}) >= _SHARED]
     return sorted(_similarities(distinct, agent_texts))
-
-
-def _texts(store: Store, space: str, reach: Reach) -> list[str]:
-    ids = [id for id in reach.ids if id[0] in "ta"][:_TEXTS]
-    return list(dict.fromkeys(row_texts(store, space, ids).values()))
-
-
-def _calls(store: Store, space: str, reach: Reach) -> list[str]:
-    return [call_of(store, space, ref) for ref in reach.refs[:_TEXTS]]
 
 
 def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]:
     """Yield the ids of rows with the content of a text, with their similarity up to 1."""
-    terms = _content_terms(text)
-    wanted = list(dict.fromkeys(terms))[:_TERMS]
+    terms = content_terms(text)
+    distinct = list(dict.fromkeys(terms))[:_TERMS]
     for layer in _LAYERS if terms else ():
         total = store.totals(space, layer).rows
-        postings = store.postings(space, layer, wanted, filters=Filters(ended=layer == "atom")) if total else []
-        weights = _weights(postings, len(wanted), total)
+        postings = store.postings(space, layer, distinct, filters=Filters(ended=layer == "atom")) if total else []
+        weights = _weights(postings, len(distinct), total)
         for id, other in _row_texts(store, space, layer, _candidates(postings, weights)):
-            similarity = _similarity(terms, _content_terms(other), weights)
+            similarity = _similarity(terms, content_terms(other), weights)
             if similarity >= _SIMILAR:
                 yield id, similarity
 
@@ -90,39 +82,23 @@ def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]
 def _similarities(
     texts: Iterable[str], agent_texts: Iterable[tuple[str, str]], *, words: Iterable[str] = ()
 ) -> dict[str, tuple[float, str]]:
-    """Return the ids with a text that is similar to one of `texts` or has all `words`: similarity, and that text."""
-    wanted, by_term = [_content_terms(text) for text in dict.fromkeys(texts)], defaultdict[str, list[int]](list)
-    for number, terms in enumerate(wanted):
+    """Return the ids whose text is similar to any of `texts` or has all `words`, with the similarity and the text."""
+    all_terms, by_term = [content_terms(text) for text in dict.fromkeys(texts)], defaultdict[str, list[int]](list)
+    for number, terms in enumerate(all_terms):
         for term in set(terms):
             by_term[term].append(number)
-    words, found = set(words), dict[str, tuple[float, str]]()
+    words, similar = set(words), dict[str, tuple[float, str]]()
     for id, text in agent_texts if by_term or words else ():
-        all_terms = base_terms(text)
-        best = 1.0 if words and words <= set(all_terms) else 0.0
-        terms = _without_function_words(all_terms)
+        best = 1.0 if words and words <= set(base_terms(text)) else 0.0
+        terms = content_terms(text)
         shared = Counter(number for term in set(terms) for number in by_term.get(term, ()))
         for number, count in shared.items():
             # Short texts, such as `Run the tests`, occur in others by chance.
-            if count >= _SHARED or set(terms) == set(wanted[number]):
-                best = max(best, _similarity(wanted[number], terms, {}))
-        if best >= max(_SIMILAR, found[id][0] if id in found else 0.0):
-            found[id] = best, text
-    return found
-
-
-def _content_terms(text: str) -> list[str]:
-    """Return the terms of a text in order without its function words, or all terms if it has no others."""
-    return _without_function_words(base_terms(text))
-
-
-def _without_function_words(terms: list[str]) -> list[str]:
-    common = _function_terms(function_words_of(terms))
-    return [term for term in terms if term not in common] or terms
-
-
-@lru_cache(maxsize=64)
-def _function_terms(words: frozenset[str]) -> frozenset[str]:
-    return words | frozenset(base_terms(" ".join(sorted(words))))
+            if count >= _SHARED or set(terms) == set(all_terms[number]):
+                best = max(best, _similarity(all_terms[number], terms, {}))
+        if best >= max(_SIMILAR, similar[id][0] if id in similar else 0.0):
+            similar[id] = best, text
+    return similar
 
 
 def _weights(postings: Sequence[Posting], terms: int, total: int) -> dict[str, float]:
@@ -157,19 +133,19 @@ def _row_texts(store: Store, space: str, layer: Layer, rows: Sequence[int]) -> I
         yield from row_texts(store, space, ids).items()
 
 
-def _similarity(one: Sequence[str], other: Sequence[str], weights: Mapping[str, float]) -> float:
-    """Return Dice's coefficient of the shorter text and the passage of the longer one that is most like it."""
-    shorter, longer = sorted((one, other), key=len)
-    terms = {*shorter}
-    whole = _weight(terms, weights)
+def _similarity(terms: Sequence[str], other_terms: Sequence[str], weights: Mapping[str, float]) -> float:
+    """Return Dice's coefficient of the shorter text and the most similar passage of the longer text."""
+    shorter, longer = sorted((terms, other_terms), key=len)
+    distinct = {*shorter}
+    whole = _weight(distinct, weights)
     # Every passage of the shorter text's length lies inside one of these windows.
     step = max(1, len(shorter) // 2)
     size = len(shorter) + step
     best = 0.0
     for start in range(0, max(1, len(longer) - len(shorter) + step), step):
         passage = {*longer[start : start + size]}
-        shared = passage & terms
-        if len(shared) >= _SHARED or shared == terms:
+        shared = passage & distinct
+        if len(shared) >= _SHARED or shared == distinct:
             best = max(best, 2 * _weight(shared, weights) / (whole + _weight(passage, weights)))
     return best
 

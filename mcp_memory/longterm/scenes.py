@@ -20,7 +20,7 @@ from mcp_memory.core.text import normalize, one_line, safe_name
 from mcp_memory.core.types import Atom, Scene, SceneAction, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.digest import statement_text
-from mcp_memory.longterm.kept import ALWAYS, KeptValues
+from mcp_memory.longterm.statement_cache import ALWAYS, StatementCache
 from mcp_memory.longterm.topics import Topic, topics
 from mcp_memory.store.citations import cited, left_of, links
 from mcp_memory.store.protocol import Store
@@ -152,7 +152,7 @@ def computed_scenes(store: Store, space: str) -> list[Scene]:
     return list(_computed.get(store, space, lambda: (tuple(_scenes_of_topics(topics(store, space))), ALWAYS)))
 
 
-_computed = KeptValues[Sequence[Scene]]()
+_computed = StatementCache[Sequence[Scene]]()
 
 
 def _scenes_of_topics(all_topics: Iterable[Topic]) -> Iterator[Scene]:

@@ -3,10 +3,10 @@
 A classifier gives each sentence the probabilities of its labels and its worth (`models.embed.sentence_labels`); a
 sentence that is worth something later becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a
 trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed by absolute ones, and a short
-answer by the user follows the assistant's question. A sentence that nobody understands alone ("She is a nurse.") is one
+answer by the user follows the assistant's question. A sentence that is unclear alone ("She is a nurse.") forms one
 statement with the sentence before it.
 
-The words of others, questions, secrets, and text that resembles an attack are left out. Pure.
+The words of other people, questions, secrets, and text that resembles an attack are left out. Pure.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ def sentences_of(turn: Turn, before: Turn | None, *, before_is_held: bool = Fals
     if small_talk_kind(content, before) is not None:
         return []
     masked, own = own_part(content), own_words(content)
-    found: list[TurnSentence] = []
+    own_sentences: list[TurnSentence] = []
     for start, end in sentences(masked):
         shown = masked[start:end]
         start, end = start + len(shown) - len(shown.lstrip()), start + len(shown.rstrip())
         is_own = 2 * shown.count(FILL) < len(shown) and content[start:end] in own
         if is_own and any(character.isalnum() for character in content[start:end]):
             reply_to = before if before is not None and before.role == "assistant" else None
-            found.append(
+            own_sentences.append(
                 TurnSentence(
                     turn=turn,
                     before=reply_to,
@@ -116,12 +116,12 @@ def sentences_of(turn: Turn, before: Turn | None, *, before_is_held: bool = Fals
                     is_first=not content[:start].strip(),
                 )
             )
-    return found
+    return own_sentences
 
 
-def in_context(said: Sequence[TurnSentence]) -> list[SentenceInTurn]:
+def in_context(turn_sentences: Sequence[TurnSentence]) -> list[SentenceInTurn]:
     """Return the sentences of a turn as the classifier reads them."""
-    texts = ["", *(sentence.text for sentence in said), ""]
+    texts = ["", *(sentence.text for sentence in turn_sentences), ""]
     return [
         SentenceInTurn(
             text=sentence.text,
@@ -129,7 +129,7 @@ def in_context(said: Sequence[TurnSentence]) -> list[SentenceInTurn]:
             after=texts[place + 2],
             reply_to=sentence.before.content[-_READ:] if sentence.before else "",
         )
-        for place, sentence in enumerate(said)
+        for place, sentence in enumerate(turn_sentences)
     ]
 
 
@@ -142,19 +142,19 @@ class _Labelled:
     classified: Classified
 
 
-def statements_of(said: Sequence[TurnSentence], classes: Sequence[Classified]) -> list[NewAtom]:
-    """Return the statements of a turn; `said` are its sentences, with what the classifier says of each.
+def statements_of(turn_sentences: Sequence[TurnSentence], classes: Sequence[Classified]) -> list[NewAtom]:
+    """Return the statements of a turn from its sentences and the results of the classifier for them.
 
     The priority of a statement is the worth of its best sentence, 1 to 89, and less if it lacks its context.
     """
-    labelled = [_labelled(*pair) for pair in zip(said, classes, strict=True)]
+    labelled = [_labelled(*pair) for pair in zip(turn_sentences, classes, strict=True)]
     groups: list[list[_Labelled]] = []
-    for one in labelled:
-        if groups and one.label and _needs(one, groups[-1]):
-            groups[-1].append(one)
+    for member in labelled:
+        if groups and member.label and _needs(member, groups[-1]):
+            groups[-1].append(member)
         else:
-            groups.append([one])
-    return [atom for group in groups if any(one.label for one in group) and (atom := _statement(group))]
+            groups.append([member])
+    return [atom for group in groups if any(member.label for member in group) and (atom := _statement(group))]
 
 
 def _labelled(sentence: TurnSentence, classified: Classified) -> _Labelled:
@@ -184,20 +184,20 @@ def _is_safe(text: str) -> bool:
     return not (states_secret(text) or without_private(text) != text or flags(text, "user"))
 
 
-def _needs(one: _Labelled, group: Sequence[_Labelled]) -> bool:
-    """Return whether a sentence says too little without the sentences before it, which may be stated."""
-    before, sentence = group[-1].sentence, one.sentence
+def _needs(labelled: _Labelled, group: Sequence[_Labelled]) -> bool:
+    """Return whether a sentence is unclear without the sentences before it, and these may be stated."""
+    before, sentence = group[-1].sentence, labelled.sentence
     is_near = not sentence.turn.content[before.end : sentence.start].strip()
     if not is_near or sentence.end - group[0].sentence.start > _LONGEST or not _may_be_stated(before.text):
         return False
-    return one.classified.fragment >= _FRAGMENT
+    return labelled.classified.fragment >= _FRAGMENT
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
     """Return the statement of some sentences; None if they are too few words to mean anything alone ("weekend!")."""
     first, last = group[0].sentence, group[-1].sentence
     turn = first.turn
-    label: Label = next(label for label in _KINDS if any(one.label == label for one in group))
+    label: Label = next(label for label in _KINDS if any(member.label == label for member in group))
     span = _cut(turn.content, first.start, last.end)
     if span is None:
         return None
@@ -219,7 +219,7 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
         kind=kind,
         text=text,
         priority=_priority(group, is_answer=asked is not None),
-        confidence=round(max(one.chance for one in group if one.label == label), 3),
+        confidence=round(max(member.chance for member in group if member.label == label), 3),
         session=turn.session,
         valid_from=turn.said_at,
         evidence=tuple(evidence),
@@ -230,9 +230,9 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
 
 
 def _priority(group: Sequence[_Labelled], *, is_answer: bool) -> int:
-    """Return the worth of the best sentence, 1 to 89; less if nobody understands the first, unless it is an answer."""
+    """Return the worth of the best sentence, 1 to 89, reduced if the first is unclear alone and not an answer."""
     clarity = 1.0 if is_answer else 1 - group[0].classified.fragment
-    return max(1, round(_HIGHEST * clarity * max(one.classified.worth for one in group)))
+    return max(1, round(_HIGHEST * clarity * max(member.classified.worth for member in group)))
 
 
 def _makes_sense_alone(text: str) -> bool:
@@ -243,11 +243,11 @@ def _makes_sense_alone(text: str) -> bool:
 
 
 def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
-    """Return a statement with the people whom it introduces; the only one is its fact."""
+    """Return a statement with the people whom it introduces; a single person becomes its fact."""
     text = turn.content[start:end]
     people = introduced(text, opening=turn.position == 0, language_of=turn.content)
-    own = {one.name for one in people if one.relation == "name"}
-    others = dict.fromkeys([*(one.name for one in people), *full_names(text, language_of=turn.content)])
+    own = {person.name for person in people if person.relation == "name"}
+    others = dict.fromkeys([*(person.name for person in people), *full_names(text, language_of=turn.content)])
     atom = replace(atom, entities=tuple(name for name in others if name not in own))
     if len(people) != 1:
         return atom
@@ -286,5 +286,5 @@ def _answers(sentence: TurnSentence, text: str) -> bool:
         return False
     content = sentence.before.content[-_READ:]
     asked = question_of(content)
-    found = flags_of([(content, "assistant"), (asked, "assistant")], are_turns=True)
-    return not ADDRESS.search(asked.lower()) and not any(found)
+    flagged = flags_of([(content, "assistant"), (asked, "assistant")], are_turns=True)
+    return not ADDRESS.search(asked.lower()) and not any(flagged)

@@ -27,7 +27,7 @@ from mcp_memory.longterm.contradiction import pair_features, pair_model
 from mcp_memory.longterm.names import name_words
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import Search, SearchContext
-from mcp_memory.longterm.times import span_of
+from mcp_memory.longterm.validity import span_of
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Draft, Filters, NewAtom, Vectors, WrittenAtom
 

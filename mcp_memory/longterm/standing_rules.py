@@ -1,9 +1,9 @@
-"""Standing rules that a user states in a turn: orders to the agent that hold until they are taken back.
+"""Standing rules that a user states in a turn: orders to the agent that are valid until they are revoked.
 
 `standing_rules` judges each candidate of `language.sentences` with the bundled encoder (`embed.classifiers`): a rule
-found here may be put in front of an agent unasked. What somebody else said or wants, habits and facts, what was, is
-imagined, holds for once or is taken back, slogans, log lines and quotations are no rules. An allergy is a fact, and no
-rule either. A sentence is judged alone and between its neighbours. Without the encoder's files, words alone decide.
+found here may be shown to an agent unasked. These are not rules: statements and wishes of other people, habits and
+facts (such as an allergy), past, imagined, one-time or revoked orders, slogans, log lines and quotations. A sentence is
+judged alone and between its neighbours. Without the encoder's files, words alone decide.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LISTED = STATES  # strength of a plain statement under a heading such as "rules
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A sentence, `text[start:end]`, that states a standing rule; `strength`, 0 to 1, says how surely."""
+    """A sentence, `text[start:end]`, that states a standing rule, with its certainty from 0 to 1 (`strength`)."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ def possible_rules(text: str) -> list[Rule]:
 
 @lru_cache(maxsize=4_096)
 def judged(text: str) -> tuple[Rule, ...]:
-    """Return the sentences of a user's turn that may be rules, each with how surely it is one."""
+    """Return the sentences of a user's turn that may be rules, each with its certainty."""
     candidates = list(rule_candidates(text))
     strengths = _strengths(candidates)
     return tuple(
@@ -62,10 +62,7 @@ def judged(text: str) -> tuple[Rule, ...]:
 
 
 def may_be_order(sentence: str) -> bool:
-    """Return whether a sentence of the user may state a rule for whoever else takes it for one.
-
-    Questions, what others say, and orders for once are none.
-    """
+    """Return whether a sentence of the user may state a rule, not a question, a report or an order for once."""
     lower = sentence.lower().strip()
     if is_question(lower) or is_reported(lower):
         return False

@@ -23,14 +23,14 @@ from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.words import (
     base_terms,
     base_terms_of_word,
+    content_terms,
     fold,
     function_words,
-    function_words_of,
     languages_of,
 )
+from mcp_memory.longterm.digest import newest_statements, number_of
 from mcp_memory.longterm.introductions import inner_names
 from mcp_memory.longterm.names import USER
-from mcp_memory.longterm.salience import number_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.store.protocol import Store
 from mcp_memory.suspicion.flags import flags
@@ -64,28 +64,27 @@ def topics(store: Store, space: str) -> list[Topic]:
     if not any(atom.is_sentence for atom in atoms):
         return []
     names = _names_of(store, space, atoms)
-    found = list(_by_entity(atoms, names))
-    placed = {atom.id for topic in found for atom in topic.atoms}
+    all_topics = list(_by_entity(atoms, names))
+    placed = {atom.id for topic in all_topics for atom in topic.atoms}
     said_in = Counter(term for atom in atoms for term in _content_terms(atom))
-    found += (
+    all_topics += (
         Topic(title=_title(group, said_in), atoms=tuple(group), entities=_entities(group, names))
         for group in islice(_clusters(store, space, atoms, placed), _MOST)
     )
-    return sorted(found, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))[:_MOST]
+    return sorted(all_topics, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))[:_MOST]
 
 
 def _statements(store: Store, space: str) -> list[Atom]:
     """Return the newest current statements that pages may use, by date, without earlier ones in the same words."""
-    newest = store.totals(space, "atom").newest
-    stored = store.atoms_since(space, max(0, newest - _READ), limit=_READ)
+    stored = newest_statements(store, space, _READ)
     current = (atom for atom in stored if atom.valid_to is None and fit_for_pages(atom))
     # The reader flags sentences before it stores them.
     fit = (atom for atom in current if atom.is_sentence or not flags(atom.text, "user"))
-    latest = {fold(_said(atom)).strip(" .!"): atom for atom in fit}
+    latest = {fold(_without_dates(atom)).strip(" .!"): atom for atom in fit}
     return sorted(latest.values(), key=lambda atom: (atom.valid_from, number_of(atom)))
 
 
-def _said(atom: Atom) -> str:
+def _without_dates(atom: Atom) -> str:
     """Return a statement without added dates."""
     return ADDITION.sub("", atom.text)
 
@@ -96,14 +95,14 @@ def _said(atom: Atom) -> str:
 def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list[str]]:
     """Map the id of each statement to the names in it except the user's: its entities and single-word names.
 
-    A word is a name if three or more statements have it, always with a capital, and at least once inside a sentence.
-    If exactly one entity has it in its name, it refers to that entity.
+    A word is a name if three or more statements contain it, always with a capital, and at least once inside a sentence.
+    If exactly one entity has the word in its name, the word refers to that entity.
     """
     own = {fold(name) for name in (USER, *store.names(space, [USER]).get(USER, ()))}
-    words = {atom.id: dict.fromkeys(_WORD.findall(_said(atom))) for atom in atoms}
+    words = {atom.id: dict.fromkeys(_WORD.findall(_without_dates(atom))) for atom in atoms}
     small = {word for some in words.values() for word in some if word.islower()}
     used = Counter(word for some in words.values() for word in some)
-    inner = {word for atom in atoms for word in inner_names(_said(atom))}
+    inner = {word for atom in atoms for word in inner_names(_without_dates(atom))}
     named = {word for word in inner if used[word] >= _FEWEST and word.lower() not in small}
     bearers: dict[str, set[str]] = {word: {word} for word in named}
     for name in {name for atom in atoms for name in atom.entities}:
@@ -194,7 +193,7 @@ _SHORTEST = 2  # characters of a term in a title
 
 def _terms_of(atoms: Sequence[Atom]) -> list[frozenset[str]]:
     """Return the content terms of each statement, without numbers and the function words of all their languages."""
-    spoken = dict.fromkeys(language for atom in atoms for language in languages_of(_WORD.findall(_said(atom))))
+    spoken = dict.fromkeys(language for atom in atoms for language in languages_of(_WORD.findall(_without_dates(atom))))
     idle = _function_terms(tuple(sorted(spoken)))
     return [
         frozenset(term for term in _content_terms(atom) - idle if len(term) >= _SHORTEST and not term.isdecimal())
@@ -221,7 +220,7 @@ def _title(atoms: Sequence[Atom], said_in: Counter[str]) -> str:
     """
     counts = Counter(chain.from_iterable(_terms_of(atoms)))
     weight = {term: count * count / said_in[term] for term, count in counts.items() if count > 1}
-    words = [_WORD.findall(_said(atom)) for atom in atoms]
+    words = [_WORD.findall(_without_dates(atom)) for atom in atoms]
     chosen: dict[str, str] = {}
     for term in sorted(weight, key=lambda term: (-weight[term], term)):
         word = _as_written(term, words)
@@ -239,11 +238,10 @@ def _as_written(term: str, texts: Sequence[Sequence[str]]) -> str:
 
 
 def _content_terms(atom: Atom) -> frozenset[str]:
-    """Return the base terms of a statement, without function words and added dates."""
-    return _content_terms_of(ADDITION.sub("", atom.text))
+    """Return the content terms of a statement, without added dates."""
+    return _content_terms_of(_without_dates(atom))
 
 
 @lru_cache(maxsize=4096)
 def _content_terms_of(text: str) -> frozenset[str]:
-    terms = base_terms(text)
-    return frozenset(terms) - function_words_of(terms)
+    return frozenset(content_terms(text))

@@ -1,35 +1,42 @@
-"""Decides whether a statement is past, current or begins later, and whether the day of a plan has passed.
+"""When a statement is valid: whether it is past, current or begins later, and the times that its text names.
+
+A statement about the future is valid as a plan, from when it was said. One about the past is valid as a memory, without
+an end: its text says when it was. Only a condition that holds now and ends on a known day gets an end; events never do.
+An unreadable time is replaced by that of the turn.
 
 A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
-`valid_until`; in the text, exports and rebuilds keep it. The store has a future `valid_to` only where a value that
-begins later replaces this one: until then this one is current (`Filters.at`). Only certain dates count: the year is
-written, or `with_dates` can add it.
+`valid_until`; in the text, exports and rebuilds keep it. The store has a future `valid_to` only if a value that begins
+later replaces the current value (`Filters.at`). Only certain dates count: the year is written, or `with_dates` can add
+it.
+
+A time is stored as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
+machine, and the time of a turn unchanged. `date_of` shows it as precisely as the text of the statement.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache, partial
 from typing import Literal
 
+from mcp_memory.core.text import zoned
 from mcp_memory.core.types import Atom, Fact
 from mcp_memory.language import pattern_of
 from mcp_memory.language.when.annotate import ADDITION, with_dates
-from mcp_memory.language.when.intervals import Span, spans_in
+from mcp_memory.language.when.intervals import Span, back, spans_in
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
 Validity = Literal["past", "current", "ahead"]
-
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/validity.txt")
 _EAST_ASIAN = re.compile(r"(\d{1,2}([月월]) ?\d{1,2}[日号號일]) ((?:19|20|21)\d\d)")
 _ONE_OF_SEVERAL = re.compile(r"\d\W*(?:(?:or|and|oder|und|ou|et|o|y|e|и|или)\W+)?$")  # "12 or" before "13 November"
 _CLOCKS_DIFFER = timedelta(minutes=1)  # of two machines; a search's moment is in whole seconds
 _ADDED_END = re.compile(r"\[until \d{4}-\d\d-\d\d\]\s*$")  # by `with_end`
-_FULL_DATE = re.compile(r"(?<!\d)(?:19|20|21)\d\d(?!\d)")
+_YEAR = re.compile(r"(?<!\d)(?:19|20|21)\d\d(?!\d)")
 
 
 def end_of(atom: Atom) -> datetime | None:
@@ -57,21 +64,21 @@ def current_atoms(
 ) -> list[Atom]:
     """Return the first `limit` statements after `after` that are not past, in the order of `Store.list_atoms`.
 
-    Those that begin later are included, and with `filters.ended` the past ones too. Fewer than `limit` are the last.
+    Includes statements that begin later and, with `filters.ended`, past ones. Fewer than `limit` are the last.
     """
     filters = replace(filters, at=at)
-    found: list[Atom] = []
-    while len(found) < limit:
-        listed = store.list_atoms(space, filters=filters, after=after, limit=limit)
-        found += listed if filters.ended else without_past(listed, filters.as_of or at)
-        if len(listed) < limit:
+    atoms: list[Atom] = []
+    while len(atoms) < limit:
+        page = store.list_atoms(space, filters=filters, after=after, limit=limit)
+        atoms += page if filters.ended else without_past(page, filters.as_of or at)
+        if len(page) < limit:
             break
-        after = listed[-1].id
-    return found[:limit]
+        after = page[-1].id
+    return atoms[:limit]
 
 
 def current_facts(store: Store, space: str, facts: Iterable[Fact], at: datetime) -> list[Fact]:
-    """Return the facts whose statements hold at a moment, in the given order."""
+    """Return the facts whose statements are current at a moment, in the order of `facts`."""
     facts = list(facts)
     atoms = {atom.id: atom for atom in store.atoms(space, [fact.atom for fact in facts])}
     return [fact for fact in facts if fact.atom in atoms and validity(atoms[fact.atom], at) == "current"]
@@ -81,40 +88,43 @@ def time_note(atom: Atom, at: datetime) -> str:
     """Return `from 1 March 2027` before a statement begins, `was planned for 31 October 2026` after the day of a plan.
 
     Empty for all others. Only an event is planned for a day: the day in a rule or a trait is when it begins, or its
-    limit. That a plan came about is not known, so the note does not say so.
+    limit. Whether a plan was carried out is unknown.
     """
     if validity(atom, at) == "ahead":
-        return f"from {_day(atom.valid_from)}"
+        return f"from {_day_in_words(atom.valid_from)}"
     planned = planned_day(atom)
-    return f"was planned for {_day(planned.start)}" if planned and planned.end <= at else ""
+    return f"was planned for {_day_in_words(planned.start)}" if planned and planned.end <= at else ""
 
 
 def planned_day(atom: Atom) -> Span | None:
-    """Return the day for which a statement plans something; None if it is no plan or names no single sure day."""
+    """Return the day for which a statement plans something; None without a plan or a single certain day."""
     if atom.kind != "episodic" or end_of(atom) is not None:
         return None
     return _planned_day(atom.text, atom.valid_from)
 
 
+# --- days that a statement names --------------------------------------------------------------------
+
+
 def with_end(text: str, end: datetime, said_at: datetime) -> str:
-    """Return a statement with its last day, unless its words name it; `end` is the first moment after that day."""
+    """Return a statement with its last day added, unless it names that day; `end` is the first moment after it."""
     if stated_end(text, said_at) == end:
         return text
     return f"{text} [until {end.astimezone() - timedelta(microseconds=1):%Y-%m-%d}]"
 
 
 def stated_end(text: str, said_at: datetime) -> datetime | None:
-    """Return the end that a statement names and that was yet to come when it was said: the moment after its last day.
+    """Return the end that a statement names, if it was in the future when said: the moment after its last day.
 
-    None if it names none, several, or one that is not sure. An end in words counts only in a text of one clause: of
-    "do not merge until 10 November and always ask", the second half does not end. An added `[until …]` always counts.
+    None if it names no end, several, or an uncertain one. An end in words counts only in a text with one clause: the
+    second half of "do not merge until 10 November and always ask" does not end. An added `[until …]` always counts.
     """
     end = _named_end(text, said_at)
     return end if end is not None and end > said_at else None
 
 
 def states_end(text: str, said_at: datetime, end: datetime) -> bool:
-    """Return whether a text names this end, which may have been over when it was said."""
+    """Return whether a text names this end, even if it had passed when the text was said."""
     return _named_end(text, said_at) == end
 
 
@@ -143,7 +153,7 @@ def _is_one_clause(text: str, date: Span) -> bool:
 
 @lru_cache(maxsize=4096)
 def _planned_day(text: str, said_at: datetime) -> Span | None:
-    """Return the only day that a statement names, if it was yet to come when it was said and is not a limit.
+    """Return the only day that a statement names, if it was in the future when said and is not a limit.
 
     "From 10 November", "after 10 November" and "by 10 November" name limits.
     """
@@ -162,14 +172,178 @@ def _is_limit(text: str, date: Span) -> bool:
 
 
 def _sure_dates(text: str, said_at: datetime) -> tuple[str, list[Span]]:
-    """Return a text in which each date has its year where that is sure, and the times that name a year."""
+    """Return the text with the years of its dates added if they are certain, and the times that name a year."""
     dated = with_dates(text, said_at)
     dated = ADDITION.sub(lambda added: added[0].replace("[", "").replace("]", ""), dated).replace("[", " ")
     dated = _EAST_ASIAN.sub(lambda date: f"{date[3]}{'년 ' if date[2] == '월' else '年'}{date[1]}", dated)
-    spans = [span for span in spans_in(dated, said_at) if _FULL_DATE.search(span.text)]
+    spans = [span for span in spans_in(dated, said_at) if _YEAR.search(span.text)]
     return dated, [span for span in spans if not _ONE_OF_SEVERAL.search(dated[: span.at[0]])]
 
 
-def _day(moment: datetime) -> str:
+def _day_in_words(moment: datetime) -> str:
     local = moment.astimezone()
     return f"{local.day} {local:%B %Y}"
+
+
+# --- times of a new statement -----------------------------------------------------------------------
+
+_A_DAY = timedelta(days=1)
+_YEARS = 1000, 2200  # a year outside is a misreading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidityPeriod:
+    """When a statement is valid. `notes` explain times that were ignored."""
+
+    since: datetime
+    until: datetime | None
+    now: bool
+    """It is valid when it is said, so that it can be a fact."""
+    notes: Sequence[str]
+
+
+def validity_period(
+    valid_from: str | None, valid_to: str | None, said_at: datetime, *, lasting: bool
+) -> ValidityPeriod:
+    """Return when a statement of a turn is valid; `lasting` if it states a condition, not an event."""
+    since, until = _moment(valid_from, said_at), _moment(valid_to, said_at, end=True)
+    notes: list[str] = []
+    if valid_from and _BEFORE_DATE.match(valid_from):
+        since = None  # the day is unknown
+    elif valid_from and since is None:
+        notes.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
+    if valid_to and until is None:
+        notes.append(f"{valid_to!r} is no date; it counts as open")
+    to_come = since is not None and since - said_at > _A_DAY
+    over = until is not None and until <= said_at
+    return ValidityPeriod(
+        since=min(since, said_at) if since else said_at,
+        until=until if lasting and not over else None,
+        now=not to_come and not over,
+        notes=notes,
+    )
+
+
+_BEFORE_DATE = re.compile(r"\s*(?:before|until|by|<)(?![a-z])", re.IGNORECASE)
+_WRITTEN = re.compile(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?)?[月年]?")
+
+
+def _moment(text: str | None, said_at: datetime, *, end: bool = False) -> datetime | None:
+    """Return a date or time as a moment, for `end` the moment when it is over; None if it is unreadable."""
+    text = (text or "").strip()
+    try:
+        if written := _WRITTEN.fullmatch(text):
+            year, month, day = (int(part) if part else None for part in written.groups())
+            start = datetime(year or 0, month or 1, day or 1)
+            moment = _end_of_unit(start, "day" if day else "month" if month else "year") if end else start
+        else:
+            moment = datetime.fromisoformat(text)
+        # Not said_at's offset: a day begins at midnight in summer and in winter.
+        moment = zoned(moment)
+    except (ValueError, OverflowError):
+        return _moment_in_words(text, said_at, end=end)
+    return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None
+
+
+def _moment_in_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
+    """Return the time that words such as "six months ago" or "7 May 2023" mean, if there are few other words."""
+    spans = spans_in(text, said_at) if text else []
+    if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
+        return None
+    return spans[0].end if end else spans[0].start
+
+
+def _end_of_unit(start: datetime, unit: str) -> datetime:
+    """Return when a day, month or year that begins at a moment is over, at most the end of the calendar."""
+    try:
+        return back(start, unit, -1)
+    except (ValueError, OverflowError):
+        return datetime.max.replace(tzinfo=start.tzinfo)
+
+
+def _shown_span(start: datetime, end: datetime) -> str:
+    """Return a time as a day, a month, a year, or its first and last day."""
+    last = end - timedelta(microseconds=1)
+    if start.date() == last.date():
+        return f"{start:%Y-%m-%d}"
+    if start.day == 1 and _end_of_unit(start, "month").date() == end.date():
+        return f"{start:%Y-%m}"
+    if start.day == start.month == 1 and _end_of_unit(start, "year").date() == end.date():
+        return f"{start:%Y}"
+    return f"{start:%Y-%m-%d} – {last:%Y-%m-%d}"
+
+
+# --- shown ------------------------------------------------------------------------------------------
+_ABOUT = re.compile(r"\b(?:in )?(?:about|around|circa|roughly|etwa|ungefähr|vers|hacia) (?=\d{4}\b)", re.IGNORECASE)
+_WEEK = re.compile(
+    r"\bweek of\b|\bwoche\b|\bsemaine\b|\bsemana\b|\bsettimana\b|\bнедел|\b주\b|\b주간|星期"
+    r"|[一每这這那该該本当當][个個]?[周週]",  # 周 alone is a surname, too
+    re.IGNORECASE,
+)
+
+
+def date_of(moment: datetime, text: str) -> str:
+    """Return the time of a statement for people and models, as precise as its text.
+
+    `2022`, `2022-05`, `2022-05-09`, `2022-05-09 – 2022-05-15`; `told 2022-05-09` if only the day it was said is known.
+    """
+    span = span_of(moment, text)
+    return _shown_span(*span) if span else f"told {moment:%Y-%m-%d}"
+
+
+def span_of(moment: datetime, text: str, *, named: bool = False) -> tuple[datetime, datetime] | None:
+    """Return the time of a statement as its first moment and the end (exclusive), as precise as its text.
+
+    None if only the day it was said is known; with `named`, also if the text does not name the time.
+    """
+    named_span = _span_named_in(moment, text)
+    if moment.time() != time() or (named and named_span is None):
+        return None
+    start, end = named_span or (moment, _end_of_unit(moment, _unit_that_begins(moment)))
+    if moment.weekday() == 0 and end - start <= _A_DAY and _WEEK.search(text):
+        return moment, _end_of_unit(moment, "week")
+    return start, end
+
+
+_MARK = 3  # letters next to a time that only say how precise it is, such as 左右
+_SOME = re.compile(r"(?<=[日号號])(?:前不久|不久前|前[后後]?)")  # else 28日前 may be 28 days ago
+
+
+def is_only_a_time(text: str) -> bool:
+    """Return whether a clause is a time and nothing else."""
+    spans = spans_in(text, datetime.now(UTC))
+    rest = "".join(text[start:stop] for start, stop in _gaps([span.at for span in spans], len(text)))
+    return bool(spans) and sum(map(str.isalpha, rest)) <= _MARK
+
+
+def with_its_date(text: str, said_at: datetime) -> str:
+    """Return a statement with the dates of words such as "yesterday", unless it names a year."""
+    names_year = any(_YEAR.search(span.text) for span in spans_in(text, said_at))
+    return text if names_year else with_dates(text, said_at)
+
+
+def without_dates(text: str) -> str:
+    """Return a text without the days, months and years that it names by numbers: people say "yesterday"."""
+    text = _SOME.sub("", text)
+    dates = [span.at for span in spans_in(text, datetime.now(UTC)) if any(map(str.isdigit, span.text))]
+    return "".join(text[start:stop] for start, stop in _gaps(dates, len(text)))
+
+
+def _gaps(spans: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    at = 0
+    for start, stop in sorted(spans):
+        yield at, start
+        at = stop
+    yield at, length
+
+
+def _unit_that_begins(moment: datetime) -> str:
+    """Return the largest unit that begins at a midnight: on 1 January a year."""
+    return "day" if moment.day > 1 else "month" if moment.month > 1 else "year"
+
+
+def _span_named_in(moment: datetime, text: str) -> tuple[datetime, datetime] | None:
+    """Return the most precise time in a text that contains the moment."""
+    spans = spans_in(_ABOUT.sub("in ", text), moment)
+    around = [(span.start, span.end) for span in spans if span.start <= moment < span.end]
+    return min(around, key=lambda span: span[1] - span[0], default=None)

@@ -4,7 +4,8 @@ Extraction is due for a session when it has fallen silent and enough turns of th
 a week. It is due at once when a question is full, or on request. Each question repeats its instructions, so few
 large questions cost a fraction of many small ones, and until then the turns can be searched word for word.
 (Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, since a question
-serves many. Scenes are written when enough is new, and not too often; the persona is due by `persona_stage.trigger`. There is
+serves many. Scenes are written when enough is new, and not too often; the persona is due by
+`persona_stage.trigger`. There is
 at most one question per ten turns, after the first few: anything beyond waits. Requests (`flush`, or `eager`) do not
 wait.
 

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.longterm.change_values import differ, values_in
-from mcp_memory.longterm.changes import CONTRADICTS, replaces, same_slot, slot_score, statements
+from mcp_memory.longterm.changes import CONTRADICTS, replaces, same_slot, slot_score
+from mcp_memory.longterm.value_clauses import value_clauses
 
 PAIRS: list[dict[str, Any]] = [
     json.loads(line) for line in Path(__file__).with_name("changes_pairs.jsonl").read_text("utf-8").splitlines()
@@ -71,12 +72,12 @@ def test_what_may_be_the_same_value_does_not_differ(one: str, other: str, apart:
 
 
 def test_a_value_that_no_longer_holds_is_no_value_of_a_statement() -> None:
-    (told,) = statements("the file has to be there by 12, not 14")
+    (told,) = value_clauses("the file has to be there by 12, not 14")
     assert ([value.reading for value in told.values], [value.reading for value in told.former]) == ([12.0], [14.0])
 
 
 def test_prices_of_several_things_are_several_statements() -> None:
-    told = statements("Prices: cup 24 €, bowl 32 €, plate 45 €")
+    told = value_clauses("Prices: cup 24 €, bowl 32 €, plate 45 €")
     assert [(one.values[0].reading, set(one.words)) for one in told if one.values] == [
         (24.0, {"cup"}),
         (32.0, {"bowl"}),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.marks import read
-from mcp_memory.longterm.closings import Embedded, replaced_by
+from mcp_memory.longterm.contradiction import Embedded, replaced_by
 from mcp_memory.models.embed.bundled import BundledEmbedder
 from mcp_memory.store.values import NewAtom
 

@@ -46,7 +46,11 @@ async def test_without_the_files_of_the_encoder_statements_are_compared_by_their
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = tmp_path / "missing"
-    monkeypatch.setattr(contradiction, "shared_encoder", lambda: shared_encoder(missing))
+
+    def unreadable(_: str) -> None:
+        shared_encoder(missing)
+
+    monkeypatch.setattr(contradiction, "encoder_vector", unreadable)
     async with open_memory(home=home, llm="none", embedder="none") as memory:
         done = await _remembered(memory, "The user pays 700 euros of rent.", "The user pays 760 euros of rent.")
     assert (done.atom.id, done.contradicting, done.unsure) == ("a2", [], ["a1"])

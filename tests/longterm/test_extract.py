@@ -20,7 +20,7 @@ from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis, SessionPart
 from mcp_memory.longterm.search.search import Search, SearchContext
-from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, MeteredModel
 from mcp_memory.store.protocol import Store

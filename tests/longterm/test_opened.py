@@ -1,4 +1,4 @@
-"""Every id that an answer shows can be opened, and a turn can be named where a statement is meant."""
+"""Every id in an answer can be opened, and a turn in `supersedes` means its statements."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_long_turn_is_opened_in_pages(memory: Memory) -> None:
     assert "word0 " not in (await memory.expand_node(id, max_tokens=500, cursor=first.cursor)).text
 
 
-async def test_a_statement_is_opened_with_the_turn_that_it_rests_on(memory: Memory) -> None:
+async def test_a_statement_is_opened_with_its_turn(memory: Memory) -> None:
     await recorded(memory, "I live in Lugo.")
     atom = (await memory.remember("I live in Lugo.")).atom
     opened = (await memory.expand_node(atom.id)).text
@@ -43,14 +43,12 @@ async def test_a_statement_is_opened_with_the_turn_that_it_rests_on(memory: Memo
 
 
 @pytest.mark.parametrize("id", ["t99", "a99"])
-async def test_an_id_of_nothing_says_what_finds_those_that_there_are(memory: Memory, id: str) -> None:
-    with pytest.raises(
-        NotFound, match=rf"There is no \w+ {id} in this space\. \w+_search finds those that there are\."
-    ):
+async def test_an_unknown_id_is_refused_with_the_tool_that_finds_ids(memory: Memory, id: str) -> None:
+    with pytest.raises(NotFound, match=rf"There is no \w+ {id} in this space\. Find \w+ with \w+_search\."):
         await memory.expand_node(id)
 
 
-async def test_a_turn_in_supersedes_means_the_statements_that_rest_on_it(memory: Memory) -> None:
+async def test_a_turn_in_supersedes_means_the_statements_based_on_it(memory: Memory) -> None:
     await recorded(memory, "I live in Lugo.")
     old = (await memory.remember("I live in Lugo.")).atom
     await recorded(memory, "I live in Vigo now.")
@@ -59,5 +57,5 @@ async def test_a_turn_in_supersedes_means_the_statements_that_rest_on_it(memory:
 
 async def test_a_turn_without_a_statement_is_not_superseded_and_says_so(memory: Memory) -> None:
     (turn,) = await recorded(memory, "I live in Lugo.")
-    with pytest.raises(NotFound, match=f"No statement rests on turn {turn}.*Leave {turn} out"):
+    with pytest.raises(NotFound, match=f"No statement is based on turn {turn}.*Leave {turn} out"):
         await memory.remember("I live in Vigo.", supersedes=[turn])

@@ -19,8 +19,7 @@ from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, R
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.search import SearchContext
-from mcp_memory.longterm.times import date_of, span_of
-from mcp_memory.longterm.validity import time_note
+from mcp_memory.longterm.validity import date_of, span_of, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags

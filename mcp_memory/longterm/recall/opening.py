@@ -14,9 +14,8 @@ from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Turn
 from mcp_memory.longterm import persona
-from mcp_memory.longterm.digest import line, shown_text
+from mcp_memory.longterm.digest import Candidate, line, ranked, shown_text
 from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
-from mcp_memory.longterm.salience import Candidate, ranked
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.longterm.verification.trust import turns_of_others

@@ -143,7 +143,7 @@ def takes_back(text: str) -> bool:
 
 def tells_change(text: str) -> bool:
     """Return whether a message takes an order back, or has words that change a value ("instead", "is now")."""
-    from mcp_memory.longterm.changes import announces_change
+    from mcp_memory.longterm.value_clauses import announces_change
 
     return takes_back(text) or announces_change(text)
 

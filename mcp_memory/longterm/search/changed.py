@@ -47,7 +47,7 @@ def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Tur
 
     Turns that wait for review replace nothing.
     """
-    from mcp_memory.longterm.changes import announces_change
+    from mcp_memory.longterm.value_clauses import announces_change
 
     turns = [turn for turn in store.turns(space, ids) if turn.role == "user" and len(turn.content) <= _MARKED]
     if not any(announces_change(turn.content) for turn in turns):
@@ -62,7 +62,8 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
 
     Both are short: a long turn says too much for a mark to be about all of it.
     """
-    from mcp_memory.longterm.changes import announces_change, replaces
+    from mcp_memory.longterm.changes import replaces
+    from mcp_memory.longterm.value_clauses import announces_change
 
     pairs = [pair for pair in pairs if max(len(pair.older.content), len(pair.newer.content)) <= _MARKED]
     newer = {pair.newer.id: pair.newer for pair in pairs}

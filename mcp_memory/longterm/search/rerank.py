@@ -26,7 +26,7 @@ from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.search.search import Ranked
-from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store

@@ -21,7 +21,7 @@ from itertools import takewhile
 from mcp_memory.language import pattern_of, words_of
 from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.names import name_words
-from mcp_memory.longterm.times import without_dates
+from mcp_memory.longterm.validity import without_dates
 from mcp_memory.longterm.verification.comparison import dense, word_list
 from mcp_memory.longterm.verification.own_words import Said
 from mcp_memory.longterm.verification.support import agrees

@@ -342,6 +342,13 @@ def shared_encoder(folder: Path = MODEL) -> Encoder:
         return _encoder_of(folder)
 
 
+@lru_cache(maxsize=4_096)
+def encoder_vector(text: str) -> Floats:
+    """Return the vector of a text by the encoder alone. EmbeddingFailed if its files cannot be read."""
+    (vector,) = shared_encoder().embed([text])
+    return vector
+
+
 def _segment_word(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int, ...]:
     """Return the most probable pieces of a word, by SentencePiece's unigram model: scores are log probabilities."""
     text = f"▁{word}"

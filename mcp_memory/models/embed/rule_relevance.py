@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, reading, shared_encoder
+from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, encoder_vector, reading
 from mcp_memory.models.embed.classifiers import probability
 from mcp_memory.models.embed.mapped_files import mapped_tensors
 from mcp_memory.models.embed.protocol import unit_rows
@@ -53,12 +53,14 @@ def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
     """
     import numpy as np
 
-    return _model().governing(_vector(prompt), np.stack([_vector(rule) for rule in rules])) if rules else []
+    return (
+        _model().governing(encoder_vector(prompt), np.stack([encoder_vector(rule) for rule in rules])) if rules else []
+    )
 
 
 def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
     """Judge messages by the bundled model's vectors of them, shape (messages, dimensions), as `governing` does."""
-    return _model().governing(_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
+    return _model().governing(encoder_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
 
 
 def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
@@ -66,7 +68,7 @@ def ending_probability(older: str, newer: str, *, tells_change: bool) -> float:
 
     Raises EmbeddingFailed if the files of the package cannot be read.
     """
-    return _model().ending(float(_vector(older) @ _vector(newer)), tells_change=tells_change)
+    return _model().ending(float(encoder_vector(older) @ encoder_vector(newer)), tells_change=tells_change)
 
 
 def general_query() -> Floats:
@@ -84,7 +86,7 @@ def scoped_query(prompt: str) -> Floats:
     the prompt and are not near to it.
     """
     model = _model()
-    asked: Floats = _vector(prompt) @ model.projection - model.prompt_mean
+    asked: Floats = encoder_vector(prompt) @ model.projection - model.prompt_mean
     return _query(model.projection @ asked)
 
 
@@ -93,12 +95,6 @@ def _query(direction: Floats) -> Floats:
     import numpy as np
 
     return unit_rows(np.concatenate([np.zeros(STATIC_DIMENSIONS, np.float32), direction])[None, :])
-
-
-@lru_cache(maxsize=4_096)
-def _vector(text: str) -> Floats:
-    (vector,) = shared_encoder().embed([text])
-    return vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

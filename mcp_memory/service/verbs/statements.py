@@ -90,15 +90,21 @@ class StatementVerbs(Verbs):
         agent's note of what it did, and needs no words of the user, unless other words of the user than the promise
         say it. Words of the user close only promises about the same matter.
         """
-        from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
-        from mcp_memory.longterm.opened import statements_of
-        from mcp_memory.longterm.promise_closing import closed_by, closing, is_note, kind_of_successor
         from mcp_memory.longterm.similar_statements import similar
         from mcp_memory.longterm.statements import explicit_atom
+        from mcp_memory.longterm.supersession import (
+            check_closing,
+            entities_of_correction,
+            fact_still_stated,
+            kind_of_successor,
+            may_be_note,
+            promises_to_close,
+            superseded_ids,
+        )
         from mcp_memory.longterm.validity import with_end
 
         parts, store, now = self._parts, self._store, self._parts.now()
-        supersedes = statements_of(store, self.space, supersedes)
+        supersedes = superseded_ids(store, self.space, supersedes)
         older = store.atoms(self.space, supersedes)
         existing = {atom.id for atom in older}
         if unknown := [id for id in supersedes if id not in existing]:  # a quarantined statement would not name them
@@ -107,8 +113,8 @@ class StatementVerbs(Verbs):
             )
         if not (entity or relation or value) and (fact := fact_still_stated(store, self.space, text, older)):
             entity, relation, value = fact.entity, fact.relation, fact.value
-        promises = closed_by(kind, older)
-        may_be_note = is_note(kind, older)
+        promises = promises_to_close(kind, older)
+        is_note = may_be_note(kind, older)
         end = parts.parse_time(valid_until, "valid_until", end=True)
         if end is not None and end <= now and valid_from is None:
             raise InvalidInput("valid_until has passed already. Give valid_from too; nothing was stored.")
@@ -130,7 +136,7 @@ class StatementVerbs(Verbs):
             atom = replace(atom, entities=entities)
         vectors = QueryVectors(parts.indexing)
         claim = atom.text
-        atom, note = closing(
+        atom, note = check_closing(
             store,
             self.space,
             atom,
@@ -138,9 +144,9 @@ class StatementVerbs(Verbs):
             embed=vectors.embed,
             typed=typed,
             dated=valid_from is not None,
-            is_note=may_be_note,
+            is_note=is_note,
         )
-        if may_be_note and atom.source != "user" and all(old.valid_to for old in older):
+        if is_note and atom.source != "user" and all(old.valid_to for old in older):
             return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
         in_users_words = atom.text != claim
         if end is not None and end > now and atom.valid_to == end:  # the store writes the end once it has come
@@ -179,7 +185,7 @@ class StatementVerbs(Verbs):
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
         """Return whether a text that supersedes these statements would keep a fact of theirs."""
-        from mcp_memory.longterm.corrections import fact_still_stated
+        from mcp_memory.longterm.supersession import fact_still_stated
 
         older = self._store.atoms(self.space, supersedes)
         return fact_still_stated(self._store, self.space, text, older) is not None

@@ -168,11 +168,11 @@ class TaskVerbs(Verbs):
         cursor: str | None = None,
     ) -> Expansion:
         """Open a canvas, node, folded group, ref, turn or statement, in `max_tokens` without headings and fences."""
-        from mcp_memory.longterm.opened import ROW, opened_text
+        from mcp_memory.longterm.row_text import ROW, text_of_row
         from mcp_memory.shortterm.expand_node import expand
 
         id = target.strip()
-        text = opened_text(self._store, self.space, id) if ROW.fullmatch(id) else None
+        text = text_of_row(self._store, self.space, id) if ROW.fullmatch(id) else None
         expansion = expand(
             self._store,
             self.space,

@@ -1,0 +1,131 @@
+"""A statement of `remember` that supersedes older ones: their ids, the facts it keeps, and the promises it closes.
+
+Any statement that supersedes a promise closes it as done, unless it is a promise itself. "I told the user about Bruno's
+40 euros" is a note of the agent on its own action, so it needs no words of the user. The words of the promise never
+count as evidence for it: the user said them about something else. A statement that the user made in other words closes
+only promises about the same matter, because an agent may give a wrong id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import Atom, Fact, Kind, StatementKind
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.names import USER, contains_name, entities_in
+from mcp_memory.longterm.row_text import ROW
+from mcp_memory.longterm.search.pages import names_of
+from mcp_memory.longterm.verification.comparison import known_terms, share_of
+from mcp_memory.longterm.verification.own_words import is_near
+from mcp_memory.longterm.verification.trust import Embed, checked_claim
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import NewAtom
+
+_UNSAID = {"unstated", "unsaid"}
+
+
+def superseded_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids, each turn replaced by its current statements. NotFound if a turn has no statements."""
+    resolved: list[str] = []
+    for id in ids:
+        if not (id.startswith("t") and ROW.fullmatch(id)):
+            resolved.append(id)
+            continue
+        based = [atom.id for atom in store.atoms_based_on(space, id) if atom.valid_to is None]
+        if not based:
+            raise NotFound(
+                f"No statement is based on turn {id}, so there is nothing to supersede. Leave {id} out: what was said "
+                "later counts as the newer value automatically."
+            )
+        resolved += based
+    return list(dict.fromkeys(resolved))
+
+
+def fact_still_stated(store: Store, space: str, text: str, older: Iterable[Atom]) -> Fact | None:
+    """Return the first fact of the superseded statements whose entity and value are in the new text.
+
+    The user need not be named in it.
+    """
+
+    def is_named(name: str) -> bool:
+        return contains_name(names_of(store, space, name), text)
+
+    for fact in (atom.fact for atom in older if atom.fact):
+        if (fold(fact.entity) == USER or is_named(fact.entity)) and is_named(fact.value):
+            return fact
+    return None
+
+
+def entities_of_correction(
+    store: Store, space: str, text: str, older: Sequence[Atom], *, value: str | None = None
+) -> list[str]:
+    """Return the entities that a new text is about.
+
+    These are the user if a superseded statement is about the user, those that the text names, and the `value` of its
+    fact if the value that it replaces is an entity.
+    """
+    about = {name for atom in older for name in atom.entities}
+    old_values = {atom.fact.value for atom in older if atom.fact}
+    user = [USER] if USER in about else []
+    new_value = [value] if value and old_values & about else []
+    return list(dict.fromkeys([*user, *entities_in(store, space, text), *new_value]))
+
+
+# --- promises ---------------------------------------------------------------------------------------
+
+
+def promises_to_close(kind: StatementKind | None, older: Sequence[Atom]) -> list[Atom]:
+    """Return the promises among the superseded statements, unless the new statement is a promise too."""
+    return [] if kind == "promise" else [atom for atom in older if atom.label == "promise"]
+
+
+def may_be_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
+    """Return whether a statement may only note that promises were kept: no kind, and it supersedes nothing else."""
+    return kind is None and bool(older) and all(atom.label == "promise" for atom in older)
+
+
+def kind_of_successor(older: Sequence[Atom]) -> Kind:
+    """Return the kind of a statement without a kind: that of the first superseded statement other than a promise."""
+    kinds: list[Kind] = [atom.kind for atom in older if atom.label != "promise"]
+    return kinds[0] if kinds else "persona"
+
+
+def check_closing(
+    store: Store,
+    space: str,
+    atom: NewAtom,
+    promises: Sequence[Atom],
+    *,
+    embed: Embed,
+    typed: bool,
+    dated: bool,
+    is_note: bool,
+) -> tuple[NewAtom, str | None]:
+    """Return the accepted form of a statement that closes promises (`checked_claim`), and a note for the agent.
+
+    A statement that the user did not make is the agent's; so is a possible note (`is_note`), unless other words of the
+    user have more of its terms than the promises have. A statement that resembles an attack closes nothing.
+    """
+    excluded = [promise.text for promise in promises]
+    accepted, note = checked_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)
+    if not promises:
+        return accepted, note
+    is_users = accepted.source == "user" and not accepted.held
+    if is_note and not typed:
+        is_users = is_users and share_of(atom.text, known_terms(accepted.text)) > share_of(
+            atom.text, known_terms(*excluded)
+        )
+    if _UNSAID.intersection(accepted.held) or (is_note and not is_users):
+        agents = replace(atom, source="assistant", kind="episodic", priority=70, supersedes=())
+        accepted, note = checked_claim(store, space, agents, embed=embed, dated=dated)
+    if accepted.held:
+        return accepted, note
+    closed = [promise for promise in promises if promise.valid_to is None]
+    if is_users and not typed:
+        unrelated = [promise.id for promise in closed if not is_near(promise.text, accepted.text)]
+        closed = [promise for promise in closed if promise.id not in unrelated]
+        notes = [note, *(f"It does not close {id}: that is about something else." for id in unrelated)]
+        note = " ".join(filter(None, notes))
+    return replace(accepted, supersedes=(*accepted.supersedes, *(promise.id for promise in closed))), note or None

@@ -1,0 +1,349 @@
+"""Reads a text as clauses with values: the values that each clause states, and the words that they belong to.
+
+A *value* (`change_values`) is a date, weekday, time, amount, version or name. It belongs to the other words of its
+clause ("rent", "deadline of the draft"). Pure. Word lists are in `words/changes.txt`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+
+from mcp_memory.language import pattern_of, words_of
+from mcp_memory.language.sentences import is_person
+from mcp_memory.language.words import fold, function_words, languages_of
+from mcp_memory.longterm.change_values import (
+    DENSE_FROM,
+    Phrases,
+    StatedValue,
+    ValueKind,
+    any_of,
+    phrases_of,
+    values_in,
+)
+
+READ = 1_500
+"""Characters of a text that are compared, from its start."""
+_FIRST = 24  # clauses that are compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueClause:
+    """A clause of a sentence, with its values."""
+
+    text: str
+    values: tuple[StatedValue, ...]
+    former: tuple[StatedValue, ...]
+    """Values that it calls outdated ("not 14", "instead of Tuesday")."""
+    kinds: frozenset[ValueKind]
+    """The kinds of `values`."""
+    names: frozenset[str]
+    """Capitalised words, folded. In languages that capitalise every noun, only those after a preposition."""
+    words: frozenset[str]
+    """Content words, without numbers, names, words of change and words of a relation."""
+    parts: tuple[tuple[frozenset[str], frozenset[str]], ...]
+    """The words of a part and of its whole: "car park of the pool", "the pool's car park"."""
+    people: frozenset[str]
+    """Words such as "sister", folded."""
+    relations: frozenset[str]
+    changed: bool
+    """Whether it or a clause before it in the sentence has a word of change."""
+    is_further: bool
+    """Whether its sentence introduces another thing ("another shelf") or one of several ("the last bus")."""
+    is_of_user: bool
+    """Whether it is in the first person."""
+    is_stated: bool
+    """Whether its sentence states a fact, rather than asking, supposing or wishing."""
+
+
+@lru_cache(maxsize=4_096)
+def value_clauses(text: str) -> tuple[ValueClause, ...]:
+    """Return the clauses of a text, in order."""
+    languages = languages_of(_WORD.findall(text)[:60])
+    return tuple(
+        _clause(clause, sentence, languages)
+        for sentence in map(str.strip, _sentences(text))
+        if sentence
+        for clause in _clauses(sentence)
+    )
+
+
+def first_clauses(text: str) -> tuple[ValueClause, ...]:
+    """Return the clauses at the start of a text."""
+    return value_clauses(text[:READ])[:_FIRST]
+
+
+@lru_cache(maxsize=4_096)
+def announces_change(text: str) -> bool:
+    """Return whether a text has words of change, or words that call a value outdated; a fast check."""
+    return _has_change(text[:READ]) or _phrases("former").are_in(text[:READ])
+
+
+def calls_former(text: str, words: str) -> bool:
+    """Return whether a text has some words only as outdated: "Praxis Wallmann instead of Physio"."""
+    lower, sought = text.lower(), words.lower()
+    places = [match.start() for match in re.finditer(re.escape(sought), lower)] if sought else []
+    return bool(places) and all(_follows_former(text, start) for start in places)
+
+
+def words_alike(words: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
+    """Return how many words of each have a word of the same stem, or a compound with it, among the other's."""
+    same = words & others
+    left, right = _by_ends(words - same), _by_ends(others - same)
+    pairs = [  # few words begin or end alike: only these are compared
+        (word, other)
+        for end in left.keys() & right.keys()
+        for word in left[end]
+        for other in right[end]
+        if have_one_stem(word, other)
+    ]
+    return len(same) + len({word for word, _ in pairs}), len(same) + len({other for _, other in pairs})
+
+
+def have_one_stem(word: str, other: str) -> bool:
+    """Return whether two words have the same stem, or the longer is a compound that ends with the shorter."""
+    short, long = sorted((word, other), key=len)
+    if len(short) < LEAST_STEM or short > DENSE_FROM:
+        return False
+    if long.endswith(short):
+        return True
+    if len(short) == LEAST_STEM and len(long) > 2 * LEAST_STEM:
+        return False
+    needed = max(LEAST_STEM, round(_STEM_SHARE * len(long)) if len(long) < 2 * len(short) else len(short))
+    return short[:needed] == long[:needed]
+
+
+LEAST_STEM = 4  # letters
+_STEM_SHARE = 0.6
+
+
+@lru_cache(maxsize=4_096)
+def _by_ends(words: frozenset[str]) -> Mapping[str, Sequence[str]]:
+    """Return the words by their first and last letters: words of the same stem share the first, compounds the last."""
+    by_end: dict[str, list[str]] = {}
+    for word in words:
+        for end in {word[:LEAST_STEM], word[-LEAST_STEM:]}:
+            by_end.setdefault(end, []).append(word)
+    return by_end
+
+
+# --- sentences and clauses --------------------------------------------------------------------------
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|(?<=[。！？；])|\n+")
+_TOPIC_END = re.compile(r"[:：]\s")  # "another thing: dinner is at 8 now"
+_COMMA = re.compile(r"[,;:]\s|\s[-–—]\s|[，、；]")
+_MOST_CLAUSES = 12
+_QUOTATION = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」|『[^』]*』")
+_QUOTED_SENTENCE = 14  # characters with the quotation marks; shorter quotations are mostly names
+_ABBREVIATED = re.compile(r"(?:\b\w{1,2}|\d|\b(?:Dr|Mrs?|Ms|Prof|Sr|Sra|St|Nr|ca|approx))\.$")
+_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_CLITIC = re.compile(r"^(?:[dlnsmtcj]|qu|dell|nell|all|sull|un)['’]|['’](?:s|ll|re|ve|d|m|t)$")
+_DENSE = re.compile(r"[\u4e00-\u9fff]+|[\u30a0-\u30ff]{2,}|[\uac00-\ud7a3]+")
+_PARTICLES = re.compile(
+    "[的了是在我你您他她们們到把从從和也都很就]|[上下]午|午[前後]|오전|오후|이에요|예요|에요|어요|아요|해요|입니다|합니다|습니다|까지"
+)
+_A_WORD = r"[^\W\d_\u0e00-\uffff]+"
+_PART_OF = re.compile(
+    rf"\b(?P<part>{_A_WORD})\s(?:(?:of|for|at|de|du|des|del|della|do|da|von|vom|van|zum|zur|für|beim|pour|para|per|voor)\s|d['’]|dell['’])"
+    rf"(?:(?:the|my|our|la|le|les|el|los|las|dem|den|der|het|een)\s|l['’])?(?P<whole>{_A_WORD})"
+    rf"|\b(?P<owner>{_A_WORD})['’]s\s(?P<owned>{_A_WORD})"
+    r"|(?P<dense_whole>[\u30a0-\u30ff\u4e00-\u9fff]{2,})[的の](?P<dense>[\u30a0-\u30ff\u4e00-\u9fff]{2,})"
+)
+_NAME_WORD = r"[A-ZÀ-ÖØ-ÞА-ЯЁ][\w+#]*(?:[.-][A-Za-z]\w*)*"
+_NAME = re.compile(rf"(?<![^\W_]){_NAME_WORD}(?:\.?\s{_NAME_WORD})*")
+_POSSESSIVE = re.compile(r"['’]s\s")
+_PREPOSITION = re.compile(r"(?:^|\s)(?:in|nach|bei|aus|von|zu|auf|an|Praxis|Dr\.|Frau|Herrn?)\s$")
+_FORMER_REACH = 24  # characters
+_LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "ru", "pl", "tr", "sv")
+
+
+def _sentences(text: str) -> Iterator[str]:
+    begun = ""
+    for part in _SENTENCE.split(text):
+        begun = f"{begun} {part}" if begun else part
+        if not _ABBREVIATED.search(begun[-12:]):
+            yield begun
+            begun = ""
+    yield begun
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    """Yield the parts between commas; a part without content words stays with the part before it."""
+    places = [0, *(match.end() for match in _COMMA.finditer(sentence)), len(sentence)]
+    parts = [sentence[start:end] for start, end in pairwise(places)]
+    if len(parts) == 1 or len(parts) > _MOST_CLAUSES:
+        yield sentence
+        return
+    begun = parts[0]
+    for part in parts[1:]:
+        if _says(begun) and _says(part):
+            yield begun
+            begun = part
+        else:
+            begun += part
+    yield begun
+
+
+def _says(part: str) -> bool:
+    """Return whether a part has content words."""
+    plain = _phrases("changed").removed_from(_blanked(part, [value.at for value in values_in(part)]))
+    return bool(_content(_without(_relations_in(plain), plain)))
+
+
+def _relations_in(text: str) -> dict[str, Phrases]:
+    return {name: phrases for name, phrases in _relations() if phrases.are_in(text)}
+
+
+def _without(relations: Mapping[str, Phrases], text: str) -> str:
+    for phrases in relations.values():
+        text = phrases.removed_from(text)
+    return text
+
+
+def _clause(text: str, sentence: str, languages: tuple[str, ...]) -> ValueClause:
+    values = values_in(text)
+    bare = _blanked(text, [value.at for value in values])
+    # "Fiona has swapped a shift, so they come on Sunday", but not "I slept for eight hours, no longer tired"
+    so_far = sentence[: sentence.find(text) + len(text)]
+    changed = _has_change(so_far)
+    names = list(_names(bare, languages))
+    plain = _phrases("changed").removed_from(_blanked(bare, names))
+    relations, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
+    plain = _without(overlapping, _phrases("changed").removed_from(_without(relations, plain)))
+    plain = _phrases("month").removed_from(plain)  # "from June" is when, not what
+    former = [value for value in values if _is_former(text, value, changed=changed)]
+    current = [value for value in values if value not in former]
+    return ValueClause(
+        text=text,
+        values=tuple(current),
+        former=tuple(former),
+        kinds=frozenset(value.kind for value in current),
+        names=frozenset(fold(text[start:end]) for start, end in names).union(
+            fold(value.unit) for value in values if value.kind == "version"
+        ),
+        words=_content(plain),
+        parts=tuple(_parts(bare)),
+        people=frozenset(fold(word) for word in (*_WORD.findall(text), *_dense_words(text)) if is_person(word)),
+        relations=frozenset(relations | overlapping),
+        changed=changed,
+        is_further=_phrases("further").are_in(_TOPIC_END.split(so_far)[-1]),
+        is_of_user=bool(_first_person().search(text.lower())),
+        is_stated=not _supposes(sentence) and not _quotes_values(sentence, text, values),
+    )
+
+
+def _has_change(text: str) -> bool:
+    return _phrases("changed").are_in(text) or _phrases("new").are_in(text)
+
+
+def _supposes(sentence: str) -> bool:
+    """Return whether a sentence asks, is a condition, or states a possibility."""
+    if sentence.rstrip().endswith(("?", "？")) or _phrases("condition").are_in(sentence):
+        return True
+    return bool(pattern_of("mcp_memory.longterm", "words/frames.txt", "UNSURE").search(sentence.lower()))
+
+
+def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
+    """Return whether a value of the clause is in a quotation: it may be another person's statement."""
+    start = sentence.find(clause)
+    spans = [match.span() for match in _QUOTATION.finditer(sentence) if len(match[0]) >= _QUOTED_SENTENCE]
+    return any(first <= start + value.at[0] < last for first, last in spans for value in values)
+
+
+def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:
+    """Return whether the words around a value call it outdated: not 14, instead of 14, moved from 14 to 12."""
+    start, end = value.at
+    if _follows_former(text, start):
+        return True
+    before, after = text[max(0, start - _FORMER_REACH) : start], text[end : end + 12]
+    return changed and bool(_from().search(before)) and bool(_to().match(after))
+
+
+def _follows_former(text: str, start: int) -> bool:
+    """Return whether words such as "instead of" come before a place."""
+    before = text[max(0, start - _FORMER_REACH) : start]
+    return _phrases("former").are_in(before) and _former().search(before) is not None
+
+
+def _blanked(text: str, places: Sequence[tuple[int, int]]) -> str:
+    for start, end in places:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _names(text: str, languages: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    idle = frozenset(map(fold, function_words(languages))) if languages else _idle()
+    for match in _NAME.finditer(text):
+        word, start = match[0], match.start()
+        acronym = any(len(part) > 1 and part[1:].lower() != part[1:] for part in word.split())
+        if "de" in languages and not acronym and not _PREPOSITION.search(text[max(0, start - 8) : start]):
+            continue
+        inside = text[:start].strip(" \"'“„«*-") or _POSSESSIVE.match(text, match.end())
+        if (inside or acronym) and fold(word) not in idle:
+            yield match.span()
+
+
+def _parts(text: str) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    for match in _PART_OF.finditer(text):
+        part = match["part"] or match["owned"] or match["dense"]
+        whole = match["whole"] or match["owner"] or match["dense_whole"]
+        if (words := _content(part)) and (of := _content(whole)):
+            yield words, of
+
+
+def _content(text: str) -> frozenset[str]:
+    words = (word if word.isalpha() else _CLITIC.sub("", word) for word in _WORD.findall(fold(text)))
+    words_of_text = frozenset(word for word in words if word < DENSE_FROM and len(word) > 1) - _idle()
+    return words_of_text if text.isascii() else words_of_text.union(_dense_words(text))
+
+
+def _dense_words(text: str) -> Iterator[str]:
+    """Yield pairs of characters of Chinese and Japanese words, and the start of each Korean one."""
+    for run in _DENSE.findall(_PARTICLES.sub(" ", text)):
+        yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)) if run < "\uac00" or not at)
+
+
+# --- patterns, built once ---------------------------------------------------------------------------
+
+
+@cache
+def _idle() -> frozenset[str]:
+    light = words_of("mcp_memory.longterm", "words/changes.txt", "light")
+    return frozenset(map(fold, function_words(_LANGUAGES) | light))
+
+
+@cache
+def _phrases(kind: str) -> Phrases:
+    return Phrases(phrases_of(kind).values())
+
+
+@cache
+def _relations() -> list[tuple[str, Phrases]]:
+    return [(name, Phrases([phrases])) for name, phrases in phrases_of("relation").items()]
+
+
+@cache
+def _first_person() -> re.Pattern[str]:
+    spaced = pattern_of("mcp_memory.longterm", "words/verification.txt", "FIRST_PERSON").pattern
+    return re.compile(rf"{spaced}|[我咱私僕俺저]|우리|나는|내 ")
+
+
+_ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"
+
+
+@cache
+def _former() -> re.Pattern[str]:
+    return re.compile(rf"(?:{any_of(phrases_of('former').values())}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
+
+
+@cache
+def _from() -> re.Pattern[str]:
+    return re.compile(rf"(?:{any_of(phrases_of('from').values())}){_ARTICLES}\s*$", re.IGNORECASE)
+
+
+@cache
+def _to() -> re.Pattern[str]:
+    return re.compile(rf"\s*(?:{any_of(phrases_of('to').values())})", re.IGNORECASE)
