@@ -77,7 +77,7 @@ def bundle(
     stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
     left = budget - counter.count(shown) if shown else budget
-    context = context.of_one_question()
+    context = context.cached()
     recent_turns = context_of(context, session)
     judgement = judge_question(context, question)
     promises = promises_for(context, question, session=session, shown_due=shown_promises)
@@ -295,7 +295,7 @@ class Recalled:
 
 def recalled(context: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
     """Recall for a question without a session, and explain the decision on each row."""
-    context = context.of_one_question()
+    context = context.cached()
     made = bundle(context, query, session=None, counter=counter, budget=budget)
     judgement = judge_question(context, query)
     rows = [hit for layer in _LAYERS for hit in searched(context, layer, query, _LOOKED_AT)] if judgement else []
@@ -385,7 +385,7 @@ def automatic_lines(context: SearchContext, prompt: str, *, known: str, there: C
         return iter([] if there else last_conversation(context, there))
     if small_talk_kind(prompt) is not None:
         return iter(())
-    context = context.of_one_question()
+    context = context.cached()
     judgement = judge_question(context, prompt)
     if judgement is None or judgement.known == "unlikely":
         return iter(())

@@ -69,7 +69,7 @@ def explain(
     at: datetime,
 ) -> Explained:
     """Take apart the first page of a memory search for a query that is not empty."""
-    question, search = parse_query(query, at), search.of_one_question()
+    question, search = parse_query(query, at), search.cached()
     wanted = max(FIRST, limit + _MISSED + 1)
 
     def rows(filters: Filters) -> MemoryRows:
@@ -213,7 +213,7 @@ class ScoredLayer:
     ) -> None:  # fmt: skip
         import numpy as np
 
-        found, self.cosines = search.found(space, layer, question, embed=embed, filters=filters)
+        found, self.cosines = search.candidates(space, layer, question, embed=embed, filters=filters)
         weights = np.array(search.weights)
         self._letter = layer[0]
         self.signals = found.signals

@@ -169,7 +169,7 @@ class LongtermVerbs(Verbs):
         Raises EmbeddingFailed rather than finding less.
         """
         asking = self._parts.asking()
-        found = self._parts.search.by(signals, self.space, query, embed=asking.vectors, limit=limit)
+        found = self._parts.search.by_signals(signals, self.space, query, embed=asking.vectors, limit=limit)
         if "meaning" in signals and asking.note:
             raise EmbeddingFailed(asking.note)
         return self._parts.store.turns(self.space, found)
