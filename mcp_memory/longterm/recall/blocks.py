@@ -43,8 +43,7 @@ from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
-from mcp_memory.longterm.search.coverage import is_echo
-from mcp_memory.longterm.search.known import judge_question, searched
+from mcp_memory.longterm.search.known import find_rows, is_echo, judge_question
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
@@ -298,7 +297,7 @@ def recalled(context: SearchContext, query: str, *, counter: TokenCounter, budge
     context = context.cached()
     made = bundle(context, query, session=None, counter=counter, budget=budget)
     judgement = judge_question(context, query)
-    rows = [hit for layer in _LAYERS for hit in searched(context, layer, query, _LOOKED_AT)] if judgement else []
+    rows = [hit for layer in _LAYERS for hit in find_rows(context, layer, query, _LOOKED_AT)] if judgement else []
     brought = set(named(made.dynamic))
     stable = set(named(made.stable))
     ids = [row.id for row in rows]

@@ -32,7 +32,7 @@ from mcp_memory.longterm.recall.lines import (
 from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
-from mcp_memory.longterm.search.known import JUDGED, Judgement, judge_question, searched, without_echoes
+from mcp_memory.longterm.search.known import JUDGED, Judgement, find_rows, judge_question, without_echoes
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
@@ -166,13 +166,13 @@ def _found(
         if not text or judged is None:
             continue
         hits, _ = without_echoes(
-            context.store, context.space, text, searched(context, "turn", text, 2 * many), limit=many
+            context.store, context.space, text, find_rows(context, "turn", text, 2 * many), limit=many
         )
         said = [hit.id for hit in unheld(context, [hit for hit in hits if hit.id not in there])]
         if judged.known != "unlikely":
             found.turns.update(dict.fromkeys(id for id in said if id in judged.rows))
             found.sure.update(judged.close)
-        stated = list(_current(context, searched(context, "atom", text, JUDGED)))
+        stated = list(_current(context, find_rows(context, "atom", text, JUDGED)))
         found.sure.update(id for id, hit in stated if hit.id in judged.close)
         if text is question:
             found.unsure.update(dict.fromkeys(id for id in said if id not in found.turns))

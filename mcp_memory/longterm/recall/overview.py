@@ -27,8 +27,7 @@ from mcp_memory.language.snippet import matches
 from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_atom, of_turns
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
-from mcp_memory.longterm.search.coverage import is_echo
-from mcp_memory.longterm.search.known import searched
+from mcp_memory.longterm.search.known import find_rows, is_echo
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.validity import end_of, is_past
@@ -73,13 +72,13 @@ def overview_lines(
     `replaced` maps rules that have ended to what ended them; other turns are compared here.
     """
     asks_assistant = speaker_intent(question) == "assistant"
-    found = unheld(context, searched(context, "turn", question, CANDIDATES))
+    found = unheld(context, find_rows(context, "turn", question, CANDIDATES))
     said = relevance([hit for hit in found if hit.id not in there])
     (distinct,), _ = distinct_turns(context, list(said))
     fresh = [turn for turn in distinct if not is_echo(turn.content, question)]
     turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
     has_atoms = context.store.totals(context.space, "atom").rows > 0
-    stated = relevance(unheld(context, searched(context, "atom", question, CANDIDATES))) if has_atoms else {}
+    stated = relevance(unheld(context, find_rows(context, "atom", question, CANDIDATES))) if has_atoms else {}
     atoms = {
         atom.id: atom
         for atom in context.store.atoms(context.space, stated)
