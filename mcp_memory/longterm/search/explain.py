@@ -17,7 +17,7 @@ from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
-from mcp_memory.longterm.search.results import allowed, results
+from mcp_memory.longterm.search.results import result_filters, results
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns, row_texts
 from mcp_memory.store.citations import address
 from mcp_memory.store.protocol import Store
@@ -152,7 +152,7 @@ def _with_texts(
 
 
 def _results(store: Store, space: str, query: str, filters: Filters) -> tuple[tuple[str, Signals, bool], ...]:
-    passing = allowed(filters)
+    passing = result_filters(filters)
     if passing is None:
         return ()
     about, hits = (results(store, space, query, filters=passing, limit=_RESULTS, least=least) for least in (SHARE, 0))

@@ -28,7 +28,7 @@ from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
-from mcp_memory.longterm.search.results import SHOWN, allowed, results
+from mcp_memory.longterm.search.results import SHOWN, result_filters, results
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
 from mcp_memory.store.protocol import Store
@@ -223,7 +223,7 @@ def of_turns(filters: Filters) -> Filters | None:
 
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
     """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
-    passing = allowed(filters) if page.first else None
+    passing = result_filters(filters) if page.first else None
     if passing is None:
         return []
     if filters.role == "tool":
