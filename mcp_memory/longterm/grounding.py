@@ -31,6 +31,7 @@ from mcp_memory.longterm.standing_rules import may_be_order
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.times import holds, with_its_date, without_dates
 from mcp_memory.longterm.turns import own_words
+from mcp_memory.longterm.verification.claims import fact_states_rule
 from mcp_memory.longterm.verification.comparison import (
     known_terms,
     nearest,
@@ -40,10 +41,8 @@ from mcp_memory.longterm.verification.comparison import (
     terms_of,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import is_joke
-from mcp_memory.longterm.verification.support import accepted_offer
+from mcp_memory.longterm.verification.own_words import accepted_offer, is_joke
 from mcp_memory.longterm.verification.trust import (
-    fact_states_rule,
     most_trusted,
     quarantined,
     source_of_turn,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_memory.core.types import Atom, Kind, StatementKind
+from mcp_memory.longterm.verification.claims import Embed, checked_claim
 from mcp_memory.longterm.verification.comparison import known_terms, share_of
 from mcp_memory.longterm.verification.own_words import is_near
-from mcp_memory.longterm.verification.trust import Embed, checked_claim
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewAtom
 

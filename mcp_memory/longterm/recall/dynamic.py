@@ -17,10 +17,10 @@ from itertools import chain, zip_longest
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
-from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.recall.lines import (
     Group,
     RecallLine,
+    distinct_turns,
     is_shown_in,
     of_atom,
     of_fact,
@@ -28,6 +28,7 @@ from mcp_memory.longterm.recall.lines import (
     of_scene,
     of_turns,
     sound,
+    unheld,
 )
 from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for

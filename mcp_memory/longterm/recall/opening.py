@@ -15,7 +15,7 @@ from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Turn
 from mcp_memory.longterm import persona
 from mcp_memory.longterm.digest import line, shown_text
-from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
+from mcp_memory.longterm.recall.lines import distinct_turns, unheld
 from mcp_memory.longterm.salience import Candidate, ranked
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block

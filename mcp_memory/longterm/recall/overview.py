@@ -24,8 +24,7 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.snippet import matches
-from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
-from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_atom, of_turns
+from mcp_memory.longterm.recall.lines import RecallLine, distinct_turns, is_shown_in, of_atom, of_turns, unheld
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
 from mcp_memory.longterm.search.known import find_rows, is_echo
 from mcp_memory.longterm.search.query import speaker_intent

@@ -14,7 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, partial
 
+from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import (
     FILL,
     is_negative,
@@ -25,20 +27,149 @@ from mcp_memory.language.sentences import (
 )
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.standing_rules import possible_rules
+from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.comparison import (
+    SHORT,
+    capitals_of,
     dense,
     differ,
     known_terms,
     nearest,
     pattern,
     pieces_of,
+    places_of,
     sentences_of,
     share_of,
     terms_of,
+    word_list,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import is_joke, is_taken_back
-from mcp_memory.longterm.verification.support import accepted_offer, lacks_a_number
+from mcp_memory.longterm.verification.values import numbers_in, spelled_numbers
+
+_frame = partial(pattern_of, "mcp_memory.longterm", "words/frames.txt")
+_NUMBER = re.compile(r"\d[\d.,:]*\d|\d")
+_SAID = 0.5  # share of a claim's words in a sentence that withdraws something
+
+
+def changes_frame(said: str, claim: str) -> bool:
+    """Return whether a claim turns what was, may be or holds for once into what is: "I used to live in Graz"."""
+    said, claim = said.lower().replace("’", "'"), claim.lower().replace("’", "'")
+    is_over = _has("ENDED", said) and not (is_negative(said) and is_negative(claim))  # "never do that any more"
+    return (
+        (is_over and not _has("OF_THE_PAST", claim) and not _has("ENDED", claim))
+        or (_has("UNSURE", said) and not _has("MAY_BE", claim) and not _has("UNSURE", claim))
+        or (_has("FOR_ONCE", said) and not _has("FOR_ONCE", claim))
+    )
+
+
+def _has(name: str, text: str) -> bool:
+    return _frame(name).search(text) is not None
+
+
+# --- whole turns ------------------------------------------------------------------------------------
+def is_joke(text: str) -> bool:
+    """Return whether a turn is marked as not meant: "just kidding", "yeah sure, and I'm the Queen 😂"."""
+    return _has("JOKES", text.lower().replace("’", "'"))
+
+
+def is_taken_back(claim: str, said: str, later: Sequence[str]) -> bool:
+    """Return whether the user takes back a turn in their later turns of the session.
+
+    The next turn takes back everything ("scrap that"), a further one what it has a word in common with. A next turn
+    that corrects a typing mistake replaces the numbers and names of this one.
+    """
+    sentences = sentences_of(said)
+    own = [
+        sentence
+        for place, sentence in enumerate(sentences)
+        if place and _withdraws(sentence) and not _only_this(claim, sentence)
+    ]
+    if own or any(_withdraws(text) and (not place or _shares(claim, text)) for place, text in enumerate(later)):
+        return True
+    if not later:
+        return False
+    if is_joke(later[0]):
+        return True
+    return _has("CORRECTS", later[0].lower()) and bool(_values(claim) & _values(said) - _values(later[0]))
+
+
+def _only_this(claim: str, sentence: str) -> bool:
+    return share_of(claim, known_terms(sentence)) >= _SAID
+
+
+def _withdraws(text: str) -> bool:
+    return any(_frame("WITHDRAWS").match(sentence.strip().lower().replace("’", "'")) for sentence in sentences_of(text))
+
+
+def _shares(claim: str, text: str) -> bool:
+    return bool(terms_of(claim) & known_terms(text))
+
+
+def _values(text: str) -> set[str]:
+    return {*_NUMBER.findall(text), *(name for name in capitals_of(text) if terms_of(name))}
+
+
+_SAME, _SAME_MEANING = 0.75, 0.6  # share of a statement's words in a text that repeats it, and its cosine
+_SMALL = 12  # numbers that people write as words too
+
+
+def repeats(statement: str, text: str) -> bool:
+    """Return whether a text supports a statement: in nearly the same words, or close in meaning."""
+    shares = [share_of(statement, known_terms(place)) for place in places_of(text)]
+    if len(terms_of(statement)) >= SHORT and max(shares, default=0.0) >= _SAME:
+        return True
+    return nearest(statement, pieces_of(text)) >= _SAME_MEANING
+
+
+def lacks_a_number(statement: str, said: str) -> bool:
+    """Return whether a statement has a number that a text has neither in digits nor in words.
+
+    Small ones only count where the text has digits.
+    """
+    theirs = numbers_in(said)
+    missing = numbers_in(statement) - theirs - spelled_numbers(said)
+    return any(number > _SMALL or theirs for number in missing)
+
+
+_LONGEST_ANSWER = 80  # characters of an answer
+_FEW_WORDS = 4  # of "Is that all right?", which asks about the sentence before
+
+
+def accepted_offer(offer: str, answer: str) -> str | None:
+    """Return the order that an answer agrees to; None if it agrees to nothing.
+
+    An offer is the question that ends the turn before, if it is about a permanent rule.
+    """
+    if not agrees(answer):
+        return None
+    own = own_part(offer[-_READ:]).replace(FILL, " ")
+    said = [sentence.strip() for sentence in sentences_of(own)]
+    if not said or not (is_question(said[-1].lower()) or pattern("OFFERS").match(said[-1])):
+        return None
+    asked = said[-1]
+    if len(asked.split()) <= _FEW_WORDS and len(said) > 1 and asked < "\u2e80":
+        asked = said[-2]
+    if not pattern("FOR_GOOD").search(asked):
+        return None
+    return re.sub(r"[?？]\W*$", ".", pattern("PROMISES").sub("", pattern("ASKS").sub("", asked)))
+
+
+def agrees(answer: str) -> bool:
+    """Return whether an answer says yes and nothing else, in the languages of `words/small_talk.txt`."""
+    if len(answer) > _LONGEST_ANSWER:
+        return False
+    rest = pattern("POLITELY").sub("", answer)
+    if not is_negative(answer):
+        rest = pattern("FOR_GOOD").sub("", rest)  # "absolutely, every time"
+    kinds = phrases_of(answer) or phrases_of(rest)
+    agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
+    return agrees and _noes().isdisjoint(bare(answer).split())
+
+
+@cache
+def _noes() -> frozenset[str]:
+    return frozenset(map(bare, word_list("noes")))
+
 
 _NEAR = ((0.99, 0.35), (0.5, 0.45), (0.0, 0.52))
 """Shares of a statement's terms in a sentence, and the cosine that suffices with each."""
@@ -173,8 +304,6 @@ def _clauses(statement: str) -> list[str]:
 
 
 # --- what the user said -----------------------------------------------------------------------------
-
-
 def _rules_in(turn: Said) -> Iterator[_Words]:
     """Yield the sentences of a turn that may state a rule, an offer of one that it accepts, and a choice."""
     for rule in possible_rules(turn.text):

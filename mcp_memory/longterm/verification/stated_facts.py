@@ -23,8 +23,7 @@ from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.names import name_words
 from mcp_memory.longterm.times import without_dates
 from mcp_memory.longterm.verification.comparison import dense, word_list
-from mcp_memory.longterm.verification.own_words import Said
-from mcp_memory.longterm.verification.support import agrees
+from mcp_memory.longterm.verification.own_words import Said, agrees
 
 _FILE = "mcp_memory.longterm", "words/stated_facts.txt"
 _pattern = partial(pattern_of, *_FILE)

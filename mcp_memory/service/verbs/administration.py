@@ -197,7 +197,7 @@ class AdministrationVerbs(RetentionVerbs):
 
         One with a known id and a new text replaces its earlier text. Forgotten ones are not stored again.
         """
-        from mcp_memory.longterm.verification.trust import checked_claim
+        from mcp_memory.longterm.verification.claims import checked_claim
 
         parts, store, space = self._parts, self._parts.store, self.space
         secret = store.secret("statement ids")
