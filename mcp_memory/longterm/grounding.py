@@ -44,7 +44,7 @@ from mcp_memory.longterm.verification.comparison import (
 from mcp_memory.longterm.verification.own_words import accepted_offer, is_joke
 from mcp_memory.longterm.verification.trust import (
     most_trusted,
-    quarantined,
+    quarantine,
     source_of_turn,
     with_allowed_kind,
     without_effects,
@@ -151,7 +151,7 @@ def grounded(
     if not is_verbatim:
         atom, doubts = _checked(atom, text, words, batch, names, ended, [*shown.values()])
         told = [*told, *doubts]
-    atom = quarantined(atom, _suspicions(statement, atom, words))
+    atom = quarantine(atom, _suspicions(statement, atom, words))
     return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes))
 
 
@@ -183,7 +183,7 @@ def _checked(
         if not strange:
             return atom, ()
         remark = f"{one_line(strange[0], 80)!r} stands in nothing that was said; it waits for review"
-        return quarantined(atom, ["unsupported"]), [remark]
+        return quarantine(atom, ["unsupported"]), [remark]
     if clauses := _strange_clauses(text, own, known):
         if not strange:
             return with_allowed_kind(replace(atom, source="assistant")), ()
@@ -193,9 +193,9 @@ def _checked(
     if other := _other_values(text, words, own, near, known):
         if not strange:
             return with_allowed_kind(replace(atom, source="assistant")), ()
-        return quarantined(atom, ["other_value"]), [f"check {other[0]!r} in {one_line(text, 80)!r}: its quote lacks it"]
+        return quarantine(atom, ["other_value"]), [f"check {other[0]!r} in {one_line(text, 80)!r}: its quote lacks it"]
     if _is_denied(text, words):
-        return quarantined(atom, ["contradicted"]), [
+        return quarantine(atom, ["contradicted"]), [
             f"check {one_line(text, 80)!r}: its quote seems to say the opposite"
         ]
     return atom, ()

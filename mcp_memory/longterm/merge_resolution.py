@@ -34,7 +34,7 @@ from mcp_memory.longterm.verification.trust import (
     is_less_trusted,
     least_trusted,
     most_trusted,
-    quarantined,
+    quarantine,
     with_allowed_kind,
 )
 from mcp_memory.models.metered import Applied
@@ -255,7 +255,7 @@ def resolved_atom(draft: NewAtom, fate: Resolution, said_at: Mapping[str, dateti
     )
     if is_less_trusted(source, most_trusted(part.source for part in parts)):
         atom = with_allowed_kind(atom)
-    return quarantined(atom, [*(why for part in told for why in part.held), *flags(text, source)])
+    return quarantine(atom, [*(why for part in told for why in part.held), *flags(text, source)])
 
 
 def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) -> Source:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_memory.core.types import Atom, Kind, StatementKind
-from mcp_memory.longterm.verification.claims import Embed, checked_claim
+from mcp_memory.longterm.verification.claims import Embed, check_claim
 from mcp_memory.longterm.verification.comparison import known_terms, share_of
 from mcp_memory.longterm.verification.own_words import is_near
 from mcp_memory.store.protocol import Store
@@ -54,7 +54,7 @@ def closing(
     other words of the user than in the promises. A statement that reads like an attack closes nothing.
     """
     excluded = [one.text for one in promises]
-    accepted, note = checked_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)
+    accepted, note = check_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)
     if not promises:
         return accepted, note
     is_users = accepted.source == "user" and not accepted.held
@@ -62,7 +62,7 @@ def closing(
         is_users = is_users and _more_in(accepted.text, excluded, atom.text)
     if _UNSAID.intersection(accepted.held) or (is_note and not is_users):
         word = replace(atom, source="assistant", kind="episodic", priority=70, supersedes=())
-        accepted, note = checked_claim(store, space, word, embed=embed, dated=dated)
+        accepted, note = check_claim(store, space, word, embed=embed, dated=dated)
     if accepted.held:
         return accepted, note
     closed = [one for one in promises if one.valid_to is None]

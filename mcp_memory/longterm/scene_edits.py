@@ -23,7 +23,7 @@ from mcp_memory.core.types import Atom, Scene, SceneAction
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.page_lines import LineChanges, patched
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, find_scene, free_slug, slug_of
-from mcp_memory.longterm.verification.trust import attributed
+from mcp_memory.longterm.verification.trust import attribute_page
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied
 from mcp_memory.store.citations import (
@@ -193,7 +193,7 @@ def check_edits(reply: SceneReply, given: SceneRound) -> tuple[list[SceneEdit], 
     _leave_out_orders(draft)
     for slug, page in draft.pages.items():
         linked = _with_links_that_lead_somewhere(draft, page)
-        draft.pages[slug] = replace(linked, body=attributed(linked.body, given.atoms.values(), given.speakers))
+        draft.pages[slug] = replace(linked, body=attribute_page(linked.body, given.atoms.values(), given.speakers))
     seen_again = [_as_it_was(given.scenes[slug]) for slug in given.stale if slug not in draft.touched]
     told = _told(draft) & set(given.new)
     silent = [id for id in _to_tell(given) if id not in told | explained]

@@ -129,7 +129,7 @@ def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
                 last, is_first = day, False
             yield line.text
             if group in _VERBATIM and line.id in former:
-                yield f"{FORMER}{BEFORE_THAT.join(one.former for one in former[line.id])}"
+                yield f"{FORMER}{BEFORE_THAT.join(older.former for older in former[line.id])}"
         if group == "overview" and part and more:
             yield f"{more} more about this were left out."
 

@@ -67,7 +67,7 @@ BEFORE_THAT = " ← "
 _DAYS = 3  # on which a user said the same, that are named
 
 
-def sound(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines, suspicious ones marked; rows that a person has released pass.
 
     Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
@@ -86,7 +86,7 @@ def sound(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[Recal
 
 def _is_released(context: SearchContext, id: str) -> bool:
     is_row = id[:1] in "at" and id[1:].isdigit()
-    return is_row and any(one.verdict == "released" for one in context.store.quarantined(context.space, [id]))
+    return is_row and any(row.verdict == "released" for row in context.store.quarantined(context.space, [id]))
 
 
 # --- statements -------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def of_rule(atom: Atom, turn: Turn | None) -> RecallLine:
 
 def of_fact(fact: Fact) -> RecallLine:
     parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
-    said = " · ".join(one_line(part, 80) for part in parts)
+    statement = " · ".join(one_line(part, 80) for part in parts)
     head = _head(fact.atom, f"{fact.valid_from:%Y-%m-%d}", ATTRIBUTION[fact.source])
-    return RecallLine(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
+    return RecallLine(group="fact", id=fact.atom, text=f"{head} {statement}", source=fact.source)
 
 
 def _head(id: str, *notes: str | None) -> str:
@@ -151,7 +151,7 @@ def _head(id: str, *notes: str | None) -> str:
 
 def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
     head = f"{_head(f'scene {scene.slug}', f'{scene.updated:%Y-%m-%d}')} {one_line(scene.title, 80)}"
-    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
+    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_excerpt(plain(scene.body), words, _SCENE_CHARS)}")
 
 
 def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
@@ -159,7 +159,7 @@ def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
     source = source_of_tool(hit.call.partition(" ")[0])
     origin = "output of" if source == "tool" else "from the web,"
     head = _head(at, f"{hit.at:%Y-%m-%d}", f"{origin} {one_line(hit.call, 60)}")
-    return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
+    return RecallLine(group="output", id=at, text=f"{head} {_excerpt(hit.text, words, _OUTPUT_CHARS)}", source=source)
 
 
 # --- turns ------------------------------------------------------------------------------------------
@@ -181,27 +181,27 @@ def of_turns(
     from mcp_memory.language.when.annotate import with_dates
 
     for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
-        said = _around(turn.content, words, width)
-        dated = with_dates(said, turn.said_at) if turn.role == "user" else said
+        excerpt = _excerpt(turn.content, words, width)
+        dated = with_dates(excerpt, turn.said_at) if turn.role == "user" else excerpt
         change = newer.get(turn.id)
         changed = f"changed {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
-        also = _also(turn.said_at.date(), repeated.get(turn.id, ()))
+        also = _other_days_note(turn.said_at.date(), repeated.get(turn.id, ()))
         head = _head(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
         line = _said(turn, group, f"{head} {dated}")
         if change is not None:
-            former = _former(turn, change, also, dated) if turn.id not in notes else ""
+            former = _former_text(turn, change, also, dated) if turn.id not in notes else ""
             line = replace(line, newer=change.id, former=former)
         yield line
 
 
-def _former(turn: Turn, newer: Turn, also: str, said: str) -> str:
+def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
     """Return a turn as a part of the line below the newer one; empty if it is too long, or has what separates parts."""
     day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
-    fits = len(said) <= _FORMER_CHARS and BEFORE_THAT.strip() not in said
-    return f"{_head(turn.id, day, also)} {said}" if fits else ""
+    fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
+    return f"{_head(turn.id, day, also)} {text}" if fits else ""
 
 
-def _also(day: date, others: Collection[date]) -> str:
+def _other_days_note(day: date, others: Collection[date]) -> str:
     """Return a note on other days, such as `also 3 May, 9 May`; years are shown where they differ from that of `day`.
 
     Of many days it counts all and names the last.
@@ -229,7 +229,7 @@ def _speaker(turn: Turn) -> str:
     return one_line(name or turn.role, 40) if name or turn.role != "user" else ""
 
 
-def _around(text: str, words: AbstractSet[str], width: int) -> str:
+def _excerpt(text: str, words: AbstractSet[str], width: int) -> str:
     """Return the part of a text with the words of the question, on one line, with its secrets masked."""
     return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
 
@@ -241,7 +241,7 @@ _SENTENCE = 10  # characters; a shorter turn such as "Tuesday." may answer diffe
 _Row = TypeVar("_Row", Turn, Ranked)
 
 
-def unheld(context: SearchContext, rows: Sequence[_Row]) -> list[_Row]:
+def without_quarantined(context: SearchContext, rows: Sequence[_Row]) -> list[_Row]:
     """Return the rows that are not quarantined."""
     aside = quarantined_ids(context.store, context.space, [row.id for row in rows])
     return [row for row in rows if row.id not in aside]

@@ -304,20 +304,20 @@ def question_words(
     space: str,
     layer: Layer,
     text: str,
-    found: Iterable[TermPresence],
+    rows_terms: Iterable[TermPresence],
     *,
     echoes: Sequence[TermPresence] = (),
 ) -> QuestionWords:
-    """Look up the words of a question. `found` are rows of a search for it, `echoes` those that only repeat it.
+    """Look up the words of a question. `rows_terms` are rows of a search for it, `echoes` those that only repeat it.
 
     A word without postings occurs in no row, or is so common that the store left it out, and the rows found show which.
     Echoes do not count as rows.
     """
     words = content_words(text)
-    present = {term for terms in found for term in terms}
+    present = {term for terms in rows_terms for term in terms}
     postings = store.postings(space, layer, words, filters=Filters())
     rows = {
-        posting.term: max(0, posting.documents - sum(posting.term in one for one in echoes)) for posting in postings
+        posting.term: max(0, posting.documents - sum(posting.term in echo for echo in echoes)) for posting in postings
     }
     total = max([_FEW, store.totals(space, layer).rows, *rows.values()])
     return QuestionWords(

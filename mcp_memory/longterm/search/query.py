@@ -56,7 +56,7 @@ def parse_query(text: str, at: datetime) -> ParsedQuery:
     return ParsedQuery(
         text=text,
         words=words,
-        related=_related(text, set(words)),
+        related=_related_groups(text, set(words)),
         role=speaker_intent(text),
         length=len(set(base_terms(text)).intersection(words)) or len(words),
         times=times,
@@ -64,7 +64,7 @@ def parse_query(text: str, at: datetime) -> ParsedQuery:
     )
 
 
-def _related(text: str, words: set[str]) -> list[Mapping[str, float]]:
+def _related_groups(text: str, words: set[str]) -> list[Mapping[str, float]]:
     from mcp_memory.models.embed.classifiers import related_words
 
     latin = list(dict.fromkeys(_LATIN_WORD.findall(text.lower())))

@@ -317,7 +317,10 @@ def _match_words(
 ) -> _WordMatches:
     """Read the turns of the rows; if all of them can be seeds, with their windows."""
     turns = read(rows, reach=_WINDOW if len(rows) <= _SEEDS else 0)
-    terms = {one.term: _TermHit(turns.places(one.rows), rarity(one.documents, totals.rows)) for one in postings}
+    terms = {
+        posting.term: _TermHit(turns.places(posting.rows), rarity(posting.documents, totals.rows))
+        for posting in postings
+    }
     places = _union([hit.keys for hit in terms.values()])
     scores, share = _score_words(question, terms, places, _norms(turns.sizes[places], totals.mean_size))
     return _WordMatches(turns=turns, terms=terms, places=places, scores=scores, share=share)

@@ -115,8 +115,10 @@ def _read_runs(
     """
     import numpy as np
 
-    rows: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in postings)])
-    counts = np.concatenate([np.zeros(0), *(np.full(len(one.rows), rarity(one.documents, total)) for one in postings)])
+    rows: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(posting.rows for posting in postings)])
+    counts = np.concatenate(
+        [np.zeros(0), *(np.full(len(posting.rows), rarity(posting.documents, total)) for posting in postings)]
+    )
     distinct, places = np.unique(rows, return_inverse=True)
     scores = np.round(np.bincount(places, counts, minlength=len(distinct)), 9)
     order = np.lexsort((-distinct, -scores))[:_LOOKED_AT].tolist()

@@ -39,7 +39,7 @@ from mcp_memory.longterm.verification.trust import (
     content_terms,
     is_less_trusted,
     largest_share,
-    quarantined,
+    quarantine,
     quarantined_ids,
     row_ids_with,
     rows_with,
@@ -90,11 +90,11 @@ class _Basis:
     is_probable: bool = False
 
 
-def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed, excluded: Sequence[str]) -> _Basis:
+def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed, excluded: Sequence[str]) -> _Basis:
     """Return what a statement in the user's name rests on; `text` is all that it says."""
     rules = _rules_of(atom)
     near = _users_words(store, space, atom.text, embed, excluded)
-    if atom.label == "promise" and (promised := _promised(atom.text, near.said)):
+    if atom.label == "promise" and (promised := _find_promise(atom.text, near.said)):
         return _Basis(flags(str(promised), "user"), [promised], is_exact=True)
     claim = _about_the_user(atom.text, near.name)
     words = own_words(claim, near.said, rule=bool(rules))
@@ -112,32 +112,32 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed, exc
     whole = claim if atom.value is None else _about_the_user(text, near.name)
     probable = None if hidden or suspected else _probable_words(store, space, whole, near, rule=bool(rules))
     if rules:
-        return _probable(probable, rule=True) if probable else _Basis((*hidden, *suspected, "unstated"))
+        return _probable_basis(probable, rule=True) if probable else _Basis((*hidden, *suspected, "unstated"))
     echo = (
         largest_share(store, space, text, USER_TURNS) < _OWN
         and largest_share(store, space, text, TOOL_OUTPUTS) >= SAME_SHARE
     )
-    if not echo and any(repeats(atom.text, one) for one in _outputs(store, space, atom.text, embed)):
+    if not echo and any(repeats(atom.text, output) for output in _outputs(store, space, atom.text, embed)):
         echo = True
     if probable and not echo and _is_about_the_user(atom):
-        return _probable(probable, rule=False)
+        return _probable_basis(probable, rule=False)
     missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
     return _Basis((*hidden, *suspected, *missing))
 
 
-def _promised(claim: str, said: Sequence[Said]) -> Said | None:
+def _find_promise(claim: str, messages: Sequence[Said]) -> Said | None:
     """Return the sentence of the user that a promise restates; conditions and orders for later are no statements."""
-    wanted = set(base_terms(claim))
+    claim_terms = set(base_terms(claim))
     best: Said | None = None
     least = _OWN
-    for one in said:
-        for start, end in sentences(one.text):
-            terms = set(base_terms(one.text[start:end]))
-            share = len(terms & wanted) / max(len(terms), len(wanted), 1)
+    for message in messages:
+        for start, end in sentences(message.text):
+            terms = set(base_terms(message.text[start:end]))
+            share = len(terms & claim_terms) / max(len(terms), len(claim_terms), 1)
             if share >= least and len(terms) >= MIN_TERMS:
-                sentence = one.text[start:end].strip()
+                sentence = message.text[start:end].strip()
                 first, last = without_lead_in(sentence, 0, len(sentence))
-                best, least = replace(one, text=sentence[first:last], before=""), share
+                best, least = replace(message, text=sentence[first:last], before=""), share
     return best
 
 
@@ -148,10 +148,10 @@ def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, 
         return None
     turn = next(
         turn
-        for turn, said in zip(near.turns, near.said, strict=True)
-        if (said.message, said.at) == (words.message, words.at)
+        for turn, message in zip(near.turns, near.said, strict=True)
+        if (message.message, message.at) == (words.message, words.at)
     )
-    session = [one for one in near.turns if one.session == turn.session]
+    session = [other for other in near.turns if other.session == turn.session]
     return None if turn.id in _taken_back(store, space, words.text, session) else words
 
 
@@ -159,10 +159,10 @@ def _ended_rules(store: Store, space: str) -> list[str]:
     """Return the texts of rules that no longer hold, and the words that they rest on."""
     rules = store.list_atoms(space, filters=Filters(kind="instruction", ended=True), limit=_ENDED)
     ended = [atom for atom in rules if atom.valid_to is not None]
-    return [text for atom in ended for text in (atom.text, *(one.quote for one in store.evidence(space, atom.id)))]
+    return [text for atom in ended for text in (atom.text, *(row.quote for row in store.evidence(space, atom.id)))]
 
 
-def _probable(words: Said, *, rule: bool) -> _Basis:
+def _probable_basis(words: Said, *, rule: bool) -> _Basis:
     return _Basis(flags(str(words), "user"), [words], is_probable=not rule)
 
 
@@ -174,9 +174,9 @@ def _is_exact(atom: NewAtom, words: Sequence[Said]) -> bool:
     """
     if atom.entity and atom.relation and atom.value:
         return states_fact(words, entity=atom.entity, relation=atom.relation, value=atom.value)
-    said = "\n".join(map(str, words))
-    is_same = is_negative(said) == is_negative(atom.text) and not changes_frame(said, atom.text)
-    return is_same and _people_in(said) <= _people_in(atom.text)
+    text = "\n".join(map(str, words))
+    is_same = is_negative(text) == is_negative(atom.text) and not changes_frame(text, atom.text)
+    return is_same and _people_in(text) <= _people_in(atom.text)
 
 
 def _people_in(text: str) -> set[str]:
@@ -277,21 +277,23 @@ def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> 
     Only their next turns are read, and those in `turns`, which are near to the claim.
     """
     theirs = [turn for turn in turns if turn.role == "user"]
-    found: set[str] = set()
+    withdrawn: set[str] = set()
     for turn in theirs:
         following = store.session_turns(space, turn.session, start=turn.position + 1, limit=_FOLLOWING)
-        near = [one for one in theirs if one.session == turn.session and one.position > turn.position]
-        later = {one.id: one for one in (*following, *near) if one.role == "user"}
-        ordered = sorted(later.values(), key=lambda one: one.position)
-        if is_taken_back(claim, typed_text(turn.content[:MAX_ROW_CHARS]), [typed_text(one.content) for one in ordered]):
-            found.add(turn.id)
-    return found
+        near = [other for other in theirs if other.session == turn.session and other.position > turn.position]
+        later = {other.id: other for other in (*following, *near) if other.role == "user"}
+        ordered = sorted(later.values(), key=lambda other: other.position)
+        if is_taken_back(
+            claim, typed_text(turn.content[:MAX_ROW_CHARS]), [typed_text(other.content) for other in ordered]
+        ):
+            withdrawn.add(turn.id)
+    return withdrawn
 
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
-    found = [turn.content for turn in _near_turns(store, space, text, "tool", embed)]
-    found += rows_with(store, space, "chunk", None, list(content_terms(text)))
-    return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]
+    texts = [turn.content for turn in _near_turns(store, space, text, "tool", embed)]
+    texts += rows_with(store, space, "chunk", None, list(content_terms(text)))
+    return [output[:_OUTPUT_CHARS] for output in texts[:_OUTPUTS_READ]]
 
 
 def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -> list[Turn]:
@@ -302,7 +304,7 @@ def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -
     return store.turns(space, dict.fromkeys(ids))
 
 
-def checked_claim(
+def check_claim(
     store: Store,
     space: str,
     atom: NewAtom,
@@ -320,39 +322,37 @@ def checked_claim(
     a statement of others never supersedes one of the user.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
-    given = "\n".join(part for part in (atom.text, *names) if part)
+    full_text = "\n".join(part for part in (atom.text, *names) if part)
     notes: list[str] = []
     if atom.source != "user" or typed:
-        why, is_said = flags(given, atom.source), True
+        why, is_said = flags(full_text, atom.source), True
     else:
-        basis = _basis(store, space, atom, given, embed, excluded)
+        basis = _find_basis(store, space, atom, full_text, embed, excluded)
         why, is_said = basis.held, bool(basis.words)
-        atom, notes = _in_users_words(store, space, atom, basis, dated=dated)
+        atom, notes = _reword(store, space, atom, basis, dated=dated)
     if why:
-        because = ", ".join(REASONS.get(one, one) for one in why)
+        because = ", ".join(REASONS.get(reason, reason) for reason in why)
         again = "record their words with record_turns, unless that is done for you, and call again"
         if "unstated" in why:
             again += ", in their words"
-        return with_allowed_kind(quarantined(atom, why)), (
+        return with_allowed_kind(quarantine(atom, why)), (
             f"It is stored, but waits for review and is not recalled until then: {because}. Tell the user in a "
             f"sentence; they release it with `mcp-memory review`. If they said it themselves, {again}."
         )
     if not is_said:
         atom = replace(atom, source="assistant")
         notes.append("Kept as your own word: no recorded turn of the user says it.")
-    told = _without_the_users(store, space, with_allowed_kind(atom))
-    if told.kind != atom.kind:
+    checked = _keep_statements_of_user(store, space, with_allowed_kind(atom))
+    if checked.kind != atom.kind:
         notes.append(
             f"Kept as episodic: a rule, trait or promise needs the user's own word, and {SAID_BY[atom.source]} said it."
         )
-    if told.entity != atom.entity or tuple(told.supersedes) != tuple(atom.supersedes):
+    if checked.entity != atom.entity or tuple(checked.supersedes) != tuple(atom.supersedes):
         notes.append(f"It replaces nothing: what the user said is not ended by {SAID_BY[atom.source]}.")
-    return told, " ".join(notes) or None
+    return checked, " ".join(notes) or None
 
 
-def _in_users_words(
-    store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bool
-) -> tuple[NewAtom, list[str]]:
+def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bool) -> tuple[NewAtom, list[str]]:
     """Return a statement in the user's words, if there are any, and what to tell the agent about it.
 
     It is true from when they were said, unless it is `dated`. If they do not say just that, it states no fact and ends
@@ -370,7 +370,7 @@ def _in_users_words(
     if basis.is_probable:
         notes.append("Kept as episodic: they do not clearly say so.")
         atom = replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
-    said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
+    said_at = max((message.at for message in basis.words if message.at), default=atom.valid_from)
     if atom.valid_to is not None and not states_end(words, said_at, atom.valid_to):
         notes.append("Kept without valid_until: the user's words do not clearly give that end.")
         if atom.valid_to <= said_at and (atom.entity or atom.supersedes):  # it may be past, so it replaces no value
@@ -402,10 +402,10 @@ def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:
         return True
     if old.fact and (old.fact.relation, fold(old.fact.entity)) == (new.relation, fold(new.entity or "")):
         return True
-    return any(is_near(old.text, str(one)) for one in words)
+    return any(is_near(old.text, str(message)) for message in words)
 
 
-def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
+def _keep_statements_of_user(store: Store, space: str, atom: NewAtom) -> NewAtom:
     if atom.source == "user":
         return atom
     ended = store.atoms(space, atom.supersedes)

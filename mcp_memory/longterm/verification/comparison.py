@@ -32,10 +32,10 @@ pattern = partial(pattern_of, "mcp_memory.longterm", "words/verification.txt")
 word_list = partial(words_of, "mcp_memory.longterm", "words/verification.txt")
 
 
-def differ(one: str, other: str) -> bool:
+def differ(text: str, other: str) -> bool:
     """Return whether two texts are in different languages, as far as that shows."""
-    mine, theirs = languages_of(one.split()), languages_of(other.split())
-    return dense(one) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
+    mine, theirs = languages_of(text.split()), languages_of(other.split())
+    return dense(text) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
 
 
 def dense(text: str) -> int:
@@ -92,10 +92,10 @@ def known_terms(*texts: str) -> frozenset[str]:
     return frozenset(term for text in texts for term in (*index_terms(text), *base_terms(text)))
 
 
-def share_of(text: str, known: Collection[str]) -> float:
+def share_of(text: str, terms: Collection[str]) -> float:
     """Return the share of a text's terms that are known; all where it has none."""
     words = terms_of(text)
-    return len(words.intersection(known)) / len(words) if words else 1.0
+    return len(words.intersection(terms)) / len(words) if words else 1.0
 
 
 # --- meaning ----------------------------------------------------------------------------------------

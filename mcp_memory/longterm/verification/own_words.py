@@ -51,14 +51,14 @@ _NUMBER = re.compile(r"\d[\d.,:]*\d|\d")
 _SAID = 0.5  # share of a claim's words in a sentence that withdraws something
 
 
-def changes_frame(said: str, claim: str) -> bool:
+def changes_frame(sentence: str, claim: str) -> bool:
     """Return whether a claim turns what was, may be or holds for once into what is: "I used to live in Graz"."""
-    said, claim = said.lower().replace("’", "'"), claim.lower().replace("’", "'")
-    is_over = _has("ENDED", said) and not (is_negative(said) and is_negative(claim))  # "never do that any more"
+    sentence, claim = sentence.lower().replace("’", "'"), claim.lower().replace("’", "'")
+    is_over = _has("ENDED", sentence) and not (is_negative(sentence) and is_negative(claim))  # "never do that any more"
     return (
         (is_over and not _has("OF_THE_PAST", claim) and not _has("ENDED", claim))
-        or (_has("UNSURE", said) and not _has("MAY_BE", claim) and not _has("UNSURE", claim))
-        or (_has("FOR_ONCE", said) and not _has("FOR_ONCE", claim))
+        or (_has("UNSURE", sentence) and not _has("MAY_BE", claim) and not _has("UNSURE", claim))
+        or (_has("FOR_ONCE", sentence) and not _has("FOR_ONCE", claim))
     )
 
 
@@ -72,13 +72,13 @@ def is_joke(text: str) -> bool:
     return _has("JOKES", text.lower().replace("’", "'"))
 
 
-def is_taken_back(claim: str, said: str, later: Sequence[str]) -> bool:
+def is_taken_back(claim: str, turn: str, later: Sequence[str]) -> bool:
     """Return whether the user takes back a turn in their later turns of the session.
 
     The next turn takes back everything ("scrap that"), a further one what it has a word in common with. A next turn
     that corrects a typing mistake replaces the numbers and names of this one.
     """
-    sentences = sentences_of(said)
+    sentences = sentences_of(turn)
     own = [
         sentence
         for place, sentence in enumerate(sentences)
@@ -90,7 +90,7 @@ def is_taken_back(claim: str, said: str, later: Sequence[str]) -> bool:
         return False
     if is_joke(later[0]):
         return True
-    return _has("CORRECTS", later[0].lower()) and bool(_values(claim) & _values(said) - _values(later[0]))
+    return _has("CORRECTS", later[0].lower()) and bool(_values(claim) & _values(turn) - _values(later[0]))
 
 
 def _only_this(claim: str, sentence: str) -> bool:
@@ -121,13 +121,13 @@ def repeats(statement: str, text: str) -> bool:
     return nearest(statement, pieces_of(text)) >= _SAME_MEANING
 
 
-def lacks_a_number(statement: str, said: str) -> bool:
+def lacks_a_number(statement: str, text: str) -> bool:
     """Return whether a statement has a number that a text has neither in digits nor in words.
 
     Small ones only count where the text has digits.
     """
-    theirs = numbers_in(said)
-    missing = numbers_in(statement) - theirs - spelled_numbers(said)
+    theirs = numbers_in(text)
+    missing = numbers_in(statement) - theirs - spelled_numbers(text)
     return any(number > _SMALL or theirs for number in missing)
 
 
@@ -143,12 +143,14 @@ def accepted_offer(offer: str, answer: str) -> str | None:
     if not agrees(answer):
         return None
     own = own_part(offer[-_READ:]).replace(FILL, " ")
-    said = [sentence.strip() for sentence in sentences_of(own)]
-    if not said or not (is_question(said[-1].lower()) or pattern("OFFERS").match(said[-1])):
+    offer_sentences = [sentence.strip() for sentence in sentences_of(own)]
+    if not offer_sentences or not (
+        is_question(offer_sentences[-1].lower()) or pattern("OFFERS").match(offer_sentences[-1])
+    ):
         return None
-    asked = said[-1]
-    if len(asked.split()) <= _FEW_WORDS and len(said) > 1 and asked < "\u2e80":
-        asked = said[-2]
+    asked = offer_sentences[-1]
+    if len(asked.split()) <= _FEW_WORDS and len(offer_sentences) > 1 and asked < "\u2e80":
+        asked = offer_sentences[-2]
     if not pattern("FOR_GOOD").search(asked):
         return None
     return re.sub(r"[?？]\W*$", ".", pattern("PROMISES").sub("", pattern("ASKS").sub("", asked)))
@@ -211,33 +213,33 @@ class _Words:
         return str(self.said)
 
 
-def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> list[Said]:
+def own_words(statement: str, messages: Sequence[Said], *, rule: bool) -> list[Said]:
     """Return the words of the user that a statement restates: at most three sentences, none where there are none.
 
     A short answer comes with its question as `before`. With `rule`, only words that state a standing rule count.
     """
     parts = _clauses(statement)
     # What no sentence of a turn can be near to is not worth the cost of judging its rules.
-    near = (turn for turn in said if any(is_near(part, str(turn)) for part in (statement, *parts)))
+    near = (turn for turn in messages if any(is_near(part, str(turn)) for part in (statement, *parts)))
     turns = [turn for turn in near if not is_joke(turn.text)]
     candidates = [words for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
     candidates = [words for words in candidates if len(words.text) <= _LONGEST]
     each = [_best(part, candidates) for part in parts]
-    found = list(dict.fromkeys(filter(None, each)))
+    distinct = list(dict.fromkeys(filter(None, each)))
     whole = _best(statement, candidates)
-    if all(each) and len(found) <= _MOST_SENTENCES and (len(found) > 1 or whole is None):
-        return found
+    if all(each) and len(distinct) <= _MOST_SENTENCES and (len(distinct) > 1 or whole is None):
+        return distinct
     return [whole] if whole else []
 
 
-def probable_words(statement: str, said: Sequence[Said], *, rule: bool, ended: Sequence[str] = ()) -> Said | None:
+def probable_words(statement: str, messages: Sequence[Said], *, rule: bool, ended: Sequence[str] = ()) -> Said | None:
     """Return the sentence of the user that a statement probably goes back to, None if none is about the same.
 
     It may say something else: only this sentence may be kept, never the statement. With `rule`, only words that state
     a standing rule count. Sentences that occur in the texts of `ended` do not count: they were replaced.
     """
     best: tuple[float, Said] | None = None
-    turns = [turn for turn in said if not is_joke(turn.text)]
+    turns = [turn for turn in messages if not is_joke(turn.text)]
     candidates = [words.said for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
     past = [bare for text in ended if (bare := _bare(text))]
     for words in candidates:
@@ -308,7 +310,7 @@ def _rules_in(turn: Said) -> Iterator[_Words]:
     """Yield the sentences of a turn that may state a rule, an offer of one that it accepts, and a choice."""
     for rule in possible_rules(turn.text):
         yield _Words(replace(turn, text=turn.text[rule.start : rule.end].strip(), before=""))
-    answered = _answered(turn)
+    answered = _short_answer(turn)
     if answered and (accepted_offer(turn.before, answered.text) or _chooses(answered)):
         yield _Words(answered)
 
@@ -334,11 +336,11 @@ def _statements_in(turn: Said) -> Iterator[_Words]:
             yield from (_Words(replace(turn, text=part, before="")) for part in declared)
         else:
             yield _Words(replace(turn, text=sentence, before=""), is_impersonal=not is_personal(sentence))
-    if answered := _answered(turn):
+    if answered := _short_answer(turn):
         yield _Words(answered)
 
 
-def _answered(turn: Said) -> Said | None:
+def _short_answer(turn: Said) -> Said | None:
     """Return a short answer with the question before it, "Are you vegetarian? – Yes"; None if the turn is none."""
     answer = own_part(turn.text).replace(FILL, " ").strip()
     if not turn.before or is_question(answer.lower()) or not 0 < len(words_in(answer)) <= _SHORT_ANSWER:
@@ -349,7 +351,7 @@ def _answered(turn: Said) -> Said | None:
 
 def question_of(turn: str) -> str:
     """Return the question in the last two sentences of a turn, with what it asks about; empty if there is none."""
-    asked = [one.strip() for one in sentences_of(own_part(turn[-_READ:]).replace(FILL, " "))]
+    asked = [sentence.strip() for sentence in sentences_of(own_part(turn[-_READ:]).replace(FILL, " "))]
     for place in range(len(asked) - 1, max(len(asked) - 3, -1), -1):
         if is_question(asked[place].lower()) or pattern("OFFERS").match(asked[place]):
             is_short = len(asked[place].split()) <= _SHORT_QUESTION and place and asked[place] < "\u2e80"

@@ -95,8 +95,8 @@ def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]
 
 def most_trusted(sources: Iterable[Source]) -> Source:
     """Return the most trusted of some voices; the user's if there are none."""
-    found = list(sources)
-    return min(found, key=_VOICES.index) if found else "user"
+    voices = list(sources)
+    return min(voices, key=_VOICES.index) if voices else "user"
 
 
 def least_trusted(sources: Iterable[Source]) -> Source:
@@ -104,9 +104,9 @@ def least_trusted(sources: Iterable[Source]) -> Source:
     return max(sources, key=_VOICES.index)
 
 
-def is_less_trusted(one: Source, other: Source) -> bool:
+def is_less_trusted(voice: Source, other: Source) -> bool:
     """Return whether one voice is trusted less than another."""
-    return _VOICES.index(one) > _VOICES.index(other)
+    return _VOICES.index(voice) > _VOICES.index(other)
 
 
 def with_allowed_kind(atom: NewAtom) -> NewAtom:
@@ -138,7 +138,7 @@ def flag_turns(
             left = None if left is None else left - size
         else:
             unjudged[place] = replace(turn, held=tuple(dict.fromkeys((*turn.held, UNJUDGED))))
-    flagged = iter(_flagged(store, space, judged))
+    flagged = iter(_flag(store, space, judged))
     return [unjudged[place] if place in unjudged else next(flagged) for place in range(len(turns))]
 
 
@@ -150,14 +150,14 @@ def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now
     """
     waiting = store.unjudged(space, limit=1)
     for turn in store.turns(space, waiting):
-        given = NewTurn(role=turn.role, content=turn.content, name=turn.name)
-        (judged,) = flag_turns(store, space, [given], at_once=None)
+        new_turn = NewTurn(role=turn.role, content=turn.content, name=turn.name)
+        (judged,) = flag_turns(store, space, [new_turn], at_once=None)
         if going_on():
             store.judge(space, {turn.id: judged.held}, now=now)
     return bool(waiting)
 
 
-def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+def _flag(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
     outputs = [turn.content for turn in turns if turn.role == "tool"]
     may_be_pasted = any(turn.role == "user" for turn in turns) and (outputs or store.may_have_attacks(space))
 
@@ -167,12 +167,12 @@ def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn
     flagged: list[NewTurn] = []
     judged = flags_of([(turn.content, source_of_turn(turn)) for turn in turns], are_turns=True)
     for turn, suspicions in zip(turns, judged, strict=True):
-        found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
+        reasons: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
         if turn.role == "user" and may_be_pasted and (suspected := worded(turn.content)):
             lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if worded(line))
             lines = list(islice(lines, 5)) or [turn.content[:_PASTED_CHARS]]
-            found += sorted(suspected) if any(map(is_pasted, lines)) else []
-        flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn)
+            reasons += sorted(suspected) if any(map(is_pasted, lines)) else []
+        flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *reasons)))) if reasons else turn)
     return flagged
 
 
@@ -183,7 +183,7 @@ def fit_for_pages(atom: Atom) -> bool:
     return not atom.held and atom.source in ("user", "assistant", "import")
 
 
-def attributed(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) -> str:
+def attribute_page(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) -> str:
     """Return a page with the source before each citation that names nothing of the user's, unless the line names it."""
     marks: dict[str, str] = {}
     names = {ATTRIBUTION["assistant"]: name_words("assistant") - {"you"}}
@@ -205,13 +205,13 @@ def doubt_mark(atom: Atom) -> str:
 
 def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, str]:
     """Return the names of people who said atoms where a model would answer, by the ids of the atoms."""
-    said = [atom for atom in atoms if atom.source == "assistant" and atom.evidence]
-    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in said])}
+    by_others = [atom for atom in atoms if atom.source == "assistant" and atom.evidence]
+    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in by_others])}
     people = {id: one_line(turn.name or "", MAX_NAME) for id, turn in turns.items() if turn.name and is_person(turn)}
-    return {atom.id: people[atom.evidence] for atom in said if atom.evidence in people}
+    return {atom.id: people[atom.evidence] for atom in by_others if atom.evidence in people}
 
 
-def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
+def quarantine(atom: NewAtom, why: Sequence[str]) -> NewAtom:
     """Return an atom with the reasons against it, if there are any: then it states no fact and ends nothing.
 
     Doubts alone (`store.values.DOUBTS`) label it, and do not quarantine it.
@@ -228,7 +228,7 @@ def without_effects(atom: NewAtom) -> NewAtom:
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     """Return those of the ids that are not to be recalled unasked."""
-    return {one.id for one in store.quarantined(space, ids) if one.is_quarantined}
+    return {row.id for row in store.quarantined(space, ids) if row.is_quarantined}
 
 
 # --- where words stand ------------------------------------------------------------------------------
@@ -258,11 +258,11 @@ def row_ids_with(store: Store, space: str, layer: Layer, role: Role | None, word
 
     if not store.totals(space, layer).rows:
         return []
-    found: dict[int, float] = {}
-    for one in store.postings(space, layer, words, filters=Filters()):
-        for row in one.rows.tolist():
-            found[row] = found.get(row, 0.0) + 1 / (1 + one.documents)
-    first = sorted(found, key=lambda row: (-found[row], -row))
+    scores: dict[int, float] = {}
+    for posting in store.postings(space, layer, words, filters=Filters()):
+        for row in posting.rows.tolist():
+            scores[row] = scores.get(row, 0.0) + 1 / (1 + posting.documents)
+    first = sorted(scores, key=lambda row: (-scores[row], -row))
     if layer == "chunk":
         return [f"c{row}" for row in first[:_READ]]
     # Turn metadata filters by role at once. As a filter of the postings it would check every row of every common
@@ -283,11 +283,11 @@ def content_terms(text: str) -> set[str]:
 
 def _together(terms: set[str], place: str) -> float:
     """Return the share of the terms within some sentences of a text, of about as many words as the terms need."""
-    said = base_terms(place)
+    place_terms = base_terms(place)
     room = _ROOM * len(terms) + 4
     where: dict[str, int] = {}
     most = 0
-    for at, term in enumerate(said):
+    for at, term in enumerate(place_terms):
         if term in terms:
             where[term] = at
             most = max(most, sum(1 for last in where.values() if last > at - room))

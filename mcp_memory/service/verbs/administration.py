@@ -197,7 +197,7 @@ class AdministrationVerbs(RetentionVerbs):
 
         One with a known id and a new text replaces its earlier text. Forgotten ones are not stored again.
         """
-        from mcp_memory.longterm.verification.claims import checked_claim
+        from mcp_memory.longterm.verification.claims import check_claim
 
         parts, store, space = self._parts, self._parts.store, self.space
         secret = store.secret("statement ids")
@@ -217,7 +217,7 @@ class AdministrationVerbs(RetentionVerbs):
                 continue
             replaced = [atom.id for atom in before if atom.valid_to is None]
             told_here = replace(one.atom, supersedes=replaced)
-            atom, _ = checked_claim(store, space, told_here, embed=parts.asking().vectors)
+            atom, _ = check_claim(store, space, told_here, embed=parts.asking().vectors)
             written = store.add_atom(space, atom, now=parts.now())
             if id:
                 store.note_origins(space, {id: written.atom.id})

@@ -49,7 +49,7 @@ class InspectionVerbs(Verbs):
 
         The order is that of `memory_search` without a query. Raises NotFound for an unknown scene or entity.
         """
-        from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolved
+        from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolve_filters
         from mcp_memory.longterm.validity import current_atoms
 
         in_range(limit, "limit", 1, MAX_PAGE)
@@ -64,7 +64,7 @@ class InspectionVerbs(Verbs):
             as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
             ended=ended,
         )
-        filters, note = resolved(store, space, filters)
+        filters, note = resolve_filters(store, space, filters)
         page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
         passing = page.then(filters, "atom")
         listed = current_atoms(store, space, passing, at, after=next(iter(page.shown), None), limit=limit + 1)

@@ -417,17 +417,17 @@ class LongtermVerbs(Verbs):
 
         parts, query = self._parts, without_private(query)
         found = blocks.automatic(
-            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
+            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, shown=known
         )
         return found if is_rehearsal else self._logged("prompt", query, session, found)
 
     def _logged(self, how: RecallHow, query: str, session: str | None, found: Bundle) -> Bundle:
         """Note in the log of recalls which rows a context got; the query only where contents are logged."""
-        from mcp_memory.longterm.recall.blocks import named
+        from mcp_memory.longterm.recall.blocks import ids_in
 
         query = without_private(query)
         if found.tokens:
-            ids = (row[0] for block in (found.stable, found.dynamic) for id in named(block) if (row := _ROW.match(id)))
+            ids = (row[0] for block in (found.stable, found.dynamic) for id in ids_in(block) if (row := _ROW.match(id)))
             shows_query = self.settings.log_contents and query.strip()
             entry = RecallEntry(
                 at=self._parts.now(),

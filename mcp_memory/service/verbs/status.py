@@ -111,7 +111,7 @@ class StatusVerbs(Verbs):
         Raises NotFound for an unknown entity.
         """
         from mcp_memory.longterm.search.explain import explain
-        from mcp_memory.longterm.search.pages import resolved
+        from mcp_memory.longterm.search.pages import resolve_filters
         from mcp_memory.store.values import Filters
 
         query = without_private(query)
@@ -120,7 +120,9 @@ class StatusVerbs(Verbs):
         parts, now = self._parts, self._parts.now()
         asking = parts.asking()
         begin, end = parts.times(since, until, now=now)
-        filters, taken_as = resolved(parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end))
+        filters, taken_as = resolve_filters(
+            parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end)
+        )
         found = explain(
             parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now
         )
@@ -134,13 +136,13 @@ class StatusVerbs(Verbs):
     @in_thread
     def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
         """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
-        from mcp_memory.longterm.recall.blocks import recalled
+        from mcp_memory.longterm.recall.blocks import explain_recall
 
         query = without_private(query)
         _not_empty(query)
         in_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts = self._parts
-        return recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
+        return explain_recall(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
     def status(self, *, brief: bool = False) -> dict[str, Any]:
