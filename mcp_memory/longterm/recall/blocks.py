@@ -12,12 +12,11 @@ for each event, oldest first, and how many more there are.
 
 Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
 forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
-evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order. `recalled`
-explains a recall: which rows it shows for a question, and why it leaves others out.
+evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order.
 
-A program that puts text before every prompt must not get in the way of those that need none: where the memory is
-unlikely to know (`search.known`), `automatic` brings nothing, while an explicit recall shows the closest there is. A
-prompt that asks to continue an earlier conversation ("where were we?") gets the end of that one.
+A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to
+know (`search.known`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that asks
+to continue an earlier conversation ("where were we?") gets the end of that conversation.
 """
 
 from __future__ import annotations
@@ -69,9 +68,9 @@ def bundle(
 ) -> Bundle:  # fmt: skip
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
 
-    A stable block that the reader has according to `has_stable` is left out, and the dynamic one gets its tokens; what
-    is about the question comes again there. Promises that the session was shown come again only if the question calls
-    for them.
+    If the reader already has the stable block (`has_stable`), it is left out and the dynamic block gets its tokens and
+    repeats what is about the question. Promises that the session was shown are repeated only if the question calls for
+    them.
     """
     stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
@@ -94,10 +93,10 @@ def bundle(
 
 
 def stable(context: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
-    """Return the stable block for the start of a session, and in the dynamic one the promises that are due.
+    """Return the stable block for the start of a session, and in the dynamic block the promises that are due.
 
-    Where no model has written a page, the stable block is that of `opening`, and both fit into its budget. Promises
-    come first, and take at most half of that.
+    Without a page written by a model, the stable block is that of `opening`, and both fit into its budget. Promises
+    come first, and take at most half of it.
     """
     missing: list[str] = []
     promises = due_promises(context, session=session)
@@ -117,9 +116,8 @@ def stable(context: SearchContext, *, counter: TokenCounter, budget: int, sessio
 def automatic(
     context: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, shown: str
 ) -> Bundle:
-    """Return context for a prompt without what its session shows already, for a program that keeps track.
-
-    A session shows `shown`, the blocks recalled earlier, and its turns since its last summary.
+    """Return context for a prompt without what its session already shows: `known`, the blocks recalled earlier, and its
+    turns since the last summary.
     """
     promises = PromiseLines([], [])
     if small_talk_kind(question) is None:
@@ -220,7 +218,7 @@ def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:
 
 
 def _only_names(atom: Atom, who: str) -> bool:
-    """Return whether an atom states the user's name, which stands in `who` already."""
+    """Return whether an atom only states the user's name, and `who` contains it."""
     return atom.fact is not None and atom.fact.relation == "name" and atom.fact.value in who
 
 

@@ -1,9 +1,9 @@
-"""The lines of recall's dynamic block, for a question and the current conversation, before they are cut to the budget.
+"""The lines of recall's dynamic block for a question and the current conversation, before they are cut to the budget.
 
 In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules that govern
 it; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
-facts say again what atoms say: in front of them they cost a recall of 600 tokens 3 points of the evidence
-(`bench.pyramid`). `search.known` judges the rows; those that are not surely about the question follow as `unsure`.
+facts repeat atoms: in front of them they cost a recall of 600 tokens 3 points of the evidence (`bench.pyramid`).
+`search.known` judges the rows; rows that are not surely about the question follow as `unsure`.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _find_recall_rows(
 
 
 def _current_hits(context: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:
-    """Yield the ids of current statements with their hits; an ended one is replaced by its successor."""
+    """Yield the ids of current statements with their hits; an ended statement is replaced by its successor."""
     atoms = {atom.id: atom for atom in context.store.atoms(context.space, [hit.id for hit in hits])}
     for hit in hits:
         atom = atoms.get(hit.id)
@@ -342,7 +342,7 @@ def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]
 
 
 def last_conversation(context: SearchContext, in_context: Collection[str]) -> list[RecallLine]:
-    """Return the last turns of the latest conversation, other than the one that is `in_context`."""
+    """Return the last turns of the latest conversation that is not `in_context`."""
     sessions = sorted(
         context.store.sessions(context.space, limit=_SESSIONS), key=lambda session: session.last, reverse=True
     )

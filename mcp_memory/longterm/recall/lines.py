@@ -1,6 +1,7 @@
-"""The lines of recall, one for a row: an id, a date or speaker, and the text, cut around the words of the question.
+"""The lines of recall, one for each row: an id, a date or speaker, and the text, cut around the words of the question.
 
-Secrets are masked and relative dates resolved. `sound` marks the lines that read like an attack; these are not shown.
+Secrets are masked and relative dates resolved. `mark_suspects` marks lines that read like an attack; they are not
+shown. `distinct_turns` selects the turns that get a line: no small talk, no repetitions.
 """
 
 from __future__ import annotations
@@ -175,8 +176,8 @@ def of_turns(
 ) -> Iterator[RecallLine]:
     """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
 
-    All mappings are by the ids of turns: `notes` are remarks, `newer` the later turns that replaced a value, `repeated`
-    the other days on which the user said the same.
+    All mappings are by turn id: `notes` are remarks, `newer` the later turns that replaced a value, `repeated` the
+    other days on which the user repeated a turn.
     """
     from mcp_memory.language.when.annotate import with_dates
 
@@ -202,9 +203,9 @@ def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
 
 
 def _other_days_note(day: date, others: Collection[date]) -> str:
-    """Return a note on other days, such as `also 3 May, 9 May`; years are shown where they differ from that of `day`.
+    """Return a note on other days, such as `also 3 May, 9 May`, with years that differ from that of `day`.
 
-    Of many days it counts all and names the last.
+    If there are many days, it counts them and names the last.
     """
     if not others:
         return ""
@@ -248,10 +249,10 @@ def without_quarantined(context: SearchContext, rows: Sequence[_Row]) -> list[_R
 
 
 def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list[list[Turn]], dict[str, set[date]]]:
-    """Return the turns of the groups without small talk and near-duplicates of earlier ones.
+    """Return the turns of the groups without small talk and near-duplicates of earlier turns.
 
-    Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first. The second value
-    maps the id of a user's turn to the other days on which they said the same words.
+    Of a user's turn and the assistant's echo of it, the user's turn is kept, whichever was found first. The second
+    value maps the id of a user's turn to the other days on which they repeated its words.
     """
     ids = [id for group in groups for id in group]
     turns = {turn.id: turn for turn in context.store.turns(context.space, ids)}
@@ -271,7 +272,7 @@ def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list
 
 
 def _other_days(turns: Collection[Turn]) -> dict[str, set[date]]:
-    """Return the other days on which the user said the same words, in the same order, by the ids of the turns."""
+    """Return, by turn id, the other days on which the user repeated the words of a turn in the same order."""
     words = {
         turn.id: " ".join(_WORD.findall(fold(turn.content)))
         for turn in turns

@@ -1,8 +1,7 @@
-"""The start of a session where no model has written a page about the user: at most 400 tokens of their own words.
+"""The stable block at the start of a session if no model has written the persona page: at most 400 tokens.
 
-Who the user is, in a line; the rules; what is planned within two weeks; how the last conversation ended; then
-statements for which the page has no room. Each line has its id. The block changes only when the memory does, and once a
-day.
+Contains who the user is, in a line; the rules; plans within two weeks; how the last conversation ended; then statements
+for which the page has no room. Each line has its id. The block changes only when the memory does, and once a day.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
 
 
 def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
-    """Return how the last conversation other than this one ended: the last two things that the user said, in order."""
+    """Return how the last conversation before this session ended: the last two things that the user said, in order."""
     latest = sorted(context.store.sessions(context.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
     for info in latest:
         if info.session == session:

@@ -103,7 +103,7 @@ def overview_lines(
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
-    """Return the relevance of the hits of one layer by id: score / best score, only where it is 0.4 or more."""
+    """Return the score of the hits of a layer relative to the best, by id, without those below 0.4."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.id: hit.score / best for hit in hits if hit.score >= _SHARE * best}
 

@@ -1,9 +1,9 @@
 """The open promises that a recall shows first: those that a prompt calls for, and those whose day has come.
 
-A promise is shown until it is closed, but not for the prompt that states it, and not again in a context that shows it
-already. One for a day alone is shown from that day on, at the start of a session and at the first prompt, for a month;
-after that only a search finds it. If it is for the day on which it was made, the conversation that made it does not
-show it on that day.
+A promise is shown until it is closed, but not for the prompt that states it, and not in a context that shows it
+already. A promise with only a due day is shown for a month from that day on, at the start of a session and at the first
+prompt; after that only a search finds it. If it was made for the same day, the conversation that made it does not show
+it on that day.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LINE = re.compile(r"^Promise of [^\n(:]{1,40}, open \((a\d+)\):", re.MULTILINE)
 
 
 class PromiseLines(NamedTuple):
-    """Lines for promises, and the ids of those for which there was no line left."""
+    """Lines for promises, and the ids of the promises that were left out for lack of room."""
 
     lines: list[RecallLine]
     left_out: list[str]

@@ -1,12 +1,12 @@
 """The standing rules that govern a prompt, for recall.
 
-A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`). For a
-question none is shown just because it is the nearest; for a task the nearest ones follow, up to three in all. A rule
-that a later message surely replaced or took back is not shown: that message is shown in its place. One that only may
-have ended a rule is shown in front of it. Without the encoder's files no rule is judged, and none is shown.
+A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`). A
+question gets no rule just because it is the nearest; a task gets the nearest rules, up to three in all. If a later
+message surely replaced a rule or took it back, that message is shown instead; if it only may have ended the rule, it
+is shown in front of it. Without the encoder's files no rule is judged, and none is shown.
 
-Rules are statements of the user: sentences that the reader found, and what a model or an agent noted. Candidates are
-found by their stored vectors, or by a search where another model made those.
+Rules are statements of the user: sentences that the extractor found, and notes of a model or an agent. Candidates are
+found by their stored vectors, or by a search if another model made those.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _candidates(context: SearchContext, prompt: str, in_context: Collection[str]
 
 
 def _is_replaced(atom: Atom) -> bool:
-    """Return whether a later sentence of the user replaced this one."""
+    """Return whether an atom is a sentence that a later sentence of the user replaced."""
     return atom.is_sentence and atom.superseded_by is not None
 
 
@@ -201,7 +201,7 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
 
 
 def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
-    """Return by the ids of replaced statements the id of the last one that replaced each."""
+    """Return the last successor of each replaced statement, as ids."""
     last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
     for _ in range(_MOST_REPLACED):
         newer = {atom.id: atom.superseded_by for atom in context.store.atoms(context.space, set(last.values()))}
@@ -247,7 +247,7 @@ def _choose(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits:
 
 
 def _judge(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Governing]:
-    """Return how likely each rule governs the prompt, by its stored vector; where it has none, the encoder makes it."""
+    """Return how likely each rule governs the prompt, by its stored vector or else by the encoder."""
     import numpy as np
 
     stored = context.store.vectors_of(context.space, "atom", [rule.atom.id for rule in rules], IDENTITY)
@@ -341,10 +341,10 @@ def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tup
 
 
 def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
-    """Return the turn of the last statement that replaced this one, or that replaced what did.
+    """Return the turn of the last statement in the chain of successors of an atom.
 
     A turn that is quarantined or somebody else's replaces nothing, so the statements after it do not count. None if
-    there is no turn, or no end within `_MOST_REPLACED` steps.
+    the turns are gone, or if the chain is longer than `_MOST_REPLACED`.
     """
     last_turn: Turn | None = None
     for _ in range(_MOST_REPLACED):
@@ -360,7 +360,7 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 
 
 class _Ending(NamedTuple):
-    """How likely a message ends a rule: by any sentence with words of change, and by one that takes something back."""
+    """The probability that a message ends a rule, by any sentence with words of change and by a retraction."""
 
     changes: float = 0.0
     takes_back: float = 0.0

@@ -1,8 +1,8 @@
 """Finds user turns whose value a later turn replaced, among the turns that a search found.
 
-`longterm.changes` compares two texts. This module picks the pairs to compare: user turns of one topic, by their stored
-vectors, that share rare words; a single rare word suffices if their vectors are close. Recall and both searches mark
-these turns. Later turns that the search did not find are missed.
+`longterm.changes` compares two texts. This module picks the pairs to compare: user turns about the same topic, by their
+stored vectors, that share rare words; a single rare word suffices if their vectors are close. Recall and both searches
+mark these turns. Later turns that the search did not find are missed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot
 
 
 class TurnPair(NamedTuple):
-    """Two user turns; `cosine` is None where one of them has no vector by the bundled model."""
+    """Two user turns; `cosine` is None if either has no vector by the bundled model."""
 
     older: Turn
     newer: Turn
@@ -78,7 +78,7 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
 
 
 def possibly_changed(pairs: Sequence[TurnPair], about: Iterable[Turn]) -> dict[str, Turn]:
-    """Return turns outside of `about` that may contradict one of these, by the id of that one."""
+    """Return turns outside of `about` that may contradict a turn of `about`, by the id of the latter."""
     from mcp_memory.longterm.changes import same_slot
 
     sure = {turn.id for turn in about}
@@ -97,9 +97,9 @@ _Row = TypeVar("_Row", Turn, Ranked)
 
 
 def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
-    """Return the rows with each newer one moved before the older, by whose id it is in `newer`.
+    """Return the rows with each newer row before the older row, by whose id it is in `newer`.
 
-    Newer ones that are not among the rows are added. Otherwise a reader would believe the old value.
+    Newer rows that are not among the rows are added. Otherwise a reader would believe the old value.
     """
     first: dict[str, _Row] = {}
     for row in rows:

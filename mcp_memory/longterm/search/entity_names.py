@@ -45,7 +45,10 @@ class NameMatch(NamedTuple):
 
 
 class EntityMatch(NamedTuple):
-    """The chief name of an entity. `note` says so where it is more than another spelling of the name asked for."""
+    """The main name of an entity.
+
+    `note` tells the reader if it differs by more than spelling from the name asked for.
+    """
 
     name: str
     note: str | None = None
@@ -79,7 +82,7 @@ def _enumerate_names(names: Sequence[str]) -> str:
 
 
 def match_name(name: str, chiefs: Mapping[str, str]) -> NameMatch:
-    """Compare a name with all known ones. `chiefs` maps each of these to the chief name of its entity."""
+    """Compare a name with all stored names. `chiefs` maps each of these to the main name of its entity."""
     plain, lines = _fold_all([" ".join(name.split())]), _fold_all(chiefs)
     if not plain or not chiefs:
         return NameMatch([], [], is_spelling=False)

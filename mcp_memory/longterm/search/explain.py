@@ -201,7 +201,7 @@ class ExplainedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLeg:
-    """The matches of one kind of rows, before any order."""
+    """The matches in one layer, before ranking."""
 
     layer: Layer
     by_words: int

@@ -102,9 +102,9 @@ class Judgement:
 
 
 def judge_question(context: SearchContext, question: str) -> Judgement | None:
-    """Judge what a memory knows about a question; None where nothing is asked.
+    """Judge whether a memory can answer a question; None if the question is empty.
 
-    Searches all turns, with the signals that another search of the same `context` has found for them.
+    Uses the results of other searches of the same `context`.
     """
     if not question.strip():
         return None
@@ -113,7 +113,10 @@ def judge_question(context: SearchContext, question: str) -> Judgement | None:
 
 
 def find_rows(context: SearchContext, layer: Layer, question: str, limit: int) -> list[Ranked]:
-    """Return the best rows for a question, with the same filters everywhere: a context searches each layer once."""
+    """Return the best rows for a question.
+
+    The filters of a layer are fixed, so that a cached context searches it once.
+    """
     return context.hits(layer, question, filters=_FILTERS[layer], limit=limit)
 
 
@@ -121,7 +124,8 @@ def judge(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
     embed: Callable[[str], Sequence[Vectors]], at: datetime,
 ) -> Judgement:  # fmt: skip
-    """Judge what a search found, best first, for a question asked `at` a moment. `embed` gives its vectors.
+    """Judge the results of a search, best first. `embed` returns the vectors of a text; `at` is the time of the
+    question.
 
     If a question names a time and nothing else, the rows of that time are its answer.
     """
@@ -229,7 +233,7 @@ def without_echoes(
 # --- the regressions --------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Regression:
-    """A logistic regression on named features; one that is NaN counts as the mean."""
+    """A logistic regression on named features; a feature that is NaN counts as the mean."""
 
     means: NDArray[np.float64]
     weights: NDArray[np.float64]

@@ -214,7 +214,7 @@ def rows_for(
 
 
 def turn_filters(filters: Filters) -> Filters | None:
-    """Return the filters of a memory search as they are for turns; None where they leave out all."""
+    """Return the filters of a memory search adapted to turns; None if no turn can pass."""
     if filters.kind or filters.entity or filters.scene:
         return None
     until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
@@ -340,7 +340,7 @@ _MOST = 2**63 - 1  # no row has a higher number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
-    """Where a question stands before one of its pages."""
+    """The state of a paged search before one of its pages is read."""
 
     question: bytes
     at: datetime
@@ -547,7 +547,7 @@ def _near(scenes: Sequence[Scene], atoms: Sequence[Ranked]) -> dict[int, float]:
 
 
 def _postings(scenes: Sequence[Scene], question: ParsedQuery) -> list[Posting]:
-    """Return where the question's words and their relatives stand, as a store would."""
+    """Return the postings of the question's words and related words in the scenes, as a store would."""
     import numpy as np
 
     terms = [_terms_of(text_of(scene)) for scene in scenes]

@@ -1,21 +1,21 @@
-"""The ranking: scoring features of each row, in [0, 1], and their weighted sum.
+"""The ranking: signals of each row, in [0, 1], and their weighted sum.
 
     words     BM25 of the question's terms in the row itself
     context   BM25 of the terms in the turns around it, five either way, with decreasing weight; terms weigh by how few
               sessions have them. It counts more for shorter turns: a short turn depends on its context,
-              a long one is obscured by it
+              the context of a long turn obscures it
     related   the same as `words` for related words, weighted by the square of their similarity
-    meaning   the cosine, scaled between those of the last and the first of the nearest rows, and less if even the
-              first is low: noise is no meaning. The fewer of the question's words any turn has, the more the cosine
-              by the encoder alone counts instead
-    beside    the meaning of the turn before or after, whichever is nearer
-    reply     the turn before ends with a question that matches, so this one is the answer
+    meaning   the cosine, scaled between the last and the first of the nearest rows, and less if even the first is low,
+              since noise has no meaning. The fewer of the question's words any turn has, the more the cosine by the
+              encoder alone counts instead
+    beside    the meaning of the adjacent turn, before or after, whichever is higher
+    reply     the turn before ends with a question that matches, so this turn is the answer
     tells     it does not end with a question
-    speaker   its speaker is the one the question asks for: by name, or as I and you
+    speaker   the question asks for its speaker: by name, or as I and you
     time      it was said at the time that the question names, or within days of it
 
-A term counts once per row, however often it occurs: on conversations that is as good as BM25's own saturation for
-short turns and better for long ones, and needs only the rows with a term. Lengths are bytes.
+A term counts once per row, however often it occurs: on conversations this is as good as BM25's own saturation for
+short turns and better for long turns, and needs only the rows with a term. Lengths are bytes.
 
 The weights were fitted by `bench/fusion.py` (results in `bench/RESULTS.md`) to rows of these kinds, and are the same
 for every store. Not considered: word order, negation, the reference of "she".
@@ -218,11 +218,11 @@ class _TermHit(NamedTuple):
 def _score_words(
     question: ParsedQuery, terms: Mapping[str, _TermHit], keys: NDArray[np.int64], norms: Floats
 ) -> tuple[Floats, float]:
-    """Return BM25 of the question's words in each row, relative to the best row, and the share of the question's words
-    that the best row has, a rare word counting more.
+    """Return BM25 of the question's words in each row, relative to the best row, and the best row's share of the
+    question's words, weighted by rarity.
 
-    If a question shares no rare word with its answer, the best row by words has only a common one: as the best it would
-    count as much as a row that has them all, and hide the rows that are near by meaning. So callers multiply the two.
+    Callers multiply the two. If a question shares no rare word with its answer, the best row by words has only a common
+    word: with a full score it would hide the rows that are near by meaning.
     """
     import numpy as np
 

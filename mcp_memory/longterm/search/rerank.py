@@ -1,12 +1,12 @@
-"""The first results of a search, put into order by a language model that reads them.
+"""Reranking of the first results of a search by a language model that reads them.
 
-It changes the order of at most 20 results and nothing else: none is lost, none is added, and whatever goes wrong
-(no answer in time, a refusal, a reply that is no order, the day's tokens used up) leaves the search's own order, with
-a note that says so. The results go as data behind fences that they cannot close; the worst an order written
-into a memory can do is to mislead the ranking of the 20 it stands among.
+It changes the order of at most 20 results and nothing else: none is lost, none is added, and any failure (no answer in
+time, a refusal, an invalid reply, the daily token limit) keeps the search's order, with a note. The results are sent as
+data behind fences that they cannot close; an instruction written into a memory can at worst change the order of these
+20 results.
 
-Pages of one question agree and are paid for once: an order is kept in this process by the question and the very
-results it was given for. A failure is kept too, for the further pages alone: a first page asks again.
+Pages of a question agree and are paid for once: this process keeps the order by the question and the results that it
+was given for. A failure is kept for further pages only: the first page asks again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEPT_ORDERS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reranked:
-    """The results in their new order; `note` says why that is still the old one."""
+    """The results in their new order; `note` is the reason if the order is unchanged."""
 
     hits: list[Ranked]
     note: str | None = None
@@ -108,7 +108,7 @@ class ModelRerank:
 
 
 def _check_order(reply: Order, many: int) -> list[int]:
-    """Return the numbers, each once. InvalidInput for one that no result has."""
+    """Return the distinct numbers. Raises InvalidInput for a number without a result."""
     unknown = [number for number in reply.order if not 1 <= number <= many]
     if unknown:
         raise InvalidInput(f"It named result {unknown[0]}, and there are {many}.")

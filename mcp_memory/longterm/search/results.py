@@ -1,10 +1,10 @@
 """Searches offloaded tool results by their lines.
 
 This is a separate search over the same kind of index as that of turns and atoms. Its hits are listed separately: the
-scores cannot be compared, and the output of a tool is nobody's statement. It has two steps. Words find runs of lines:
-each word counts once, by its rarity. Then the text of the first 40 runs is read, and the best line counts: the one with
-the most of the question's words and the fewest others, so that a function is found where it is defined rather than
-where it is called in passing. The lines around it are shown, with secrets masked.
+scores cannot be compared, and tool output is not a statement of a person. It has two steps. Words find runs of lines:
+each word counts once, by its rarity. Then the text of the first 40 runs is read and scored by its best line, the line
+with the most words of the question and the fewest others, so that a function's definition ranks before its calls. The
+lines around the best line are shown, with secrets masked.
 
 Together with other rows, a run is shown only if it has two fifths of the question's words, so that questions about
 other things bring no results. `bench/outputs.py` measures all of this. Vectors, the words of the call and the words of
@@ -80,7 +80,7 @@ class _Worth:
 
 
 def result_filters(filters: Filters) -> Filters | None:
-    """Return the filters for results, None where they leave out all: those of atoms, and other roles than `tool`."""
+    """Return the filters for results; None if no result can pass: filters of atoms, and roles other than `tool`."""
     if filters.kind or filters.entity or filters.scene or filters.role not in (None, "tool"):
         return None
     return replace(filters, role=None, upto=None)
@@ -109,9 +109,9 @@ def results(
 def _read_runs(
     store: Store, space: str, postings: Sequence[Posting], words: Sequence[str], total: int
 ) -> list[_RunLines]:
-    """Return the best runs by words, of equals the newest; results that were forgotten or lost since are skipped.
+    """Return the best runs by words, newest first among equals; results that were forgotten or lost since are skipped.
 
-    Terms are made only of lines that hold the beginning of a word, for there may be thousands.
+    Terms are computed only for lines that contain the beginning of a word, since there may be thousands of lines.
     """
     import numpy as np
 
@@ -159,7 +159,7 @@ def _weigh_words(
 
 
 def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) -> Iterator[ResultHit]:
-    """Yield a hit for each run, but what says the same as one before it and more than two places of one result."""
+    """Yield a hit for each run, without repeated texts and without more than two places of the same result."""
     seen: set[str] = set()
     places: Counter[str] = Counter()
     for run in runs:
@@ -200,7 +200,7 @@ def _excerpt(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
 
 
 def _window(lines: Sequence[str], best: int) -> tuple[int, int]:
-    """Return the first and the last place of the lines around the best one that are shown with it."""
+    """Return the first and the last index of the lines to show around the best line."""
     first = last = best
     room = _CHARS - len(lines[best])
     for place in (place for step in range(1, _LINES) for place in (best + step, best - step)):

@@ -1,4 +1,11 @@
-"""Accepts statements that an agent or a user brings."""
+"""Checks the statements that an agent brings in the user's name, and decides what they may change.
+
+An agent's statement about the user is kept in the words of the user that it restates (`own_words`), and quarantined if
+there are none. It ends another statement only if these words have the same negation and certainty and are about nobody
+else, and it states a fact only if the user said nothing more (`stated_facts`). Any other statement that no turn of the
+user supports is kept as the agent's word and marked so. What a person types at a command line or into a form is their
+own word. Tool outputs that were neither recorded nor offloaded are not known here.
+"""
 
 from __future__ import annotations
 
@@ -77,11 +84,11 @@ _WORDS_SHOWN = 200  # characters in a note
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """What a statement that an agent brings in the user's name rests on.
+    """The basis of a statement that an agent brings in the user's name.
 
-    `words` are those of the user that are kept in its place, none if the agent's are kept. `held` says why it is
-    quarantined. `is_exact` tells whether the words say just that, so that it may state a fact and end statements;
-    `is_probable`, that they may say something else, so that they state no rule and no trait.
+    `words` are the user's words that are kept in its place; empty if the agent's are kept. `held` are the reasons to
+    quarantine it. If `is_exact`, the words say the same, so that it may state a fact and end statements; if
+    `is_probable`, they may say something else, so that it states no rule and no trait.
     """
 
     held: tuple[str, ...]
@@ -91,7 +98,7 @@ class _Basis:
 
 
 def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed, excluded: Sequence[str]) -> _Basis:
-    """Return what a statement in the user's name rests on; `text` is all that it says."""
+    """Find the user's words for a statement; `text` is the statement with its fact."""
     rules = _rules_of(atom)
     near = _users_words(store, space, atom.text, embed, excluded)
     if atom.label == "promise" and (promised := _find_promise(atom.text, near.said)):
@@ -126,7 +133,7 @@ def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed
 
 
 def _find_promise(claim: str, messages: Sequence[Said]) -> Said | None:
-    """Return the sentence of the user that a promise restates; conditions and orders for later are no statements."""
+    """Return the user's sentence that a promise restates. (`own_words` skips conditions and orders for later.)"""
     claim_terms = set(base_terms(claim))
     best: Said | None = None
     least = _OWN
@@ -167,10 +174,10 @@ def _probable_basis(words: Said, *, rule: bool) -> _Basis:
 
 
 def _is_exact(atom: NewAtom, words: Sequence[Said]) -> bool:
-    """Return whether words of the user may state a statement's fact, or end others as it says.
+    """Return whether the user's words may state a statement's fact, or end others as it says.
 
-    For a fact they have to say just that. Else they have the same negation, time and mood as the statement, and
-    speak of nobody whom it does not mention.
+    For a fact they must state it and nothing more. Otherwise they must have the same negation, time and mood as the
+    statement, and name only people whom it names.
     """
     if atom.entity and atom.relation and atom.value:
         return states_fact(words, entity=atom.entity, relation=atom.relation, value=atom.value)
@@ -212,7 +219,7 @@ def _rules_of(atom: NewAtom) -> list[str]:
 def fact_states_rule(relation: str, value: str) -> bool:
     """Return whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask".
 
-    A relation that has one value, such as `name`, is no part of an order.
+    Single-valued relations, such as `name`, are not read as part of an order.
     """
     named = relation.replace("_", " ")
     worded = (f"{named} {value}", f"{named}: {value}") if relation not in name_words("single-valued") else ()
@@ -221,10 +228,9 @@ def fact_states_rule(relation: str, value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _UsersWords:
-    """What the user said that is near to a statement.
+    """The user's messages near to a statement, in order of time, with the assistant's question before each.
 
-    `said` are their turns with what was asked before, in the order of time, and `turns` the same as they are stored;
-    `name` is their name.
+    `turns` are the stored turns of `said`; `name` is the user's name.
     """
 
     said: list[Said]
@@ -272,9 +278,9 @@ def _without(text: str, excluded: Sequence[str]) -> str:
 
 
 def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:
-    """Return the ids of those turns of the user that they take back or correct later in the session.
+    """Return the ids of the user's turns that they retract or correct later in the session.
 
-    Only their next turns are read, and those in `turns`, which are near to the claim.
+    Only their next turns are read, and later turns among `turns`.
     """
     theirs = [turn for turn in turns if turn.role == "user"]
     withdrawn: set[str] = set()
@@ -319,7 +325,7 @@ def check_claim(
     `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from when
     the user said it. `excluded` are statements whose sentences do not count as the user's words. `embed` gives the
     vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no fact;
-    a statement of others never supersedes one of the user.
+    other people's statements never supersede the user's.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     full_text = "\n".join(part for part in (atom.text, *names) if part)
@@ -353,10 +359,10 @@ def check_claim(
 
 
 def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bool) -> tuple[NewAtom, list[str]]:
-    """Return a statement in the user's words, if there are any, and what to tell the agent about it.
+    """Return a statement in the user's words, if there are any, and notes for the agent.
 
-    It is true from when they were said, unless it is `dated`. If they do not say just that, it states no fact and ends
-    nothing; nor does it end statements about something else.
+    It is true from when they were said, unless it is `dated`. If they do not say exactly the same, it states no fact
+    and ends nothing; nor does it end statements about something else.
     """
     notes: list[str] = []
     if not basis.words:
@@ -390,7 +396,7 @@ def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bo
 
 
 def _replaced_at(store: Store, space: str, atom: NewAtom) -> datetime | None:
-    """Return when the next value of an atom's fact began, None if there is no later one."""
+    """Return when the next value of an atom's fact began, or None."""
     facts = store.facts(space, filters=Filters(entity=atom.entity, unheld=True), relation=atom.relation)
     later = [fact.valid_from for fact in facts if fact.value != atom.value and fact.valid_from > atom.valid_from]
     return min(later, default=None)

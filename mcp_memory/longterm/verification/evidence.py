@@ -1,8 +1,8 @@
-"""The way from a memory to its evidence: `verify` checks it, `why` shows it.
+"""The evidence of a memory: `verify` checks it, `why` shows it.
 
 `verify` walks from the persona over scenes and atoms to the turns and their hashes. `why` shows the words that an atom
-is based on, whether they still stand in their turn, and what is based on the atom. It also lists the tool results that
-a turn or an atom cites; where none is cited, lines that say the same are shown as a guess.
+is based on, whether its turn still contains them, and what is based on the atom. It also lists the tool results that
+a turn or an atom cites; if it cites none, it suggests similar lines.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _quotes(store: Store, space: str, id: str) -> list[Quoted]:
 
 
 def _successors(store: Store, space: str, atom: Atom) -> list[Atom]:
-    """Return what took the place of an atom, to the one that nothing has replaced."""
+    """Return the statements that replaced an atom, one after the other."""
     successors: list[Atom] = []
     while atom.superseded_by and (after := store.atoms(space, [atom.superseded_by])) and after[0] not in successors:
         atom = after[0]
@@ -227,7 +227,7 @@ def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str
 
 
 def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[ResultHit]:
-    """Return lines that say the same, of results that were there when the first of the turns was stored."""
+    """Return similar lines of results that were stored before the first of the turns."""
     if not turns:
         return []
     first = min(turns, key=lambda turn: turn.learned_at)

@@ -1,11 +1,15 @@
-"""Finds the user's own words that an agent's statement restates.
+"""Finds the user's own words that an agent's statement restates, and decides whether they support it.
 
-An agent that remembers something about the user words it anew, and may drop a limit ("in project X"), a tense or a
-name. So the words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits.
-What is left to decide is whether there is a sentence about the same, by its terms and by its meaning (bundled encoder,
-across languages). A sentence without the first person has to be nearer. Questions, quotations and what others are said
-to have said are not the user's statements. A short answer is kept with the question before it: "Are you vegetarian? –
-Yes".
+An agent rewords what it remembers about the user, and may drop a limit ("in project X"), a tense or a name. So the
+words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits. It remains to
+decide whether a sentence is about the same, by its terms and by its meaning (bundled encoder, across languages). A
+sentence without the first person has to be nearer. Questions, quotations and reported speech are not the user's
+statements. A short answer is kept with the question before it: "Are you vegetarian? – Yes".
+
+Also read here: changes of time and mood (`changes_frame`), turns that are jokes or retracted (`words/frames.txt`), and
+rules that the user agrees to (`accepted_offer`): "Shall I always answer in French?" and "Yes, please" state a rule
+together. The offer has to be permanent ("always", "from now on"), and the answer has to agree and say nothing else
+(`words/small_talk.txt`); "yes, but …" does not.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ _SAID = 0.5  # share of a claim's words in a sentence that withdraws something
 
 
 def changes_frame(sentence: str, claim: str) -> bool:
-    """Return whether a claim turns what was, may be or holds for once into what is: "I used to live in Graz"."""
+    """Return whether a claim states a past, possible or single event as a present fact: "I used to live in Graz"."""
     sentence, claim = sentence.lower().replace("’", "'"), claim.lower().replace("’", "'")
     is_over = _has("ENDED", sentence) and not (is_negative(sentence) and is_negative(claim))  # "never do that any more"
     return (
@@ -73,10 +77,10 @@ def is_joke(text: str) -> bool:
 
 
 def is_taken_back(claim: str, turn: str, later: Sequence[str]) -> bool:
-    """Return whether the user takes back a turn in their later turns of the session.
+    """Return whether the user retracts a turn in their later turns of the session.
 
-    The next turn takes back everything ("scrap that"), a further one what it has a word in common with. A next turn
-    that corrects a typing mistake replaces the numbers and names of this one.
+    The next turn retracts everything ("scrap that"), a further turn only statements with a word in common. A next turn
+    that corrects a typing mistake replaces the numbers and names of the turn.
     """
     sentences = sentences_of(turn)
     own = [
@@ -190,7 +194,10 @@ _PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a user said, when, and what the assistant said right before it. `message` is the user's whole turn."""
+    """A message of the user: its text, the assistant's words before it, and its time.
+
+    `message` is the user's whole turn.
+    """
 
     text: str
     before: str = ""
@@ -203,7 +210,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Words of the user, and whether they are near to a statement only where they say nearly the same."""
+    """Words of the user; if `is_impersonal`, they have to be nearer to a statement."""
 
     said: Said
     is_impersonal: bool = False
@@ -214,7 +221,7 @@ class _Words:
 
 
 def own_words(statement: str, messages: Sequence[Said], *, rule: bool) -> list[Said]:
-    """Return the words of the user that a statement restates: at most three sentences, none where there are none.
+    """Return the user's words that a statement restates: at most three sentences, or an empty list.
 
     A short answer comes with its question as `before`. With `rule`, only words that state a standing rule count.
     """
@@ -286,7 +293,7 @@ def is_near(statement: str, words: str) -> bool:
 
 
 def _nearness(statement: str, words: _Words) -> float | None:
-    """Return how near words are to a statement, or None where they are about something else."""
+    """Return how near words are to a statement, or None if they are about something else."""
     if lacks_a_number(statement, words.text):
         return None
     near, near_abroad = (_IMPERSONAL, _IMPERSONAL_ABROAD) if words.is_impersonal else (_NEAR, _NEAR_ABROAD)
@@ -298,7 +305,7 @@ def _nearness(statement: str, words: _Words) -> float | None:
 
 
 def _clauses(statement: str) -> list[str]:
-    """Return what a statement says in several clauses, each as a statement of its own."""
+    """Return the clauses of a statement, each as a separate statement."""
     user = pattern("THE_USER").match(statement.lower())
     head, rest = (statement[: user.end()], statement[user.end() :]) if user else ("", statement)
     parts = [pattern("AND").sub("", part.strip(" ,.")) for part in pattern("CLAUSE").split(rest)]
@@ -307,7 +314,7 @@ def _clauses(statement: str) -> list[str]:
 
 # --- what the user said -----------------------------------------------------------------------------
 def _rules_in(turn: Said) -> Iterator[_Words]:
-    """Yield the sentences of a turn that may state a rule, an offer of one that it accepts, and a choice."""
+    """Yield the sentences of a turn that may state a rule, an accepted offer of a rule, and a choice."""
     for rule in possible_rules(turn.text):
         yield _Words(replace(turn, text=turn.text[rule.start : rule.end].strip(), before=""))
     answered = _short_answer(turn)
@@ -316,7 +323,7 @@ def _rules_in(turn: Said) -> Iterator[_Words]:
 
 
 def _chooses(answered: Said) -> bool:
-    """Return whether an answer names one of the options of a question about a rule."""
+    """Return whether an answer names an option of a question about a rule."""
     may_be_rule = bool(possible_rules(re.sub(r"[?？]", ".", str(answered))))
     has_options = pattern("OR").search(answered.before) is not None
     return may_be_rule and has_options and bool(terms_of(answered.text) & known_terms(answered.before))
@@ -350,7 +357,7 @@ def _short_answer(turn: Said) -> Said | None:
 
 
 def question_of(turn: str) -> str:
-    """Return the question in the last two sentences of a turn, with what it asks about; empty if there is none."""
+    """Return the question in the last two sentences of a turn, with the sentence it asks about; else ""."""
     asked = [sentence.strip() for sentence in sentences_of(own_part(turn[-_READ:]).replace(FILL, " "))]
     for place in range(len(asked) - 1, max(len(asked) - 3, -1), -1):
         if is_question(asked[place].lower()) or pattern("OFFERS").match(asked[place]):

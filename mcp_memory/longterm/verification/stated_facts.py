@@ -44,7 +44,7 @@ _FIRST_PERSON = frozenset(("o", "у", "ю", "ę", "m"))
 
 
 def states_fact(words: Sequence[Said], *, entity: str, relation: str, value: str) -> bool:
-    """Return whether one of the user's sentences, or a question and its answer, states a fact and nothing more.
+    """Return whether a sentence of the user, or a question and its answer, states a fact and nothing more.
 
     A sentence of a short message has to be all of the message: "I live in Oslo" may be a text to translate.
     """
@@ -155,7 +155,7 @@ class _Reader:
 
 
 def _is_same(word: str, other: str, *, is_user: bool) -> bool:
-    """Return whether two words are equal, or the first and the third person of one verb in the present tense."""
+    """Return whether two words are equal, or the first and the third person of a verb in the present tense."""
     if word == other or any({word, other} <= _words(kind) for kind in ("have", "called")):
         return True
     mine, theirs = _tails(word, other)

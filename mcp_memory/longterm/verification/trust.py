@@ -2,14 +2,9 @@
 
 A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
 stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
-but not recalled until a person has reviewed it. What an agent says of the user is kept in the words of the user that
-it restates (`own_words`), and quarantined where there are none; it ends another statement only if these words are as
-negative and as sure as it is, and about nobody else, and states a fact only if the user said nothing more
-(`stated_facts`). Any other statement that no turn of the user supports is the agent's word and marked so. What a person
-types at a command line or into a form is their own word.
+but not recalled until a person has reviewed it.
 
-Whether words occur somewhere is measured by the share of a statement's terms that occur close together. Tool outputs
-that were neither recorded nor offloaded are not known here.
+To find a text in stored rows, the share of its terms that occur close together is measured.
 """
 
 from __future__ import annotations
@@ -143,9 +138,9 @@ def flag_turns(
 
 
 def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
-    """Judge the oldest turn of a space that is marked `UNJUDGED`; it is released, or quarantined for what was found.
+    """Judge the oldest turn of a space that is marked `UNJUDGED`: release it, or quarantine it for the flags found.
 
-    Return whether there was one. Nothing is written where `going_on` says no by then: the store may be closed. Only
+    Return whether there was one. Nothing is written if `going_on` returns False by then: the store may be closed. Only
     one process at a time may judge a space.
     """
     waiting = store.unjudged(space, limit=1)
@@ -204,7 +199,7 @@ def doubt_mark(atom: Atom) -> str:
 
 
 def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, str]:
-    """Return the names of people who said atoms where a model would answer, by the ids of the atoms."""
+    """Return, by atom id, the names of people who spoke as `assistant`, in conversations between people."""
     by_others = [atom for atom in atoms if atom.source == "assistant" and atom.evidence]
     turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in by_others])}
     people = {id: one_line(turn.name or "", MAX_NAME) for id, turn in turns.items() if turn.name and is_person(turn)}
@@ -238,7 +233,7 @@ TOOL_OUTPUTS: Sequence[tuple[Layer, Role | None]] = (("chunk", None), ("turn", "
 
 
 def largest_share(store: Store, space: str, text: str, places: Sequence[tuple[Layer, Role | None]]) -> float:
-    """Return the share of a text's terms that stand together in one row of these places."""
+    """Return the largest share of a text's terms that occur close together in a row of these layers and roles."""
     words = list(content_terms(text))
     if len(words) < MIN_TERMS:
         return 0.0
@@ -272,7 +267,7 @@ def row_ids_with(store: Store, space: str, layer: Layer, role: Role | None, word
 
 
 def _share(text: str, places: Iterable[str]) -> float:
-    """Return the largest share of a text's terms that stand close together in one of the places."""
+    """Return the largest share of a text's terms that occur close together in any of the places."""
     terms = content_terms(text)
     return max((_together(terms, place) for place in places), default=0.0) if len(terms) >= MIN_TERMS else 0.0
 

@@ -1,9 +1,9 @@
-"""Checks that the numbers, dates and names of a statement stand in the words that it rests on.
+"""Checks that the numbers, dates and names of a statement occur in the words that it is based on.
 
-The check is exact: a value is grounded if it was said, or follows from what was said and the day of the turn by the
-rules that a model is given: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. It knows no
-meanings: a false statement with true values passes. Names are compared within one language; of German, where every noun
-has a capital, only words after a title, and those that no dictionary has, are compared.
+The check is exact: a value is grounded if it was said, or follows from the words and the day of the turn by the
+rules that a model is given: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. It ignores
+meaning: a false statement with true values passes. Names are compared within one language; in German, where every noun
+has a capital, only words after a title, and words that no dictionary has, are compared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SPELLED_FROM = 2  # "one" and its like need not be a number
 
 
 class DatedText(NamedTuple):
-    """A text, and when it was said; `said_at` is None where that is not known."""
+    """A text and when it was said, if known."""
 
     text: str
     said_at: datetime | None = None
@@ -216,7 +216,7 @@ def _follows_a_title(statement: str, start: int) -> bool:
 
 @cache
 def _no_names() -> frozenset[str]:
-    """Return words that are no names though they have a capital, in lower case."""
+    """Return capitalised words that are not names, in lower case."""
     calendars = {
         name for what in ("MONTH", "MON", "WEEKDAY", "WDAY", "SEASON", "FEAST") for name in _calendar_words(what)
     }
@@ -261,7 +261,7 @@ def _words(text: str) -> list[str]:
 
 @cache
 def _calendar_words(what: str, languages: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the words of a class of the calendars with their values, of all languages where none is given."""
+    """Return the words of a class of the calendars with their values, by default of all languages."""
     chosen = [language for language in LANGUAGES if not languages or language in languages]
     return {name: value for language in chosen for name, value in lexicon(language).words.get(what, {}).items()}
 
@@ -333,7 +333,7 @@ def _weekdays_in(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _days_of_phrases(text: str, said_at: datetime) -> Iterator[date]:
-    """Yield the days that phrases such as "last week" denote, also of the weeks and years beside."""
+    """Yield the days that phrases such as "last week" denote, and those of the adjacent weeks and years."""
     for span in spans_in(text, said_at):
         length = span.end - span.start
         if length > timedelta(days=_LONGEST_SPAN):
