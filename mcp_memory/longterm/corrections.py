@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from mcp_memory.core.types import Atom, Fact
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER, entities_in, stands_in
-from mcp_memory.longterm.search.pages import names_of
+from mcp_memory.longterm.search.scenes import names_of
 from mcp_memory.store.protocol import Store
 
 

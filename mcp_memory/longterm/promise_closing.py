@@ -48,7 +48,7 @@ def closing(
     dated: bool,
     is_note: bool,
 ) -> tuple[NewAtom, str | None]:
-    """Return the accepted form of a statement (`checked_claim`) that is to close promises, and a note for the agent.
+    """Return the accepted form of a statement (`check_claim`) that is to close promises, and a note for the agent.
 
     What the user did not say is the agent's word; so is a possible note (`is_note`), unless more of its terms are in
     other words of the user than in the promises. A statement that reads like an attack closes nothing.

@@ -10,7 +10,7 @@ from mcp_memory.longterm import persona
 from mcp_memory.longterm.recall.blocks import bundle
 from mcp_memory.longterm.scene_stage import SCENES
 from mcp_memory.longterm.scenes import computed_scenes, find_scene, readable_scenes, rendered_page
-from mcp_memory.longterm.search.pages import resolve_filters
+from mcp_memory.longterm.search.scenes import resolve_filters
 from mcp_memory.longterm.verification.evidence import mentions
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters

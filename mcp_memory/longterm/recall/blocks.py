@@ -43,7 +43,7 @@ from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_i
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
 from mcp_memory.longterm.search.known import find_rows, is_echo, judge_question
-from mcp_memory.longterm.search.pages import current_scenes
+from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, validity

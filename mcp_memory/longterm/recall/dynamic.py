@@ -34,9 +34,9 @@ from mcp_memory.longterm.recall.overview import asks_for_overview, overview_line
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
 from mcp_memory.longterm.search.known import JUDGED, Judgement, find_rows, judge_question, without_echoes
-from mcp_memory.longterm.search.pages import current_scenes
 from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
+from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, without_past

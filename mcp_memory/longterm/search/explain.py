@@ -12,12 +12,13 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Known, Signals
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.longterm.search.known import judge
-from mcp_memory.longterm.search.pages import MIN_COSINE, MemoryRows, rows_for, scenes_for, turn_filters
+from mcp_memory.longterm.search.pages import MemoryRows, rows_for, turn_filters
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
 from mcp_memory.longterm.search.results import result_filters, results
+from mcp_memory.longterm.search.scenes import MIN_COSINE, scenes_for
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns, row_texts
 from mcp_memory.store.citations import address
 from mcp_memory.store.protocol import Store

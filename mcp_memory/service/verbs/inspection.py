@@ -49,7 +49,8 @@ class InspectionVerbs(Verbs):
 
         The order is that of `memory_search` without a query. Raises NotFound for an unknown scene or entity.
         """
-        from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolve_filters
+        from mcp_memory.longterm.search.pages import after, asked_at, page_of
+        from mcp_memory.longterm.search.scenes import resolve_filters
         from mcp_memory.longterm.validity import current_atoms
 
         in_range(limit, "limit", 1, MAX_PAGE)
@@ -94,7 +95,7 @@ class InspectionVerbs(Verbs):
         """
         from mcp_memory.language.words import fold
         from mcp_memory.longterm.search.entity_names import find_entity
-        from mcp_memory.longterm.search.pages import names_of
+        from mcp_memory.longterm.search.scenes import names_of
 
         store = self._parts.store
         entity = find_entity(store, self.space, entity).name

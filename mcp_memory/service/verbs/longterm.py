@@ -208,7 +208,7 @@ class LongtermVerbs(Verbs):
         """Store one explicit statement; report replaced and similar ones.
 
         `source` says who stated it. What is said of the user, or asked by them, is kept in the words of theirs that it
-        restates, so record these first: without any it is quarantined (`longterm.verification.trust`). Unless they
+        restates, so record these first: without any it is quarantined (`longterm.verification.claims`). Unless they
         say just that and nothing else, it states no fact and supersedes nothing. `note` tells of each. `typed`: the
         user typed the statement itself.
 

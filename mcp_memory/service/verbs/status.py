@@ -111,7 +111,7 @@ class StatusVerbs(Verbs):
         Raises NotFound for an unknown entity.
         """
         from mcp_memory.longterm.search.explain import explain
-        from mcp_memory.longterm.search.pages import resolve_filters
+        from mcp_memory.longterm.search.scenes import resolve_filters
         from mcp_memory.store.values import Filters
 
         query = without_private(query)
