@@ -267,7 +267,8 @@ def _lines(
         group=reach.unsure, notes=notes, newer=replaced, repeated=repeated,
     )  # fmt: skip
     unlikely = (replace(line, group=reach.unsure) for line in stated.values() if line.id not in shown_ids)
-    yield from _alternately(unlikely, rest)
+    for pair in zip_longest(unlikely, rest):
+        yield from filter(None, pair)
 
 
 def _each_once(lines: Iterable[RecallLine], *, in_part: Collection[str]) -> Iterator[RecallLine]:
@@ -278,10 +279,6 @@ def _each_once(lines: Iterable[RecallLine], *, in_part: Collection[str]) -> Iter
         if key not in shown:
             shown.add(key)
             yield line
-
-
-def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    return (line for some in zip_longest(*several) for line in some if line is not None)
 
 
 def _rank(context: SearchContext, atom: Atom, rows: _RecallRows) -> float:

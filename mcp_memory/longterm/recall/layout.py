@@ -170,7 +170,10 @@ def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
     for line in sorted(lines, key=lambda line: _VERBATIM.index(line.group)):
         if line.id in placed:
             continue
-        exchange = list(place(_exchange(_newest(line, by_id), current)))
+        newest = line  # the turn with the current value, or the latest turn that may contradict it
+        while (newer := by_id.get(newest.newer or "") or by_id.get(newest.beside or "")) is not None:
+            newest = newer
+        exchange = list(place(_exchange(newest, current)))
         for turn in exchange:  # grows meanwhile: an outdated turn may have replaced an older one
             for old in outdated.get(turn.id, []):
                 reply = current.get((old.session, old.position + 1))
@@ -196,20 +199,9 @@ def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[Reca
     return {id: sorted(some, key=_time, reverse=True) for id, some in former.items()}
 
 
-def _newest(line: RecallLine, by_id: Mapping[str, RecallLine]) -> RecallLine:
-    """Return the turn with the current value for a turn, or the latest turn that may contradict it."""
-    while (newer := by_id.get(line.newer or "") or by_id.get(line.beside or "")) is not None:
-        line = newer
-    return line
-
-
 def _exchange(line: RecallLine, current: Mapping[tuple[str, int], RecallLine]) -> list[RecallLine]:
     """Return a turn with the turn before it if it replies to that, else with its reply."""
     before, after = (current.get((line.session, line.position + step)) for step in (-1, 1))
-    if before and (line.source == "assistant" or _asks(before)):
+    if before and (line.source == "assistant" or before.text.endswith(("?", "？", "؟"))):
         return [before, line]
     return [line, after] if after and line.source != "assistant" else [line]
-
-
-def _asks(line: RecallLine) -> bool:
-    return line.text.endswith(("?", "？", "؟"))

@@ -188,7 +188,15 @@ def of_turns(
         changed = f"changed {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
         also = _other_days_note(turn.said_at.date(), repeated.get(turn.id, ()))
         head = _head(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
-        line = _said(turn, group, f"{head} {dated}")
+        line = RecallLine(
+            group=group,
+            id=turn.id,
+            text=f"{head} {dated}",
+            source=source_of_turn(turn),
+            said_at=turn.said_at,
+            session=turn.session,
+            position=turn.position,
+        )
         if change is not None:
             former = _former_text(turn, change, also, dated) if turn.id not in notes else ""
             line = replace(line, newer=change.id, former=former)
@@ -211,13 +219,6 @@ def _other_days_note(day: date, others: Collection[date]) -> str:
         return ""
     last = [day_in_words(other, after=day) for other in sorted(others)[-_DAYS:]]
     return f"also {', '.join(last)}" if len(others) <= _DAYS else f"also on {len(others)} days, last {last[-1]}"
-
-
-def _said(turn: Turn, group: Group, text: str) -> RecallLine:
-    return RecallLine(
-        group=group, id=turn.id, text=text, source=source_of_turn(turn), said_at=turn.said_at,
-        session=turn.session, position=turn.position,
-    )  # fmt: skip
 
 
 def _speaker(turn: Turn) -> str:
@@ -259,10 +260,16 @@ def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list
     words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
     place = {(turn.session, turn.position): turn.id for turn in turns.values()}
     kept: dict[str, None] = {}
+
+    def repeats(turn: Turn, other: str) -> bool:
+        if turn.role == "user":  # one word more or less may be what changed
+            return words[turn.id] == words[other]
+        return _says_no_more(words[turn.id], words[other])
+
     noise = _small_talk(context, list(turns.values()))
     for id in ids:
         turn = turns.get(id) if id not in noise else None
-        if turn is None or any(_repeats(turn, words[id], words[other]) for other in kept):
+        if turn is None or any(repeats(turn, other) for other in kept):
             continue
         before = place.get((turn.session, turn.position - 1))
         if turn.role == "assistant" and before is not None and turns[before].role == "user":
@@ -291,11 +298,6 @@ def _small_talk(context: SearchContext, turns: Sequence[Turn]) -> set[str]:
     near = context.store.context_windows(context.space, [turn.id for turn in short], around=1) if short else []
     before = {(turn.session, turn.position + 1): turn for turn in near}
     return {turn.id for turn in short if small_talk_kind(turn.content, before.get((turn.session, turn.position)))}
-
-
-def _repeats(turn: Turn, words: AbstractSet[str], others: AbstractSet[str]) -> bool:
-    """Return whether a turn only repeats another one. Of a user's, one word more or less may be what changed."""
-    return words == others if turn.role == "user" else _says_no_more(words, others)
 
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:

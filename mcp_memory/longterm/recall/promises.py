@@ -9,7 +9,7 @@ it on that day.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -71,18 +71,12 @@ def _due(context: SearchContext, promises: list[Promise], session: str | None) -
         for promise in promises
         if promise.parts.is_date and promise.parts.due and today - _DUE_FOR <= promise.parts.due <= today
     ]
-    made_here = {promise.atom.id for promise in _made_in(context, session, [promise for _, promise in due])}
-    return [promise for _, promise in sorted(due, key=lambda pair: pair[0]) if promise.atom.id not in made_here]
-
-
-def _made_in(context: SearchContext, session: str | None, due: list[Promise]) -> Iterator[Promise]:
-    """Yield the promises for today that a session made today."""
-    today = local(context.now).date()
-    possible = [promise for promise in due if promise.parts.due == today == local(promise.said_at).date()]
-    if session is None or not possible:
-        return
-    turns = context.store.last_turns(context.space, session, limit=_TURNS, roles=("user",))
-    yield from (promise for promise in possible if any(promise.is_stated_in(turn.content) for turn in turns))
+    made_today = [promise for day, promise in due if day == today == local(promise.said_at).date()]
+    if session is not None and made_today:  # the session that made a promise today does not need it today
+        turns = context.store.last_turns(context.space, session, limit=_TURNS, roles=("user",))
+        here = {promise.atom.id for promise in made_today if any(promise.is_stated_in(turn.content) for turn in turns)}
+        due = [(day, promise) for day, promise in due if promise.atom.id not in here]
+    return [promise for _, promise in sorted(due, key=lambda pair: pair[0])]
 
 
 def _lines(context: SearchContext, promises: list[Promise], shown: Collection[str]) -> PromiseLines:

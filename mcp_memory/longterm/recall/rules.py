@@ -108,11 +108,15 @@ def rules_for(
     the nearest rules of an ordinary search follow: the models miss some that are worded tersely, and a missing rule
     costs more than one too many. A rule stated several times is shown as stated last.
     """
+
+    def said_at(rule: _Rule) -> tuple[float, int]:
+        return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
+
     try:
         stated: dict[str, list[_Rule]] = {}
         for rule in _candidates(context, prompt, in_context, shown_text):
             stated.setdefault(rule.words, []).append(rule)
-        latest = [max(rules, key=_said_at) for rules in stated.values()]
+        latest = [max(rules, key=said_at) for rules in stated.values()]
         rules = _choose(context, prompt, latest, limits)
         if not _ASKS.search(prompt) and len(rules) < limits.rules_for_question:
             rules += _nearest_in_words(context, prompt, latest, rules)[: limits.rules_for_question - len(rules)]
@@ -268,14 +272,6 @@ def _nearest_in_words(
     return [candidates[hit.id] for hit in hits if hit.id in candidates]
 
 
-def _said_at(rule: _Rule) -> tuple[float, int]:
-    return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
-
-
-def _is_by_user(context: SearchContext, turn: Turn) -> bool:
-    return not turns_of_others(context.store, context.space, [turn])
-
-
 # --- rules that have ended --------------------------------------------------------------------------
 
 
@@ -333,7 +329,11 @@ def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tup
         return False, None
     after = (turn for turn in later if is_before(rule.turn, turn))
     chances = [(turn, _ends(turn.content, rule.atom.text)) for turn in after]
-    likely = [pair for pair in chances if pair[1].changes >= MAY_END and _is_by_user(context, pair[0])]
+    likely = [
+        pair
+        for pair in chances
+        if pair[1].changes >= MAY_END and not turns_of_others(context.store, context.space, [pair[0]])
+    ]
     surely = [turn for turn, chance in likely if chance.takes_back >= ENDS]
     if surely:
         return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
@@ -353,7 +353,9 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
         if not turns:
             return last_turn
         latest = max(turns, key=lambda turn: (turn.said_at, turn.position))
-        if quarantined_ids(context.store, context.space, [latest.id]) or not _is_by_user(context, latest):
+        if quarantined_ids(context.store, context.space, [latest.id]) or turns_of_others(
+            context.store, context.space, [latest]
+        ):
             return last_turn
         last_turn, (atom,) = latest, newer
     return None
