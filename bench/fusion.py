@@ -104,7 +104,7 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
 
         for question in haystack.questions:
             asked = parse_query(question.text, question.asked_at or last + timedelta(hours=1))
-            found, _ = search.found("default", "turn", asked, embed=embed, filters=Filters())
+            found, _ = search.candidates("default", "turn", asked, embed=embed, filters=Filters())
             newest = np.argsort(-found.rows)
             ids = [known[f"t{row}"] for row in found.rows[newest].tolist()]
             cases.append(

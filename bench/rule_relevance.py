@@ -169,7 +169,7 @@ def _shown(opened: Memory, prompt: str) -> tuple[list[str], list[str]]:
 
 
 def _desk(opened: Memory) -> SearchContext:
-    return opened._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]  no verb
+    return opened._parts.scheduler.context().cached()  # pyright: ignore[reportPrivateUsage]  no verb
 
 
 def _is_rule(atom: Atom) -> bool:

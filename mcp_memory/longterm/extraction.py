@@ -142,7 +142,7 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
     if len(few) <= _SHOWN:
         return sorted((atom.id for atom in few), key=_number)
     chances: dict[str, float] = {}
-    context = context.of_one_question()
+    context = context.cached()
     batches = [
         read_batch(context.store, context.space, [part], background=context.settings.background_turns) for part in parts
     ]

@@ -30,6 +30,7 @@ from mcp_memory.longterm.standing_rules import may_be_order
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.turns import own_words
 from mcp_memory.longterm.validity import validity_period, with_its_date, without_dates
+from mcp_memory.longterm.verification.claims import fact_states_rule
 from mcp_memory.longterm.verification.comparison import (
     known_terms,
     nearest,
@@ -39,12 +40,10 @@ from mcp_memory.longterm.verification.comparison import (
     terms_of,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import is_joke
-from mcp_memory.longterm.verification.support import accepted_offer
+from mcp_memory.longterm.verification.own_words import accepted_offer, is_joke
 from mcp_memory.longterm.verification.trust import (
-    fact_states_rule,
     most_trusted,
-    quarantined,
+    quarantine,
     source_of_turn,
     with_allowed_kind,
     without_effects,
@@ -163,7 +162,7 @@ def ground_statement(
     if not is_verbatim:
         atom, doubts = _check_words(atom, text, passages, batch, names, shown)
         remarks = [*remarks, *doubts]
-    atom = quarantined(atom, _suspicions(statement, atom, passages))
+    atom = quarantine(atom, _suspicions(statement, atom, passages))
     return GroundedAtom(turn=turn, atom=atom, remarks=(*remarks, *times.notes))
 
 
@@ -195,7 +194,7 @@ def _check_words(
         if not strange:
             return atom, ()
         remark = f"{one_line(strange[0], 80)!r} stands in nothing that was said; it waits for review"
-        return quarantined(atom, ["unsupported"]), [remark]
+        return quarantine(atom, ["unsupported"]), [remark]
     clauses = _strange_clauses(text, own, known_names)
     values = [] if clauses else _other_values(text, passages, own, near, known_names)
     if (clauses or values) and not strange:
@@ -207,10 +206,10 @@ def _check_words(
         return without_effects(atom), [remark]
     if values:
         remark = f"check {values[0]!r} in {one_line(text, 80)!r}: its quote lacks it"
-        return quarantined(atom, ["other_value"]), [remark]
+        return quarantine(atom, ["other_value"]), [remark]
     if _denies_quote(text, passages):
         remark = f"check {one_line(text, 80)!r}: its quote seems to say the opposite"
-        return quarantined(atom, ["contradicted"]), [remark]
+        return quarantine(atom, ["contradicted"]), [remark]
     return atom, ()
 
 

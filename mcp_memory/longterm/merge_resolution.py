@@ -32,7 +32,7 @@ from mcp_memory.longterm.verification.trust import (
     is_less_trusted,
     least_trusted,
     most_trusted,
-    quarantined,
+    quarantine,
     with_allowed_kind,
 )
 from mcp_memory.models.replies import Text, TolerantReply, as_list, choice
@@ -239,7 +239,7 @@ def resolved_atom(draft: NewAtom, resolution: Resolution, said_at: Mapping[str, 
     )
     if is_less_trusted(source, most_trusted(part.source for part in parts)):
         atom = with_allowed_kind(atom)
-    return quarantined(atom, [*(doubt for source in sources for doubt in source.held), *flags(text, source)])
+    return quarantine(atom, [*(doubt for source in sources for doubt in source.held), *flags(text, source)])
 
 
 def _source(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) -> Source:

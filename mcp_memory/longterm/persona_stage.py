@@ -34,7 +34,7 @@ from mcp_memory.longterm.persona import (
 from mcp_memory.longterm.scenes import find_scene, is_joined, read_to
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.validity import date_of
-from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
+from mcp_memory.longterm.verification.trust import attribute_page, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
@@ -259,7 +259,7 @@ def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: Person
     _check_form(text)
     _check_evidence(text, _citable(store, space, basis, page), sound_scenes(store, space))
     atoms = store.atoms(space, cited(text))
-    text = attributed(text, atoms, speakers_of(store, space, atoms))
+    text = attribute_page(text, atoms, speakers_of(store, space, atoms))
     lines, bare = lines_of(text), unfounded(text)
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
     reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed else basis.reason, 300)

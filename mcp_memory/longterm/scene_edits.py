@@ -20,7 +20,7 @@ from mcp_memory.core.types import Atom, Scene, SceneAction
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.page_lines import RequestedEdit, SceneReply, change_lines
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, edit_from, find_scene, free_slug, slug_of
-from mcp_memory.longterm.verification.trust import attributed
+from mcp_memory.longterm.verification.trust import attribute_page
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied
 from mcp_memory.store.citations import (
@@ -391,7 +391,7 @@ class _PageDrafts:
                 target = slugs.get(slug_of(name))
                 if target == slug or not (target or self.round.is_entity(name)):
                     dead.append(name)
-            body = attributed(unlinked(page.body, dead), self.round.atoms.values(), self.round.speakers)
+            body = attribute_page(unlinked(page.body, dead), self.round.atoms.values(), self.round.speakers)
             self.pages[slug] = replace(page, body=body)
 
 

@@ -16,10 +16,10 @@ from mcp_memory.core.types import Atom, Fact, Kind, StatementKind
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER, contains_name, entities_in
 from mcp_memory.longterm.row_text import ROW
-from mcp_memory.longterm.search.pages import names_of
+from mcp_memory.longterm.search.scenes import names_of
+from mcp_memory.longterm.verification.claims import Embed, check_claim
 from mcp_memory.longterm.verification.comparison import known_terms, share_of
 from mcp_memory.longterm.verification.own_words import is_near
-from mcp_memory.longterm.verification.trust import Embed, checked_claim
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewAtom
 
@@ -103,13 +103,13 @@ def check_closing(
     dated: bool,
     is_note: bool,
 ) -> tuple[NewAtom, str | None]:
-    """Return the accepted form of a statement that closes promises (`checked_claim`), and a note for the agent.
+    """Return the accepted form of a statement that closes promises (`check_claim`), and a note for the agent.
 
     A statement that the user did not make is the agent's; so is a possible note (`is_note`), unless other words of the
     user have more of its terms than the promises have. A statement that resembles an attack closes nothing.
     """
     excluded = [promise.text for promise in promises]
-    accepted, note = checked_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)
+    accepted, note = check_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)
     if not promises:
         return accepted, note
     is_users = accepted.source == "user" and not accepted.held
@@ -119,7 +119,7 @@ def check_closing(
         )
     if _UNSAID.intersection(accepted.held) or (is_note and not is_users):
         agents = replace(atom, source="assistant", kind="episodic", priority=70, supersedes=())
-        accepted, note = checked_claim(store, space, agents, embed=embed, dated=dated)
+        accepted, note = check_claim(store, space, agents, embed=embed, dated=dated)
     if accepted.held:
         return accepted, note
     closed = [promise for promise in promises if promise.valid_to is None]

@@ -106,7 +106,7 @@ def stores(
 def found(store: Store, question: str, filters: Filters) -> dict[int, dict[str, float]]:
     """Return all candidates with every signal."""
     search = Search(store, lambda: NOW)
-    rows, _ = search.found(
+    rows, _ = search.candidates(
         "me", "turn", parse_query(question, NOW), embed=lambda text: [embedded(text)], filters=filters
     )
     search.close()

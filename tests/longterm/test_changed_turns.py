@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from bench.marks import Mark, marked_by_cosine, read
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall.blocks import named
+from mcp_memory.longterm.recall.blocks import ids_in
 from mcp_memory.longterm.search.changed import changed_turns, newer_first
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.service.memory import Memory
@@ -82,7 +82,7 @@ async def test_recall_shows_the_values_that_followed_each_other_in_one_line(memo
         f"[{third}] Now the rent for the flat went up to 980.\n"
         f"  before: [{second} 11 March] The rent for the flat is 940 now. ← [{first} 1 March] We pay 900 rent for the flat.\n"
     ) in found.dynamic
-    assert {first, second, third} <= set(named(found.dynamic))
+    assert {first, second, third} <= set(ids_in(found.dynamic))
 
 
 async def test_a_long_turn_has_its_own_line_although_a_value_in_it_was_replaced(memory: Memory) -> None:

@@ -14,7 +14,7 @@ from mcp_memory.longterm import persona
 from mcp_memory.longterm.recall.blocks import bundle
 from mcp_memory.longterm.scene_stage import SCENES
 from mcp_memory.longterm.scenes import computed_scenes, find_scene, readable_scenes, rendered_page
-from mcp_memory.longterm.search.pages import resolved
+from mcp_memory.longterm.search.scenes import resolve_filters
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.verification.evidence import mentions
 from mcp_memory.store.sqlite.store import open_store
@@ -136,5 +136,5 @@ def test_the_page_lists_computed_scenes_for_its_readers_and_not_in_its_file(hand
 
 def test_a_search_within_a_computed_scene_lists_its_statements(hand: ByHand) -> None:
     ids = say_all(hand)
-    filters, _ = resolved(hand.store, SPACE, Filters(scene="Noa"))
+    filters, _ = resolve_filters(hand.store, SPACE, Filters(scene="Noa"))
     assert [atom.id for atom in hand.store.list_atoms(SPACE, filters=filters)] == ids[:3]

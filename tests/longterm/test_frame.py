@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.verification.frame import changes_frame, is_joke, is_taken_back
+from mcp_memory.longterm.verification.own_words import changes_frame, is_joke, is_taken_back
 from mcp_memory.service.memory import Memory
 
 CHANGED = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.longterm.recall.blocks import named
+from mcp_memory.longterm.recall.blocks import ids_in
 from mcp_memory.longterm.recall.layout import FORMER, fit, layout
 from mcp_memory.longterm.recall.lines import Group, RecallLine
 
@@ -41,7 +41,7 @@ def line(
 
 
 def ids(texts: Sequence[str]) -> list[int]:
-    return [int(id[1:]) for id in named("\n".join(texts))]
+    return [int(id[1:]) for id in ids_in("\n".join(texts))]
 
 
 def test_exchanges_come_by_rank_and_turns_within_one_as_they_were_said() -> None:

@@ -168,7 +168,7 @@ def test_a_question_for_one_fact_has_no_overview(hand: ByHand) -> None:
 
 def test_automatic_recall_has_no_overview(hand: ByHand) -> None:
     trips(hand, 5)
-    assert all(line.group != "overview" for line in automatic_lines(hand.context(), TRIPS, known="", there=()))
+    assert all(line.group != "overview" for line in automatic_lines(hand.context(), TRIPS, shown="", in_context=()))
 
 
 def candidate(turn: int, statement: int | None, relevance: float) -> Candidate:

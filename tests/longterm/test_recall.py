@@ -189,7 +189,7 @@ def test_what_needs_no_memory_has_nothing_that_is_about_it(hand: ByHand, questio
     talk(hand, "It will rain in Porto on the 17th", "Thanks, I have put it down: rain", "ok great", "hi again")
     hand.draw("Does not mind rain")
     assert "About this" not in recall(hand, question).dynamic
-    assert not list(automatic_lines(hand.context(), question, known="", there=()))
+    assert not list(automatic_lines(hand.context(), question, shown="", in_context=()))
 
 
 @pytest.mark.parametrize("question", ["hi", "thanks, that's great", "ok", "???"])
@@ -272,7 +272,9 @@ def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: 
         "Write prices excluding VAT", said="Prices are always without VAT", kind="instruction", priority=80
     )
     talk(hand, "Never write prices in bold.")
-    lines = list(dynamic_lines(hand.context(), "Write the training prices for the flyer", [], known="", judgement=None))
+    lines = list(
+        dynamic_lines(hand.context(), "Write the training prices for the flyer", [], shown_text="", judgement=None)
+    )
     assert [line.id for line in lines if line.group == "rule"] == [rule]
 
 
@@ -288,7 +290,7 @@ def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: By
     broke = hand.tell("The boiler broke on 3 May 2026", valid_from=datetime(2026, 5, 3, tzinfo=UTC), **told)
     question = "When did the boiler break? Has Melanie kids?"
     judgement = judge_question(hand.context(), question)
-    found = dynamic_lines(hand.context(), question, [], known="", judgement=judgement)
+    found = dynamic_lines(hand.context(), question, [], shown_text="", judgement=judgement)
     lines = {line.id: line.text for line in found}
     assert lines[kids] == f"[{kids} told 2026-11-20] Melanie has kids"
     assert lines[broke] == f"[{broke} said by Melanie] The boiler broke on 3 May 2026"
@@ -373,7 +375,7 @@ def test_however_often_it_was_asked_before_what_answers_a_question_is_brought(ha
     told, *_ = talk(hand, "I take the night boat to Porto on 12 May.", "Noted.")
     question = "When does my boat to Porto leave, and how far is it?"
     for day in range(20):
-        lines = [line.text for line in automatic_lines(hand.context(), question, known="", there=())]
+        lines = [line.text for line in automatic_lines(hand.context(), question, shown="", in_context=())]
         assert any(is_told(told, line) for line in lines)
         assert sum("I do not know." in line for line in lines) <= 1
         talk(hand, question, "I do not know.", session=f"day {day}")

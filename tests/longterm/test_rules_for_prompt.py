@@ -45,7 +45,7 @@ class Said:
         return await to_thread.run_sync(self._rules, prompt, there, limits)
 
     def _rules(self, prompt: str, there: Sequence[str], limits: RecallLimits) -> RulesForPrompt:
-        context = self.memory._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]
+        context = self.memory._parts.scheduler.context().cached()  # pyright: ignore[reportPrivateUsage]
         return rules_for(context, prompt, [self.ids[text] for text in there], limits, "")
 
     async def shown(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = _LIMITS) -> list[str]:

@@ -12,12 +12,11 @@ for each event, oldest first, and how many more there are.
 
 Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
 forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
-evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order. `recalled`
-explains a recall: which rows it shows for a question, and why it leaves others out.
+evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order.
 
-A program that puts text before every prompt must not get in the way of those that need none: where the memory is
-unlikely to know (`search.known`), `automatic` brings nothing, while an explicit recall shows the closest there is. A
-prompt that asks to continue an earlier conversation ("where were we?") gets the end of that one.
+A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to
+know (`search.known`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that asks
+to continue an earlier conversation ("where were we?") gets the end of that conversation.
 """
 
 from __future__ import annotations
@@ -43,9 +42,8 @@ from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
-from mcp_memory.longterm.search.coverage import is_echo
-from mcp_memory.longterm.search.known import judge_question, searched
-from mcp_memory.longterm.search.pages import current
+from mcp_memory.longterm.search.known import find_rows, is_echo, judge_question
+from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, validity
@@ -70,22 +68,22 @@ def bundle(
 ) -> Bundle:  # fmt: skip
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
 
-    A stable block that the reader has according to `has_stable` is left out, and the dynamic one gets its tokens; what
-    is about the question comes again there. Promises that the session was shown come again only if the question calls
-    for them.
+    If the reader already has the stable block (`has_stable`), it is left out and the dynamic block gets its tokens and
+    repeats what is about the question. Promises that the session was shown are repeated only if the question calls for
+    them.
     """
     stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
     left = budget - counter.count(shown) if shown else budget
-    context = context.of_one_question()
+    context = context.cached()
     recent_turns = context_of(context, session)
     judgement = judge_question(context, question)
     promises = promises_for(context, question, session=session, shown_due=shown_promises)
     if question.strip() or recent_turns:
-        lines = dynamic_lines(context, question, recent_turns, known=shown, judgement=judgement)
+        lines = dynamic_lines(context, question, recent_turns, shown_text=shown, judgement=judgement)
         dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
     else:
-        dynamic, _ = fit(_promises_first(promises.lines, top_by_confidence(context, known=stable)), counter, left)
+        dynamic, _ = fit(_promises_first(promises.lines, top_by_confidence(context, shown=stable)), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
     left_out += promises.left_out
     tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
@@ -95,10 +93,10 @@ def bundle(
 
 
 def stable(context: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
-    """Return the stable block for the start of a session, and in the dynamic one the promises that are due.
+    """Return the stable block for the start of a session, and in the dynamic block the promises that are due.
 
-    Where no model has written a page, the stable block is that of `opening`, and both fit into its budget. Promises
-    come first, and take at most half of that.
+    Without a page written by a model, the stable block is that of `opening`, and both fit into its budget. Promises
+    come first, and take at most half of it.
     """
     missing: list[str] = []
     promises = due_promises(context, session=session)
@@ -116,19 +114,18 @@ def stable(context: SearchContext, *, counter: TokenCounter, budget: int, sessio
 
 
 def automatic(
-    context: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, known: str
+    context: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, shown: str
 ) -> Bundle:
-    """Return context for a prompt without what its session shows already, for a program that keeps track.
-
-    A session shows `known`, the blocks recalled earlier, and its turns since its last summary.
+    """Return context for a prompt without what its session already shows: `known`, the blocks recalled earlier, and its
+    turns since the last summary.
     """
     promises = PromiseLines([], [])
     if small_talk_kind(question) is None:
-        promises = promises_for(context, question, session=session, shown=promises_in(known))
+        promises = promises_for(context, question, session=session, shown=promises_in(shown))
     lines = _promises_first(
-        promises.lines, automatic_lines(context, question, known=known, there=_in_context(context, session))
+        promises.lines, automatic_lines(context, question, shown=shown, in_context=_in_context(context, session))
     )
-    told_before = set(known.splitlines())
+    told_before = set(shown.splitlines())
     dynamic, left_out = fit((line for line in lines if line.text not in told_before), counter, budget)
     return Bundle(
         stable="",
@@ -172,29 +169,35 @@ def context_of(context: SearchContext, session: str | None) -> list[Turn]:
 def _stable(context: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = context.store, context.space
-    who = _head("User: ", l3_page.identity(store, space, context.now), "; ", counter, IDENTITY_TOKENS)
-    standing = [atom for atom in _users(context, "instruction") if atom.priority < 0]
-    rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
-    traits = [one for one in _users(context, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
-    always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
+    who = _fit_items("User: ", l3_page.identity(store, space, context.now), "; ", counter, IDENTITY_TOKENS)
+    standing = [atom for atom in _users_statements(context, "instruction") if atom.priority < 0]
+    rules = sorted(standing, key=lambda atom: atom.valid_from, reverse=True)
+    traits = [
+        atom
+        for atom in _users_statements(context, "persona")
+        if atom.priority >= _CRITICAL and not _only_names(atom, who)
+    ]
+    always = _fit_items(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
-    critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
+    critical = _fit_items(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
     rules += traits
     shown = {atom.id for atom in rules if is_shown_in(atom, f"{always}\n{critical}\n")}
-    lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(context, shown)]
-    scenes = [one for one in current(store, space) if not flags(f"{one.title}\n{one.summary}", "assistant")]
-    scenes = [one for one in scenes if not one.atoms or _stated_by_the_user(context, one.atoms)]
+    lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona_lines(context, shown)]
+    scenes = [
+        scene for scene in current_scenes(store, space) if not flags(f"{scene.title}\n{scene.summary}", "assistant")
+    ]
+    scenes = [scene for scene in scenes if not scene.atoms or _stated_by_the_user(context, scene.atoms)]
 
     def block(many: int, of_scenes: int) -> str:
         navigation = l3_page.navigation(scenes[:of_scenes]).splitlines()
         text = "\n".join(line for line in [*lines[:many], *navigation] if line)
         return recall_block(text, part="stable") if text else ""
 
-    many = _most(len(lines), lambda count: counter.fits(block(count, 0), budget))
+    many = _largest_fit(len(lines), lambda count: counter.fits(block(count, 0), budget))
     while many < len(lines) and many and _is_heading(lines[many - 1]):
         many -= 1  # nothing is left under it
     whole = many == len(lines)
-    of_scenes = _most(len(scenes), lambda count: counter.fits(block(many, count), budget)) if whole else 0
+    of_scenes = _largest_fit(len(scenes), lambda count: counter.fits(block(many, count), budget)) if whole else 0
     text = block(many, of_scenes)
     rest = [atom.id for atom in rules if not is_shown_in(atom, text)]
     return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
@@ -204,7 +207,7 @@ def _is_heading(line: str) -> bool:
     return line.startswith("#") or f"{line}\n" in (ALWAYS, CRITICAL)
 
 
-def _users(context: SearchContext, kind: Kind) -> list[Atom]:
+def _users_statements(context: SearchContext, kind: Kind) -> list[Atom]:
     """Return statements of the user of a kind that hold now; those that begin later are on the page.
 
     Statements with doubts are left out, since these lines have no mark for them; the dynamic block has one.
@@ -215,18 +218,18 @@ def _users(context: SearchContext, kind: Kind) -> list[Atom]:
 
 
 def _only_names(atom: Atom, who: str) -> bool:
-    """Return whether an atom states the user's name, which stands in `who` already."""
+    """Return whether an atom only states the user's name, and `who` contains it."""
     return atom.fact is not None and atom.fact.relation == "name" and atom.fact.value in who
 
 
-def _persona(context: SearchContext, shown: set[str]) -> list[str]:
+def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
     """Return the lines of the page without those whose evidence is shown already.
 
     Without a model's page, these are the explicit statements: sentences of the user are found by the question, and the
     page of them would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
     """
-    held = context.store.persona(context.space)
-    by_model = held is not None and held.by_model
+    stored = context.store.persona(context.space)
+    by_model = stored is not None and stored.by_model
     read = l3_page.body if by_model else l3_page.explicit_page
     page = read(context.store, context.space, at=context.now)
     if page == l3_page.EMPTY:
@@ -243,13 +246,13 @@ def _stated_by_the_user(context: SearchContext, ids: Iterable[str]) -> set[str]:
     return {atom.id for atom in context.store.atoms(context.space, list(ids)) if atom.source in ("user", "import")}
 
 
-def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
+def _fit_items(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
     """Return the label with as many of the items as fit."""
-    many = _most(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
+    many = _largest_fit(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
     return label + joint.join(items[:many]) if many else ""
 
 
-def _most(count: int, fits: Callable[[int], bool]) -> int:
+def _largest_fit(count: int, fits: Callable[[int], bool]) -> int:
     """Return the largest count up to `count` that fits; 0 always does."""
     if fits(count):
         return count
@@ -293,16 +296,16 @@ class Recalled:
     verdicts: tuple[RowVerdict, ...]
 
 
-def recalled(context: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
+def explain_recall(context: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
     """Recall for a question without a session, and explain the decision on each row."""
-    context = context.of_one_question()
+    context = context.cached()
     made = bundle(context, query, session=None, counter=counter, budget=budget)
     judgement = judge_question(context, query)
-    rows = [hit for layer in _LAYERS for hit in searched(context, layer, query, _LOOKED_AT)] if judgement else []
-    brought = set(named(made.dynamic))
-    stable = set(named(made.stable))
+    rows = [hit for layer in _LAYERS for hit in find_rows(context, layer, query, _LOOKED_AT)] if judgement else []
+    brought = set(ids_in(made.dynamic))
+    stable = set(ids_in(made.stable))
     ids = [row.id for row in rows]
-    held = quarantined_ids(context.store, context.space, ids)
+    quarantined = quarantined_ids(context.store, context.space, ids)
     texts = row_texts(context.store, context.space, ids)
     echoes = {id for id in ids if id[0] == "t" and is_echo(texts.get(id, ""), query)}
     chances = judgement.rows if judgement else dict[str, float]()
@@ -313,7 +316,7 @@ def recalled(context: SearchContext, query: str, *, counter: TokenCounter, budge
             return "is brought" if id in sure else "is brought as the closest there is; it may be about something else"
         if id in stable:
             return "is in the part that every recall has"
-        if id in held:
+        if id in quarantined:
             return "waits for review"
         if id in made.left_out:
             return "did not fit into the tokens that this recall may have"
@@ -349,7 +352,7 @@ _LAYERS: tuple[Layer, ...] = ("atom", "turn")
 _FORMER_ID = re.compile(rf"(?:^{FORMER}|{BEFORE_THAT})\[(t\d+)[ \]]")
 
 
-def named(block: str) -> Iterator[str]:
+def ids_in(block: str) -> Iterator[str]:
     """Yield the ids that a block shows: `[a5 2026-05-07] …`, `[t7] …`, `  before: [t3 …` and, in pages, `(a5, a7)`."""
     yield from cited(block)
     for line in block.splitlines():
@@ -375,18 +378,22 @@ _REACH = RecallLimits(
 )
 
 
-def automatic_lines(context: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
+def automatic_lines(
+    context: SearchContext, prompt: str, *, shown: str, in_context: Collection[str]
+) -> Iterator[RecallLine]:
     """Return lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
 
-    Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
-    searched for: the reader sees it.
+    Leaves out everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself is
+    not searched for: the reader sees it.
     """
     if wants_last_conversation(context, prompt):
-        return iter([] if there else last_conversation(context, there))
+        return iter([] if in_context else last_conversation(context, in_context))
     if small_talk_kind(prompt) is not None:
         return iter(())
-    context = context.of_one_question()
+    context = context.cached()
     judgement = judge_question(context, prompt)
     if judgement is None or judgement.known == "unlikely":
         return iter(())
-    return dynamic_lines(context, prompt, [], known=known, there=there, reach=_REACH, judgement=judgement)
+    return dynamic_lines(
+        context, prompt, [], shown_text=shown, in_context=in_context, reach=_REACH, judgement=judgement
+    )

@@ -1,9 +1,9 @@
-"""The lines of recall's dynamic block, for a question and the current conversation, before they are cut to the budget.
+"""The lines of recall's dynamic block for a question and the current conversation, before they are cut to the budget.
 
 In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules that govern
 it; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
-facts say again what atoms say: in front of them they cost a recall of 600 tokens 3 points of the evidence
-(`bench.pyramid`). `search.known` judges the rows; those that are not surely about the question follow as `unsure`.
+facts repeat atoms: in front of them they cost a recall of 600 tokens 3 points of the evidence (`bench.pyramid`).
+`search.known` judges the rows; rows that are not surely about the question follow as `unsure`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from itertools import chain, zip_longest
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
-from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.recall.lines import (
     Group,
     RecallLine,
+    distinct_turns,
     is_shown_in,
+    mark_suspects,
     of_atom,
     of_fact,
     of_output,
     of_scene,
     of_turns,
-    sound,
+    without_quarantined,
 )
 from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
-from mcp_memory.longterm.search.known import JUDGED, Judgement, judge_question, searched, without_echoes
-from mcp_memory.longterm.search.pages import current
+from mcp_memory.longterm.search.known import JUDGED, Judgement, find_rows, judge_question, without_echoes
 from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
+from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, without_past
@@ -92,11 +93,11 @@ TRUST: dict[Source, float] = {
 """Factor of an atom's rank by its source: of two equal answers the user's comes first."""
 
 
-def top_by_confidence(context: SearchContext, *, known: str) -> Iterator[RecallLine]:
-    """Yield the atoms by confidence alone, without those in `known`."""
+def top_by_confidence(context: SearchContext, *, shown: str) -> Iterator[RecallLine]:
+    """Yield the atoms by confidence alone, without those in `shown`."""
     atoms = current_atoms(context.store, context.space, Filters(unheld=True), context.now, limit=_SUREST)
-    ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
-    return sound(context, (of_atom(atom, context.now) for atom in ordered if not is_shown_in(atom, known)))
+    ordered = sorted(atoms, key=lambda atom: -atom.confidence * TRUST[atom.source])
+    return mark_suspects(context, (of_atom(atom, context.now) for atom in ordered if not is_shown_in(atom, shown)))
 
 
 def dynamic_lines(
@@ -104,34 +105,36 @@ def dynamic_lines(
     question: str,
     recent_turns: Sequence[Turn],
     *,
-    known: str,
-    there: Collection[str] = (),
+    shown_text: str,
+    in_context: Collection[str] = (),
     reach: RecallLimits = RecallLimits(),
     judgement: Judgement | None,
 ) -> Iterator[RecallLine]:
-    """Yield lines for the question and the turns of the context, without anything in `known` or these turns.
+    """Yield lines for the question and the turns of the context, without anything in `shown_text` or these turns.
 
-    The turns `there`, and atoms extracted from them, are left out too. `judgement` is that of the question, None where
-    nothing is asked. Lines are made lazily: those beyond the budget cost nothing.
+    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is the judgement of the
+    question, None if it is empty. Lines are made lazily: lines beyond the budget cost nothing.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in recent_turns if small_talk_kind(turn.content) is None]
-    apart = {*there, *(turn.id for turn in recent_turns)}
+    excluded = {*in_context, *(turn.id for turn in recent_turns)}
     asked = "" if small_talk_kind(question) else question.strip()
-    found = _found(context, asked, judgement, "\n".join(talk), apart, reach)
+    rows = _find_recall_rows(context, asked, judgement, "\n".join(talk), excluded, reach)
     words = frozenset(query_terms("\n".join([question, *talk])))
-    rules = rules_for(context, asked, apart, reach, known) if asked else RulesForPrompt()
-    outputs = _outputs(context, asked, words) if asked and reach.outputs else []
-    pages = _scenes(context, found, words)
-    ending = last_conversation(context, apart) if wants_last_conversation(context, question) else []
+    rules = rules_for(context, asked, excluded, reach, shown_text) if asked else RulesForPrompt()
+    outputs = _output_lines(context, asked, words) if asked and reach.outputs else []
+    pages = _scene_lines(context, rows, words)
+    ending = last_conversation(context, excluded) if wants_last_conversation(context, question) else []
     shown = {line.id for line in ending}
-    made = _lines(context, question, found, words, rules, pages, outputs, known=known, there=there, reach=reach)
-    if asked and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
-        lines = overview_lines(context, asked, apart, words, known, rules.replaced)
+    made = _lines(
+        context, question, rows, words, rules, pages, outputs, shown_text=shown_text, in_context=in_context, reach=reach
+    )
+    if asked and (rows.turns or rows.unsure) and reach.overview and asks_for_overview(question):
+        lines = overview_lines(context, asked, excluded, words, shown_text, rules.replaced)
         first, further = lines[: reach.before_rules], lines[reach.before_rules :]
-        made = _each_once(chain(first, rules.lines, pages, further, outputs, made), apart=rules.in_part)
+        made = _each_once(chain(first, rules.lines, pages, further, outputs, made), in_part=rules.in_part)
         ended = rules.covered.difference(line.id for line in rules.lines)
         made = (line for line in made if line.id not in ended)
-    return sound(context, chain(ending, (line for line in made if line.id not in shown)))
+    return mark_suspects(context, chain(ending, (line for line in made if line.id not in shown)))
 
 
 # --- search -----------------------------------------------------------------------------------------
@@ -155,40 +158,45 @@ class _RecallRows:
         return self.chances.get(id, 0.0)
 
 
-def _found(
-    context: SearchContext, question: str, judgement: Judgement | None, talk: str, there: set[str], reach: RecallLimits
+def _find_recall_rows(
+    context: SearchContext,
+    question: str,
+    judgement: Judgement | None,
+    talk: str,
+    excluded: set[str],
+    reach: RecallLimits,
 ) -> _RecallRows:
-    """Return rows for the question, then for the conversation, without the turns already `there`."""
-    found = _RecallRows()
-    aside = [one.id for one in context.store.quarantined(context.space, limit=_MOST_THERE) if one.id.startswith("t")]
-    many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
+    """Return rows for the question, then for the conversation, without the turns already `excluded`."""
+    recall_rows = _RecallRows()
+    aside = [row.id for row in context.store.quarantined(context.space, limit=_MOST_THERE) if row.id.startswith("t")]
+    many = reach.turns + min(len(excluded) + len(aside), _MOST_THERE)
     for text, judged in ((question, judgement), (talk, judge_question(context, talk))):
         if not text or judged is None:
             continue
         hits, _ = without_echoes(
-            context.store, context.space, text, searched(context, "turn", text, 2 * many), limit=many
+            context.store, context.space, text, find_rows(context, "turn", text, 2 * many), limit=many
         )
-        said = [hit.id for hit in unheld(context, [hit for hit in hits if hit.id not in there])]
+        turn_ids = [hit.id for hit in without_quarantined(context, [hit for hit in hits if hit.id not in excluded])]
         if judged.known != "unlikely":
-            found.turns.update(dict.fromkeys(id for id in said if id in judged.rows))
-            found.sure.update(judged.close)
-        stated = list(_current(context, searched(context, "atom", text, JUDGED)))
-        found.sure.update(id for id, hit in stated if hit.id in judged.close)
+            recall_rows.turns.update(dict.fromkeys(id for id in turn_ids if id in judged.rows))
+            recall_rows.sure.update(judged.close)
+        stated = list(_current_hits(context, find_rows(context, "atom", text, JUDGED)))
+        recall_rows.sure.update(id for id, hit in stated if hit.id in judged.close)
         if text is question:
-            found.unsure.update(dict.fromkeys(id for id in said if id not in found.turns))
+            recall_rows.unsure.update(dict.fromkeys(id for id in turn_ids if id not in recall_rows.turns))
             if judged.known == "likely":
-                found.sure.update(said[:_FIRST], (id for id, _ in stated[:_FIRST]))
-        rows = {id: judged.rows.get(id, 0.0) for id in said}
+                recall_rows.sure.update(turn_ids[:_FIRST], (id for id, _ in stated[:_FIRST]))
+        rows = {id: judged.rows.get(id, 0.0) for id in turn_ids}
         for id, hit in stated:
             if text is question or hit.id in judged.close:
-                found.atoms.setdefault(id, hit)
+                recall_rows.atoms.setdefault(id, hit)
                 rows[id] = max(rows.get(id, 0.0), judged.rows.get(hit.id, 0.0))
-        found.chances.update((id, max(found.chance(id), chance)) for id, chance in rows.items())
-    return found
+        recall_rows.chances.update((id, max(recall_rows.chance(id), chance)) for id, chance in rows.items())
+    return recall_rows
 
 
-def _current(context: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:
-    """Yield the ids of current statements with their hits; an ended one is replaced by its successor."""
+def _current_hits(context: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:
+    """Yield the ids of current statements with their hits; an ended statement is replaced by its successor."""
     atoms = {atom.id: atom for atom in context.store.atoms(context.space, [hit.id for hit in hits])}
     for hit in hits:
         atom = atoms.get(hit.id)
@@ -204,16 +212,16 @@ def _current(context: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[s
 
 
 def _lines(
-    context: SearchContext, question: str, found: _RecallRows, words: AbstractSet[str], rules: RulesForPrompt,
-    pages: Sequence[RecallLine], outputs: Sequence[RecallLine], *, known: str, there: Collection[str],
+    context: SearchContext, question: str, rows: _RecallRows, words: AbstractSet[str], rules: RulesForPrompt,
+    pages: Sequence[RecallLine], outputs: Sequence[RecallLine], *, shown_text: str, in_context: Collection[str],
     reach: RecallLimits,
 ) -> Iterator[RecallLine]:  # fmt: skip
-    held = without_past(context.store.atoms(context.space, found.atoms), context.now)
-    holding = [atom for atom in held if atom.evidence not in there and not atom.held]
-    ranked = sorted(holding, key=lambda atom: -_rank(context, atom, found))
-    ranked = [atom for atom in ranked if not is_shown_in(atom, known)]
+    current_atoms_found = without_past(context.store.atoms(context.space, rows.atoms), context.now)
+    holding = [atom for atom in current_atoms_found if atom.evidence not in in_context and not atom.held]
+    ranked = sorted(holding, key=lambda atom: -_rank(context, atom, rows))
+    ranked = [atom for atom in ranked if not is_shown_in(atom, shown_text)]
     speakers = speakers_of(context.store, context.space, ranked)
-    (about, unsure), repeated = distinct_turns(context, list(found.turns), list(found.unsure))
+    (about, unsure), repeated = distinct_turns(context, list(rows.turns), list(rows.unsure))
     pairs = pairs_of_one_topic(context.store, context.space, [*about, *unsure])
     replaced = replaced_by(context.store, context.space, pairs)
     possibly = possibly_changed(pairs, about)
@@ -227,7 +235,7 @@ def _lines(
     verbatim = [
         replace(
             line,
-            group=line.group if line.id in found.sure else reach.unsure,
+            group=line.group if line.id in rows.sure else reach.unsure,
             beside=possibly[line.id].id if line.id in possibly else None,
         )
         for line in of_turns(
@@ -238,47 +246,44 @@ def _lines(
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
     stated = {atom: of_atom(atom, context.now, speakers.get(atom.id)) for atom in ranked}
-    sure = [line for line in stated.values() if line.id in found.sure]
+    sure = [line for line in stated.values() if line.id in rows.sure]
     # The likelier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
-    by_chance = list(merge(sure, fresh, key=lambda line: -found.chance(line.id)))
+    by_chance = list(merge(sure, fresh, key=lambda line: -rows.chance(line.id)))
     first, further = by_chance[: reach.before_rules], by_chance[reach.before_rules :]
-    said = {rules.repeats.get(line.id, line.id) for line in first if line.id not in rules.in_part}
+    shown_rules = {rules.repeats.get(line.id, line.id) for line in first if line.id not in rules.in_part}
     ruled = rules.covered
     yield from first
-    yield from (rule for rule in rules.lines if rule.id not in said)
+    yield from (rule for rule in rules.lines if rule.id not in shown_rules)
     further = [line for line in further if line.id not in ruled]
-    yield from (line for line in further if line.id in found.sure)
+    yield from (line for line in further if line.id in rows.sure)
     yield from pages
-    yield from _facts(context, question, {*cited(known), *(atom.id for atom in held)})
+    yield from _fact_lines(context, question, {*cited(shown_text), *(atom.id for atom in current_atoms_found)})
     yield from (line for line in verbatim if line.id in bearing_out and line.id not in ruled)
-    yield from (line for line in further if line.id not in found.sure)
+    yield from (line for line in further if line.id not in rows.sure)
     yield from outputs
-    told = {*ruled, *(line.id for line in by_chance)}
+    shown_ids = {*ruled, *(line.id for line in by_chance)}
     rest = of_turns(
-        [turn for turn in unsure if turn.id not in told], words=words, widths=reach.unsure_widths, group=reach.unsure,
-        notes=notes, newer=replaced, repeated=repeated,
+        [turn for turn in unsure if turn.id not in shown_ids], words=words, widths=reach.unsure_widths,
+        group=reach.unsure, notes=notes, newer=replaced, repeated=repeated,
     )  # fmt: skip
-    unlikely = (replace(line, group=reach.unsure) for line in stated.values() if line.id not in told)
-    yield from _alternately(unlikely, rest)
+    unlikely = (replace(line, group=reach.unsure) for line in stated.values() if line.id not in shown_ids)
+    for pair in zip_longest(unlikely, rest):
+        yield from filter(None, pair)
 
 
-def _each_once(lines: Iterable[RecallLine], *, apart: Collection[str]) -> Iterator[RecallLine]:
-    """Yield the lines without further ones of the same row. Rules of the turns `apart` do not count as their lines."""
+def _each_once(lines: Iterable[RecallLine], *, in_part: Collection[str]) -> Iterator[RecallLine]:
+    """Yield the first line of each row. The rules of a turn `in_part` do not count as its line."""
     shown: set[tuple[str, bool]] = set()
     for line in lines:
-        key = line.id, line.group == "rule" and line.id in apart
+        key = line.id, line.group == "rule" and line.id in in_part
         if key not in shown:
             shown.add(key)
             yield line
 
 
-def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    return (line for some in zip_longest(*several) for line in some if line is not None)
-
-
-def _rank(context: SearchContext, atom: Atom, found: _RecallRows) -> float:
-    best = max(hit.score for hit in found.atoms.values())
-    similarity = found.atoms[atom.id].score / best if best else 0.0
+def _rank(context: SearchContext, atom: Atom, rows: _RecallRows) -> float:
+    best = max(hit.score for hit in rows.atoms.values())
+    similarity = rows.atoms[atom.id].score / best if best else 0.0
     rank = context.settings.recall_similarity * similarity + context.settings.recall_confidence * atom.confidence
     return rank * TRUST[atom.source]
 
@@ -286,14 +291,14 @@ def _rank(context: SearchContext, atom: Atom, found: _RecallRows) -> float:
 # --- facts, scenes, tool results -------------------------------------------------------------
 
 
-def _facts(context: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
+def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
     """Return facts of the entities that the question names in full, except the user, whose atoms are not shown."""
     words = set(index_terms(question))
     named = [
-        one.name
-        for one in context.store.entities(context.space, limit=_ENTITIES)
-        if fold(one.name) != "user"
-        and any(terms and terms <= words for terms in map(set, terms_of_each((one.name, *one.aliases))))
+        entity.name
+        for entity in context.store.entities(context.space, limit=_ENTITIES)
+        if fold(entity.name) != "user"
+        and any(terms and terms <= words for terms in map(set, terms_of_each((entity.name, *entity.aliases))))
     ]
     facts = {
         fact.atom: fact
@@ -304,18 +309,18 @@ def _facts(context: SearchContext, question: str, shown: set[str]) -> list[Recal
     return [of_fact(fact) for fact in current_facts(context.store, context.space, facts.values(), context.now)[:_FACTS]]
 
 
-def _scenes(context: SearchContext, found: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
+def _scene_lines(context: SearchContext, rows: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
     """Return a line for each of the scenes whose surest statement is at least half as likely as that of the best."""
     chances = {
-        scene: max((found.chance(id) for id in scene.atoms if id in found.sure), default=0.0)
-        for scene in current(context.store, context.space)
+        scene: max((rows.chance(id) for id in scene.atoms if id in rows.sure), default=0.0)
+        for scene in current_scenes(context.store, context.space)
     }
     least = max(chances.values(), default=0.0) / 2
     about = sorted((scene for scene in chances if chances[scene] > least), key=lambda scene: -chances[scene])
     return [of_scene(scene, words) for scene in about[:_SCENES]]
 
 
-def _outputs(context: SearchContext, question: str, words: AbstractSet[str]) -> list[RecallLine]:
+def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]) -> list[RecallLine]:
     """Return lines of tool results that have most of the question's words.
 
     Lines that read like instructions are counted, not shown.
@@ -333,16 +338,18 @@ def _outputs(context: SearchContext, question: str, words: AbstractSet[str]) -> 
 # --- the end of the last conversation ---------------------------------------------------------------
 
 
-def last_conversation(context: SearchContext, there: Collection[str]) -> list[RecallLine]:
-    """Return the last turns of the latest conversation, other than the one that is `there`."""
-    sessions = sorted(context.store.sessions(context.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
-    for one in sessions:
-        said = context.store.last_turns(context.space, one.session, limit=_ENDING, roles=("user", "assistant"))
-        said = unheld(context, said)
-        if said and not any(turn.id in there for turn in said):
-            head = f"The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
-            turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
-            return [RecallLine(group="end", id=one.session, text=head), *turns]
+def last_conversation(context: SearchContext, in_context: Collection[str]) -> list[RecallLine]:
+    """Return the last turns of the latest conversation that is not `in_context`."""
+    sessions = sorted(
+        context.store.sessions(context.space, limit=_SESSIONS), key=lambda session: session.last, reverse=True
+    )
+    for info in sessions:
+        last = context.store.last_turns(context.space, info.session, limit=_ENDING, roles=("user", "assistant"))
+        last = without_quarantined(context, last)
+        if last and not any(turn.id in in_context for turn in last):
+            head = f"The last conversation, session {info.session}, ended so on {info.last:%Y-%m-%d}, latest first:"
+            turns = of_turns(last[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
+            return [RecallLine(group="end", id=info.session, text=head), *turns]
     return []
 
 

@@ -1,17 +1,17 @@
-"""The dynamic block of a recall: which lines fit a budget, in which order, under which headings.
+"""The layout of recall's dynamic block: which lines fit a budget, in which order, under which headings.
 
-Lines come in order of priority. Verbatim turns keep it, the best one first, each in its exchange: a question comes
-before its answer and a reply after what it replies to, if both are shown. A turn whose value a later one replaced
+Lines arrive in order of priority. Verbatim turns keep it, best first, each in its exchange: a question comes
+before its answer, and a reply after the turn it replies to, if both are shown. A turn whose value was replaced
 follows the later turn, so that a reader never meets the old value first. So does a turn that a later turn may
 contradict, before the reply to the later turn. Short outdated turns share a line below the current turn, oldest last:
 
     [t99] it's 980 now
       before: [t41 10 April] rent is 940 now ← [t12 3 March] we pay 900 rent
 
-The lines of an overview are sorted by time, oldest first; those that do not fit are counted.
+The lines of an overview are sorted by time, oldest first; lines that do not fit are counted.
 
-Dates stand above the turns of one day that follow each other, the year where it changes: `12 March 2026:`, then
-`10 March:`. A full date on each line, or above each exchange, costs so many tokens that less of the evidence fits.
+A date is shown above consecutive turns of the same day, with the year when it changes: `12 March 2026:`, then
+`10 March:`. A full date on each line, or above each exchange, costs tokens that evidence needs.
 """
 
 from __future__ import annotations
@@ -108,7 +108,10 @@ def _block(lines: Sequence[RecallLine], left_out: Sequence[RecallLine]) -> str:
 
 
 def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
-    """Yield the texts of the lines, part by part, with headings and dates. An overview says how many `more` it has."""
+    """Yield the texts of the lines, part by part, with headings and dates.
+
+    `more` is the number of omitted overview lines.
+    """
     verbatim = _by_exchange([line for line in lines if line.group in _VERBATIM])
     former = _former_values(verbatim.values())
     in_line = {line.id for some in former.values() for line in some}
@@ -129,7 +132,7 @@ def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
                 last, is_first = day, False
             yield line.text
             if group in _VERBATIM and line.id in former:
-                yield f"{FORMER}{BEFORE_THAT.join(one.former for one in former[line.id])}"
+                yield f"{FORMER}{BEFORE_THAT.join(older.former for older in former[line.id])}"
         if group == "overview" and part and more:
             yield f"{more} more about this were left out."
 
@@ -167,7 +170,10 @@ def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
     for line in sorted(lines, key=lambda line: _VERBATIM.index(line.group)):
         if line.id in placed:
             continue
-        exchange = list(place(_exchange(_newest(line, by_id), current)))
+        newest = line  # the turn with the current value, or the latest turn that may contradict it
+        while (newer := by_id.get(newest.newer or "") or by_id.get(newest.beside or "")) is not None:
+            newest = newer
+        exchange = list(place(_exchange(newest, current)))
         for turn in exchange:  # grows meanwhile: an outdated turn may have replaced an older one
             for old in outdated.get(turn.id, []):
                 reply = current.get((old.session, old.position + 1))
@@ -177,9 +183,9 @@ def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
 
 
 def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[RecallLine]]:
-    """Return the outdated turns that share a line, latest first, by the id of the turn below which the line is.
+    """Return the outdated turns that share a line, latest first, by the id of the turn above that line.
 
-    A turn whose reply is shown has a line of its own: alone, "Noted, 900" would read like the current value.
+    A turn whose reply is shown has a separate line: alone, "Noted, 900" would read like the current value.
     """
     lines = list(chain.from_iterable(parts))
     replies = {(line.session, line.position) for line in lines if line.source == "assistant"}
@@ -193,20 +199,9 @@ def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[Reca
     return {id: sorted(some, key=_time, reverse=True) for id, some in former.items()}
 
 
-def _newest(line: RecallLine, by_id: Mapping[str, RecallLine]) -> RecallLine:
-    """Return the turn with the current value for a turn, or the latest turn that may contradict it."""
-    while (newer := by_id.get(line.newer or "") or by_id.get(line.beside or "")) is not None:
-        line = newer
-    return line
-
-
 def _exchange(line: RecallLine, current: Mapping[tuple[str, int], RecallLine]) -> list[RecallLine]:
-    """Return a turn, with the one before it if it replies to that, else with its reply."""
+    """Return a turn with the turn before it if it replies to that, else with its reply."""
     before, after = (current.get((line.session, line.position + step)) for step in (-1, 1))
-    if before and (line.source == "assistant" or _asks(before)):
+    if before and (line.source == "assistant" or before.text.endswith(("?", "？", "؟"))):
         return [before, line]
     return [line, after] if after and line.source != "assistant" else [line]
-
-
-def _asks(line: RecallLine) -> bool:
-    return line.text.endswith(("?", "？", "؟"))

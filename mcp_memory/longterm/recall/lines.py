@@ -1,26 +1,29 @@
-"""The lines of recall, one for a row: an id, a date or speaker, and the text, cut around the words of the question.
+"""The lines of recall, one for each row: an id, a date or speaker, and the text, cut around the words of the question.
 
-Secrets are masked and relative dates resolved. `sound` marks the lines that read like an attack; these are not shown.
+Secrets are masked and relative dates resolved. `mark_suspects` marks lines that read like an attack; they are not
+shown. `distinct_turns` selects the turns that get a line: no small talk, no repetitions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import chain, repeat
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import day_in_words, one_line, without_bullet
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.search.search import Ranked, SearchContext
+from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import date_of, span_of, time_note
-from mcp_memory.longterm.verification.trust import doubt_mark, source_of_tool, source_of_turn
+from mcp_memory.longterm.verification.trust import doubt_mark, quarantined_ids, source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
 
@@ -64,7 +67,7 @@ BEFORE_THAT = " ← "
 _DAYS = 3  # on which a user said the same, that are named
 
 
-def sound(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines, suspicious ones marked; rows that a person has released pass.
 
     Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
@@ -83,12 +86,10 @@ def sound(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[Recal
 
 def _is_released(context: SearchContext, id: str) -> bool:
     is_row = id[:1] in "at" and id[1:].isdigit()
-    return is_row and any(one.verdict == "released" for one in context.store.quarantined(context.space, [id]))
+    return is_row and any(row.verdict == "released" for row in context.store.quarantined(context.space, [id]))
 
 
 # --- statements -------------------------------------------------------------------------------------
-
-
 def statement_line(atom: Atom) -> str:
     """Return an atom's statement as both blocks show it."""
     return one_line(without_bullet(atom.text), _ATOM_CHARS)
@@ -135,9 +136,9 @@ def of_rule(atom: Atom, turn: Turn | None) -> RecallLine:
 
 def of_fact(fact: Fact) -> RecallLine:
     parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
-    said = " · ".join(one_line(part, 80) for part in parts)
+    statement = " · ".join(one_line(part, 80) for part in parts)
     head = _head(fact.atom, f"{fact.valid_from:%Y-%m-%d}", ATTRIBUTION[fact.source])
-    return RecallLine(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
+    return RecallLine(group="fact", id=fact.atom, text=f"{head} {statement}", source=fact.source)
 
 
 def _head(id: str, *notes: str | None) -> str:
@@ -150,7 +151,7 @@ def _head(id: str, *notes: str | None) -> str:
 
 def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
     head = f"{_head(f'scene {scene.slug}', f'{scene.updated:%Y-%m-%d}')} {one_line(scene.title, 80)}"
-    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
+    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_excerpt(plain(scene.body), words, _SCENE_CHARS)}")
 
 
 def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
@@ -158,12 +159,10 @@ def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
     source = source_of_tool(hit.call.partition(" ")[0])
     origin = "output of" if source == "tool" else "from the web,"
     head = _head(at, f"{hit.at:%Y-%m-%d}", f"{origin} {one_line(hit.call, 60)}")
-    return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
+    return RecallLine(group="output", id=at, text=f"{head} {_excerpt(hit.text, words, _OUTPUT_CHARS)}", source=source)
 
 
 # --- turns ------------------------------------------------------------------------------------------
-
-
 def of_turns(
     turns: Sequence[Turn],
     *,
@@ -176,48 +175,49 @@ def of_turns(
 ) -> Iterator[RecallLine]:
     """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
 
-    All mappings are by the ids of turns: `notes` are remarks, `newer` the later turns that replaced a value, `repeated`
-    the other days on which the user said the same.
+    All mappings are by turn id: `notes` are remarks, `newer` the later turns that replaced a value, `repeated` the
+    other days on which the user repeated a turn.
     """
     from mcp_memory.language.when.annotate import with_dates
 
     for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
-        said = _around(turn.content, words, width)
-        dated = with_dates(said, turn.said_at) if turn.role == "user" else said
+        excerpt = _excerpt(turn.content, words, width)
+        dated = with_dates(excerpt, turn.said_at) if turn.role == "user" else excerpt
         change = newer.get(turn.id)
         changed = f"changed {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
-        also = _also(turn.said_at.date(), repeated.get(turn.id, ()))
+        also = _other_days_note(turn.said_at.date(), repeated.get(turn.id, ()))
         head = _head(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
-        line = _said(turn, group, f"{head} {dated}")
+        line = RecallLine(
+            group=group,
+            id=turn.id,
+            text=f"{head} {dated}",
+            source=source_of_turn(turn),
+            said_at=turn.said_at,
+            session=turn.session,
+            position=turn.position,
+        )
         if change is not None:
-            former = _former(turn, change, also, dated) if turn.id not in notes else ""
+            former = _former_text(turn, change, also, dated) if turn.id not in notes else ""
             line = replace(line, newer=change.id, former=former)
         yield line
 
 
-def _former(turn: Turn, newer: Turn, also: str, said: str) -> str:
+def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
     """Return a turn as a part of the line below the newer one; empty if it is too long, or has what separates parts."""
     day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
-    fits = len(said) <= _FORMER_CHARS and BEFORE_THAT.strip() not in said
-    return f"{_head(turn.id, day, also)} {said}" if fits else ""
+    fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
+    return f"{_head(turn.id, day, also)} {text}" if fits else ""
 
 
-def _also(day: date, others: Collection[date]) -> str:
-    """Return a note on other days, such as `also 3 May, 9 May`; years are shown where they differ from that of `day`.
+def _other_days_note(day: date, others: Collection[date]) -> str:
+    """Return a note on other days, such as `also 3 May, 9 May`, with years that differ from that of `day`.
 
-    Of many days it counts all and names the last.
+    If there are many days, it counts them and names the last.
     """
     if not others:
         return ""
     last = [day_in_words(other, after=day) for other in sorted(others)[-_DAYS:]]
     return f"also {', '.join(last)}" if len(others) <= _DAYS else f"also on {len(others)} days, last {last[-1]}"
-
-
-def _said(turn: Turn, group: Group, text: str) -> RecallLine:
-    return RecallLine(
-        group=group, id=turn.id, text=text, source=source_of_turn(turn), said_at=turn.said_at,
-        session=turn.session, position=turn.position,
-    )  # fmt: skip
 
 
 def _speaker(turn: Turn) -> str:
@@ -230,6 +230,78 @@ def _speaker(turn: Turn) -> str:
     return one_line(name or turn.role, 40) if name or turn.role != "user" else ""
 
 
-def _around(text: str, words: AbstractSet[str], width: int) -> str:
+def _excerpt(text: str, words: AbstractSet[str], width: int) -> str:
     """Return the part of a text with the words of the question, on one line, with its secrets masked."""
     return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
+
+
+_SAME = 0.85  # share of a turn's words that another one has too
+_WORD = re.compile(r"\w+")
+_COMPARED = 1_500  # characters
+_SENTENCE = 10  # characters; a shorter turn such as "Tuesday." may answer different questions
+_Row = TypeVar("_Row", Turn, Ranked)
+
+
+def without_quarantined(context: SearchContext, rows: Sequence[_Row]) -> list[_Row]:
+    """Return the rows that are not quarantined."""
+    aside = quarantined_ids(context.store, context.space, [row.id for row in rows])
+    return [row for row in rows if row.id not in aside]
+
+
+def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list[list[Turn]], dict[str, set[date]]]:
+    """Return the turns of the groups without small talk and near-duplicates of earlier turns.
+
+    Of a user's turn and the assistant's echo of it, the user's turn is kept, whichever was found first. The second
+    value maps the id of a user's turn to the other days on which they repeated its words.
+    """
+    ids = [id for group in groups for id in group]
+    turns = {turn.id: turn for turn in context.store.turns(context.space, ids)}
+    words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
+    place = {(turn.session, turn.position): turn.id for turn in turns.values()}
+    kept: dict[str, None] = {}
+
+    def repeats(turn: Turn, other: str) -> bool:
+        if turn.role == "user":  # one word more or less may be what changed
+            return words[turn.id] == words[other]
+        return _says_no_more(words[turn.id], words[other])
+
+    noise = _small_talk(context, list(turns.values()))
+    for id in ids:
+        turn = turns.get(id) if id not in noise else None
+        if turn is None or any(repeats(turn, other) for other in kept):
+            continue
+        before = place.get((turn.session, turn.position - 1))
+        if turn.role == "assistant" and before is not None and turns[before].role == "user":
+            id = before if _says_no_more(words[id], words[before]) else id
+        kept.setdefault(id)
+    return [[turns[id] for id in group if id in kept] for group in groups], _other_days(turns.values())
+
+
+def _other_days(turns: Collection[Turn]) -> dict[str, set[date]]:
+    """Return, by turn id, the other days on which the user repeated the words of a turn in the same order."""
+    words = {
+        turn.id: " ".join(_WORD.findall(fold(turn.content)))
+        for turn in turns
+        if turn.role == "user" and not turn.name and len(turn.content) <= _COMPARED
+    }
+    days: dict[str, set[date]] = {}
+    for turn in turns:
+        if len(words.get(turn.id, "")) >= _SENTENCE:
+            days.setdefault(words[turn.id], set()).add(turn.said_at.date())
+    return {turn.id: days.get(words.get(turn.id, ""), set()) - {turn.said_at.date()} for turn in turns}
+
+
+def _small_talk(context: SearchContext, turns: Sequence[Turn]) -> set[str]:
+    """Return the ids of turns that say nothing, such as "lol"; a "yes" to a question says something."""
+    short = [turn for turn in turns if turn.role in ("user", "assistant") and small_talk_kind(turn.content)]
+    near = context.store.context_windows(context.space, [turn.id for turn in short], around=1) if short else []
+    before = {(turn.session, turn.position + 1): turn for turn in near}
+    return {turn.id for turn in short if small_talk_kind(turn.content, before.get((turn.session, turn.position)))}
+
+
+def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
+    """Return whether another text has nearly all of these words, and every number among them."""
+    if len(than) < _SAME * len(words):
+        return False
+    extra = words - than
+    return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)

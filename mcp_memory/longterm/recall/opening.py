@@ -1,8 +1,7 @@
-"""The start of a session where no model has written a page about the user: at most 400 tokens of their own words.
+"""The stable block at the start of a session if no model has written the persona page: at most 400 tokens.
 
-Who the user is, in a line; the rules; what is planned within two weeks; how the last conversation ended; then
-statements for which the page has no room. Each line has its id. The block changes only when the memory does, and once a
-day.
+Contains who the user is, in a line; the rules; plans within two weeks; how the last conversation ended; then statements
+for which the page has no room. Each line has its id. The block changes only when the memory does, and once a day.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Turn
 from mcp_memory.longterm import persona
 from mcp_memory.longterm.digest import Candidate, line, ranked, shown_text
-from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
+from mcp_memory.longterm.recall.lines import distinct_turns, without_quarantined
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.longterm.verification.trust import turns_of_others
@@ -31,18 +30,20 @@ _SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
 
 def opening(context: SearchContext, *, session: str | None, counter: TokenCounter, budget: int) -> str:
     """Return the block; empty if a model wrote the page, or no sentence of the user was extracted."""
-    held = context.store.persona(context.space)
-    if held is not None and held.by_model:
+    stored = context.store.persona(context.space)
+    if stored is not None and stored.by_model:
         return ""
-    found = [candidate for candidate in ranked(context.store, context.space, at=context.now) if _is_shown(candidate)]
-    if not any(candidate.atom.is_sentence for candidate in found):
+    candidates = [
+        candidate for candidate in ranked(context.store, context.space, at=context.now) if _is_shown(candidate)
+    ]
+    if not any(candidate.atom.is_sentence for candidate in candidates):
         return ""
     budget = min(budget, START_TOKENS) - counter.count(recall_block("", part="stable"))
-    rules = [candidate for candidate in found if candidate.section == "rules"]
-    plans = [candidate for candidate in found if _is_near(context, candidate)]
+    rules = [candidate for candidate in candidates if candidate.section == "rules"]
+    plans = [candidate for candidate in candidates if _is_near(context, candidate)]
     on_page = set(cited(persona.body(context.store, context.space, at=context.now)))
-    apart = {candidate.atom.id for candidate in (*rules, *plans)} | on_page
-    others = [candidate for candidate in found if candidate.atom.id not in apart]
+    placed = {candidate.atom.id for candidate in (*rules, *plans)} | on_page
+    others = [candidate for candidate in candidates if candidate.atom.id not in placed]
     sections = (
         ("User: ", persona.identity(context.store, context.space, context.now), "; ", _IDENTITY_TOKENS),
         ("Always:\n", [line(rule) for rule in rules], "\n", int(_RULES * budget)),
@@ -53,12 +54,12 @@ def opening(context: SearchContext, *, session: str | None, counter: TokenCounte
     parts: list[str] = []
     for label, items, joint, most in sections:
         room = min(most, budget - counter.count("\n".join([*parts, ""])))
-        if part := _fitted(label, items, joint, counter, room):
+        if part := _fit(label, items, joint, counter, room):
             parts.append(part)
     return recall_block("\n".join(parts), part="stable") if parts else ""
 
 
-def _fitted(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
+def _fit(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
     """Return the label with those of the items that fit, in order; empty if none does."""
     part = ""
     for item in items:
@@ -86,13 +87,13 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
 
 
 def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
-    """Return how the last conversation other than this one ended: the last two things that the user said, in order."""
+    """Return how the last conversation before this session ended: the last two things that the user said, in order."""
     latest = sorted(context.store.sessions(context.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
     for info in latest:
         if info.session == session:
             continue
-        said = context.store.last_turns(context.space, info.session, limit=_TURNS, roles=("user",))
-        turns = list(_telling(context, said))[-_ENDING:]
+        last_turns = context.store.last_turns(context.space, info.session, limit=_TURNS, roles=("user",))
+        turns = list(_informative(context, last_turns))[-_ENDING:]
         if turns:
             day = day_in_words(info.last.astimezone().date())
             return [
@@ -102,9 +103,9 @@ def _last_conversation(context: SearchContext, session: str | None) -> list[str]
     return []
 
 
-def _telling(context: SearchContext, said: Sequence[Turn]) -> Iterator[Turn]:
+def _informative(context: SearchContext, last_turns: Sequence[Turn]) -> Iterator[Turn]:
     """Yield the turns that the user said, without those that are quarantined, suspicious or say nothing new."""
-    others = turns_of_others(context.store, context.space, said)
-    ((*distinct,), _) = distinct_turns(context, [turn.id for turn in said if turn.id not in others])
-    allowed = {turn.id for turns in distinct for turn in unheld(context, turns)}
-    yield from (turn for turn in said if turn.id in allowed and not flags(turn.content, "user"))
+    others = turns_of_others(context.store, context.space, last_turns)
+    ((*distinct,), _) = distinct_turns(context, [turn.id for turn in last_turns if turn.id not in others])
+    allowed = {turn.id for turns in distinct for turn in without_quarantined(context, turns)}
+    yield from (turn for turn in last_turns if turn.id in allowed and not flags(turn.content, "user"))

@@ -24,11 +24,16 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.snippet import matches
-from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
-from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_atom, of_turns
+from mcp_memory.longterm.recall.lines import (
+    RecallLine,
+    distinct_turns,
+    is_shown_in,
+    of_atom,
+    of_turns,
+    without_quarantined,
+)
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
-from mcp_memory.longterm.search.coverage import is_echo
-from mcp_memory.longterm.search.known import searched
+from mcp_memory.longterm.search.known import find_rows, is_echo
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.validity import end_of, is_past
@@ -65,7 +70,7 @@ def asks_for_overview(question: str) -> bool:
 
 
 def overview_lines(
-    context: SearchContext, question: str, there: Collection[str], words: AbstractSet[str], known: str,
+    context: SearchContext, question: str, in_context: Collection[str], words: AbstractSet[str], shown_text: str,
     replaced: Mapping[str, Turn],
 ) -> list[RecallLine]:  # fmt: skip
     """Return lines for a question about many things, from turns and statements, the first to be shown first.
@@ -73,20 +78,22 @@ def overview_lines(
     `replaced` maps rules that have ended to what ended them; other turns are compared here.
     """
     asks_assistant = speaker_intent(question) == "assistant"
-    found = unheld(context, searched(context, "turn", question, CANDIDATES))
-    said = relevance([hit for hit in found if hit.id not in there])
-    (distinct,), _ = distinct_turns(context, list(said))
+    hits = without_quarantined(context, find_rows(context, "turn", question, CANDIDATES))
+    turn_relevance = relevance([hit for hit in hits if hit.id not in in_context])
+    (distinct,), _ = distinct_turns(context, list(turn_relevance))
     fresh = [turn for turn in distinct if not is_echo(turn.content, question)]
     turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
     has_atoms = context.store.totals(context.space, "atom").rows > 0
-    stated = relevance(unheld(context, searched(context, "atom", question, CANDIDATES))) if has_atoms else {}
+    stated = (
+        relevance(without_quarantined(context, find_rows(context, "atom", question, CANDIDATES))) if has_atoms else {}
+    )
     atoms = {
         atom.id: atom
         for atom in context.store.atoms(context.space, stated)
-        if atom.evidence not in there and not atom.held and not is_shown_in(atom, known)
+        if atom.evidence not in in_context and not atom.held and not is_shown_in(atom, shown_text)
     }
     rows = [
-        *(Candidate(id=id, turn=id, relevance=said.get(id, 0.0)) for id in turns),
+        *(Candidate(id=id, turn=id, relevance=turn_relevance.get(id, 0.0)) for id in turns),
         *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
     ]
     speakers = speakers_of(context.store, context.space, list(atoms.values()))
@@ -96,7 +103,7 @@ def overview_lines(
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
-    """Return the relevance of the hits of one layer by id: score / best score, only where it is 0.4 or more."""
+    """Return the score of the hits of a layer relative to the best, by id, without those below 0.4."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.id: hit.score / best for hit in hits if hit.score >= _SHARE * best}
 
@@ -145,19 +152,21 @@ def lines_of(
             yield _of_statement(atoms[id], at, speakers.get(id))
         elif id in turns:
             chars = _BEST_WIDTH if place < _BEST else width
-            turn = _shortened(turns[id], words, chars)
+            turn = _shorten(turns[id], words, chars)
             for line in of_turns([turn], words=words, widths=(chars,), group="overview", newer=newer):
                 yield replace(line, newer=None)  # sorted by time anyway, and the newer one may be told by a statement
 
 
-def _shortened(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
+def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
     """Return the turn from the beginning of the sentence with most of the words, without code, if it is a long one."""
     if len(turn.content) <= width:
         return turn
     text = _CODE.sub(" ", turn.content).strip() or turn.content
-    found = matches(text, words)
+    positions = matches(text, words)
     spans = list(sentences(text)) or [(0, len(text))]
-    start, end = max(spans, key=lambda span: len({match.term for match in found if span[0] <= match.start < span[1]}))
+    start, end = max(
+        spans, key=lambda span: len({match.term for match in positions if span[0] <= match.start < span[1]})
+    )
     return replace(turn, content=text[start : max(end, start + width)][:_SENTENCE])
 
 

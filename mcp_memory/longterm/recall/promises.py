@@ -1,21 +1,21 @@
 """The open promises that a recall shows first: those that a prompt calls for, and those whose day has come.
 
-A promise is shown until it is closed, but not for the prompt that states it, and not again in a context that shows it
-already. One for a day alone is shown from that day on, at the start of a session and at the first prompt, for a month;
-after that only a search finds it. If it is for the day on which it was made, the conversation that made it does not
-show it on that day.
+A promise is shown until it is closed, but not for the prompt that states it, and not in a context that shows it
+already. A promise with only a due day is shown for a month from that day on, at the start of a session and at the first
+prompt; after that only a search finds it. If it was made for the same day, the conversation that made it does not show
+it on that day.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import timedelta
 from typing import NamedTuple
 
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm.promises import Promise, called_for, open_promises
-from mcp_memory.longterm.recall.lines import RecallLine, of_promise, sound
+from mcp_memory.longterm.recall.lines import RecallLine, mark_suspects, of_promise
 from mcp_memory.longterm.search.search import SearchContext
 
 _SHOWN = 5
@@ -25,7 +25,7 @@ _LINE = re.compile(r"^Promise of [^\n(:]{1,40}, open \((a\d+)\):", re.MULTILINE)
 
 
 class PromiseLines(NamedTuple):
-    """Lines for promises, and the ids of those for which there was no line left."""
+    """Lines for promises, and the ids of the promises that were left out for lack of room."""
 
     lines: list[RecallLine]
     left_out: list[str]
@@ -57,7 +57,9 @@ def promises_for(
     if not promises:
         return PromiseLines([], [])
     due = (
-        one for one in _due(context, promises, session) if one.atom.id not in shown_due and not one.is_stated_in(prompt)
+        promise
+        for promise in _due(context, promises, session)
+        if promise.atom.id not in shown_due and not promise.is_stated_in(prompt)
     )
     return _lines(context, [*called_for(promises, prompt, context.now), *due], shown)
 
@@ -65,25 +67,19 @@ def promises_for(
 def _due(context: SearchContext, promises: list[Promise], session: str | None) -> list[Promise]:
     today = local(context.now).date()
     due = [
-        (one.parts.due, one)
-        for one in promises
-        if one.parts.is_date and one.parts.due and today - _DUE_FOR <= one.parts.due <= today
+        (promise.parts.due, promise)
+        for promise in promises
+        if promise.parts.is_date and promise.parts.due and today - _DUE_FOR <= promise.parts.due <= today
     ]
-    made_here = {one.atom.id for one in _made_in(context, session, [one for _, one in due])}
-    return [one for _, one in sorted(due, key=lambda pair: pair[0]) if one.atom.id not in made_here]
-
-
-def _made_in(context: SearchContext, session: str | None, due: list[Promise]) -> Iterator[Promise]:
-    """Yield the promises for today that a session made today."""
-    today = local(context.now).date()
-    possible = [one for one in due if one.parts.due == today == local(one.said_at).date()]
-    if session is None or not possible:
-        return
-    turns = context.store.last_turns(context.space, session, limit=_TURNS, roles=("user",))
-    yield from (one for one in possible if any(one.is_stated_in(turn.content) for turn in turns))
+    made_today = [promise for day, promise in due if day == today == local(promise.said_at).date()]
+    if session is not None and made_today:  # the session that made a promise today does not need it today
+        turns = context.store.last_turns(context.space, session, limit=_TURNS, roles=("user",))
+        here = {promise.atom.id for promise in made_today if any(promise.is_stated_in(turn.content) for turn in turns)}
+        due = [(day, promise) for day, promise in due if promise.atom.id not in here]
+    return [promise for _, promise in sorted(due, key=lambda pair: pair[0])]
 
 
 def _lines(context: SearchContext, promises: list[Promise], shown: Collection[str]) -> PromiseLines:
-    fresh = [one for one in promises if one.atom.id not in shown]
-    lines = (of_promise(one.atom, one.said_at, context.now) for one in fresh[:_SHOWN])
-    return PromiseLines(list(sound(context, lines)), [one.atom.id for one in fresh[_SHOWN:]])
+    fresh = [promise for promise in promises if promise.atom.id not in shown]
+    lines = (of_promise(promise.atom, promise.said_at, context.now) for promise in fresh[:_SHOWN])
+    return PromiseLines(list(mark_suspects(context, lines)), [promise.atom.id for promise in fresh[_SHOWN:]])

@@ -1,12 +1,12 @@
 """The standing rules that govern a prompt, for recall.
 
-A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`). For a
-question none is shown just because it is the nearest; for a task the nearest ones follow, up to three in all. A rule
-that a later message surely replaced or took back is not shown: that message is shown in its place. One that only may
-have ended a rule is shown in front of it. Without the encoder's files no rule is judged, and none is shown.
+A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`). A
+question gets no rule just because it is the nearest; a task gets the nearest rules, up to three in all. If a later
+message surely replaced a rule or took it back, that message is shown instead; if it only may have ended the rule, it
+is shown in front of it. Without the encoder's files no rule is judged, and none is shown.
 
-Rules are statements of the user: sentences that the reader found, and what a model or an agent noted. Candidates are
-found by their stored vectors, or by a search where another model made those.
+Rules are statements of the user: sentences that the extractor found, and notes of a model or an agent. Candidates are
+found by their stored vectors, or by a search if another model made those.
 """
 
 from __future__ import annotations
@@ -97,29 +97,37 @@ class _Rule:
 
 
 def rules_for(
-    context: SearchContext, prompt: str, there: Collection[str], limits: RecallLimits, known: str
+    context: SearchContext, prompt: str, in_context: Collection[str], limits: RecallLimits, shown_text: str
 ) -> RulesForPrompt:
-    """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
+    """Return the rules that govern a prompt, likeliest first.
+
+    Rules in `shown_text` and rules of the turns `in_context` are left out.
 
     Rules about the prompt's work come before those about every answer; of each kind there are at most
     `limits.rules_for_question`, together at most `limits.rules`. If a task has fewer than `limits.rules_for_question`,
     the nearest rules of an ordinary search follow: the models miss some that are worded tersely, and a missing rule
     costs more than one too many. A rule stated several times is shown as stated last.
     """
+
+    def said_at(rule: _Rule) -> tuple[float, int]:
+        return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
+
     try:
         stated: dict[str, list[_Rule]] = {}
-        for rule in _candidates(context, prompt, there, known):
+        for rule in _candidates(context, prompt, in_context, shown_text):
             stated.setdefault(rule.words, []).append(rule)
-        latest = [max(rules, key=_said) for rules in stated.values()]
-        rules = _chosen(context, prompt, latest, limits)
+        latest = [max(rules, key=said_at) for rules in stated.values()]
+        rules = _choose(context, prompt, latest, limits)
         if not _ASKS.search(prompt) and len(rules) < limits.rules_for_question:
             rules += _nearest_in_words(context, prompt, latest, rules)[: limits.rules_for_question - len(rules)]
-        rows, replaced = _with_newer(context, rules, there)
+        rows, replaced = _with_newer(context, rules, in_context)
     except EmbeddingFailed:
         return RulesForPrompt()
     rows = dict(islice(rows.items(), limits.rules))
-    told = {id for row in rows.values() for id in ((row.id,) if isinstance(row, Turn) else row.ids)}
-    ended = [rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in told]
+    shown_ids = {id for row in rows.values() for id in ((row.id,) if isinstance(row, Turn) else row.ids)}
+    ended = [
+        rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in shown_ids
+    ]
     shown = {*rows, *(rule.atom.id for rule in ended)}  # those by what ended them
     same = [(rule, other) for rule in rules if rule.atom.id in shown for other in stated.get(rule.words, [rule])]
     return RulesForPrompt(
@@ -151,32 +159,32 @@ def tells_change(text: str) -> bool:
 # --- candidates -------------------------------------------------------------------------------------
 
 
-def _candidates(context: SearchContext, prompt: str, there: Collection[str], known: str) -> list[_Rule]:
-    """Return the rules that the user stated, nearest first, without those of the turns `there`."""
+def _candidates(context: SearchContext, prompt: str, in_context: Collection[str], shown_text: str) -> list[_Rule]:
+    """Return the rules that the user stated, nearest first, without those of the turns `in_context`."""
     if not context.store.totals(context.space, "atom").rows:
         return []
     ids = _nearest(context, prompt)
     atoms = [
         atom
         for atom in context.store.atoms(context.space, ids)
-        if (_was_replaced(atom) or not is_past(atom, context.now))
+        if (_is_replaced(atom) or not is_past(atom, context.now))
         and atom.source == "user"
         and atom.label != "promise"
-        and not any(id in there for id in atom_turns(atom))
-        and not is_shown_in(atom, known)
+        and not any(id in in_context for id in atom_turns(atom))
+        and not is_shown_in(atom, shown_text)
     ]
     turns = {
         turn.id: turn for turn in context.store.turns(context.space, [id for atom in atoms for id in atom_turns(atom)])
     }
     stating = ([turns[id] for id in atom_turns(atom) if id in turns] for atom in atoms)
     return [
-        _Rule(atom, max(said, key=lambda turn: (turn.said_at, turn.position), default=None))
-        for atom, said in zip(atoms, stating, strict=True)
+        _Rule(atom, max(stating_turns, key=lambda turn: (turn.said_at, turn.position), default=None))
+        for atom, stating_turns in zip(atoms, stating, strict=True)
     ]
 
 
-def _was_replaced(atom: Atom) -> bool:
-    """Return whether a later sentence of the user replaced this one."""
+def _is_replaced(atom: Atom) -> bool:
+    """Return whether an atom is a sentence that a later sentence of the user replaced."""
     return atom.is_sentence and atom.superseded_by is not None
 
 
@@ -186,18 +194,18 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
     Those that were replaced are searched apart: many of them would leave no room for rules that hold.
     """
     current = Filters(kind="instruction", unheld=True, at=context.now)
-    found = dict.fromkeys(_searched(context, prompt, current))
-    ended = [id for id in _searched(context, prompt, replace(current, ended=True)) if id not in found]
-    replaced = [atom for atom in context.store.atoms(context.space, ended) if _was_replaced(atom)]
+    current_ids = dict.fromkeys(_search(context, prompt, current))
+    ended = [id for id in _search(context, prompt, replace(current, ended=True)) if id not in current_ids]
+    replaced = [atom for atom in context.store.atoms(context.space, ended) if _is_replaced(atom)]
     last = _last_of(context, replaced)
     nearest: dict[str, str] = {}  # of several versions of a rule only one
     for atom in sorted(replaced, key=lambda atom: ended.index(atom.id)):
         nearest.setdefault(last[atom.id], atom.id)
-    return [*found, *islice(nearest.values(), _REPLACED)]
+    return [*current_ids, *islice(nearest.values(), _REPLACED)]
 
 
 def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
-    """Return by the ids of replaced statements the id of the last one that replaced each."""
+    """Return the last successor of each replaced statement, as ids."""
     last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
     for _ in range(_MOST_REPLACED):
         newer = {atom.id: atom.superseded_by for atom in context.store.atoms(context.space, set(last.values()))}
@@ -207,7 +215,7 @@ def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]
     return last
 
 
-def _searched(context: SearchContext, prompt: str, filters: Filters) -> Iterator[str]:
+def _search(context: SearchContext, prompt: str, filters: Filters) -> Iterator[str]:
     if not _is_bundled(context, prompt):
         yield from (hit.id for hit in context.hits("atom", prompt, filters=filters, limit=_SCOPED))
         return
@@ -226,11 +234,11 @@ def _is_bundled(context: SearchContext, prompt: str) -> bool:
 # --- relevance --------------------------------------------------------------------------------------
 
 
-def _chosen(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits: RecallLimits) -> list[_Rule]:
+def _choose(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits: RecallLimits) -> list[_Rule]:
     """Return the likeliest of the rules."""
     general: list[tuple[float, _Rule]] = []
     scoped: list[tuple[float, _Rule]] = []
-    for rule, chance in zip(rules, _judged(context, prompt, rules), strict=True):
+    for rule, chance in zip(rules, _judge(context, prompt, rules), strict=True):
         if chance.general >= GENERAL:
             general.append((chance.general, rule))
         elif chance.scoped >= GOVERNS:
@@ -242,13 +250,13 @@ def _chosen(context: SearchContext, prompt: str, rules: Sequence[_Rule], limits:
     return chosen[: limits.rules]
 
 
-def _judged(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Governing]:
-    """Return how likely each rule governs the prompt, by its stored vector; where it has none, the encoder makes it."""
+def _judge(context: SearchContext, prompt: str, rules: Sequence[_Rule]) -> list[Governing]:
+    """Return how likely each rule governs the prompt, by its stored vector or else by the encoder."""
     import numpy as np
 
     stored = context.store.vectors_of(context.space, "atom", [rule.atom.id for rule in rules], IDENTITY)
-    known = governing_by_vectors(prompt, np.stack(list(stored.values()))) if stored else []
-    judged = dict(zip(stored, known, strict=True))
+    stored_chances = governing_by_vectors(prompt, np.stack(list(stored.values()))) if stored else []
+    judged = dict(zip(stored, stored_chances, strict=True))
     others = [rule.atom for rule in rules if rule.atom.id not in judged]
     judged |= zip((atom.id for atom in others), governing(prompt, [atom.text for atom in others]), strict=True)
     return [judged[rule.atom.id] for rule in rules]
@@ -264,31 +272,23 @@ def _nearest_in_words(
     return [candidates[hit.id] for hit in hits if hit.id in candidates]
 
 
-def _said(rule: _Rule) -> tuple[float, int]:
-    return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
-
-
-def _by_user(context: SearchContext, turn: Turn) -> bool:
-    return not turns_of_others(context.store, context.space, [turn])
-
-
 # --- rules that have ended --------------------------------------------------------------------------
 
 
 def _with_newer(
-    context: SearchContext, rules: Sequence[_Rule], there: Collection[str]
+    context: SearchContext, rules: Sequence[_Rule], in_context: Collection[str]
 ) -> tuple[dict[str, _Rule | Turn], dict[str, Turn]]:
     """Return what to show by id, the rules and the messages that may have ended them, and the rules replaced.
 
-    Messages that are `there` already are not shown.
+    Messages that are `in_context` already are not shown.
     """
     rows: dict[str, _Rule | Turn] = {}
     replaced: dict[str, Turn] = {}
-    later = _near(context, rules)
+    later = _find_turns_near(context, rules)
     own = {rule.turn.id for rule in rules if rule.turn}
     for rule in rules:
         ended, newer = _ended_by(context, rule, later)
-        if newer is not None and newer.id not in there and newer.id not in own:
+        if newer is not None and newer.id not in in_context and newer.id not in own:
             rows.setdefault(newer.id, newer)
         if ended and newer is not None and rule.turn is not None:
             replaced[rule.turn.id] = newer
@@ -297,7 +297,7 @@ def _with_newer(
     return rows, replaced
 
 
-def _near(context: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
+def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
     """Return the user's turns that are near to some of the rules.
 
     One search for the sum of their vectors: a turn that is near to one rule is nearer to it than most others are.
@@ -323,40 +323,46 @@ def _near(context: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
 
 def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
     """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
-    if _was_replaced(rule.atom):
+    if _is_replaced(rule.atom):
         return True, _turn_that_replaced(context, rule.atom)
     if rule.turn is None:
         return False, None
     after = (turn for turn in later if is_before(rule.turn, turn))
     chances = [(turn, _ends(turn.content, rule.atom.text)) for turn in after]
-    found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(context, pair[0])]
-    surely = [turn for turn, chance in found if chance.takes_back >= ENDS]
+    likely = [
+        pair
+        for pair in chances
+        if pair[1].changes >= MAY_END and not turns_of_others(context.store, context.space, [pair[0]])
+    ]
+    surely = [turn for turn, chance in likely if chance.takes_back >= ENDS]
     if surely:
         return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
-    return False, max(found, key=lambda pair: pair[1].changes, default=(None,))[0]
+    return False, max(likely, key=lambda pair: pair[1].changes, default=(None,))[0]
 
 
 def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
-    """Return the turn of the last statement that replaced this one, or that replaced what did.
+    """Return the turn of the last statement in the chain of successors of an atom.
 
     A turn that is quarantined or somebody else's replaces nothing, so the statements after it do not count. None if
-    there is no turn, or no end within `_MOST_REPLACED` steps.
+    the turns are gone, or if the chain is longer than `_MOST_REPLACED`.
     """
-    found: Turn | None = None
+    last_turn: Turn | None = None
     for _ in range(_MOST_REPLACED):
         newer = context.store.atoms(context.space, filter(None, [atom.superseded_by]))
-        turns = context.store.turns(context.space, [id for one in newer for id in atom_turns(one)])
+        turns = context.store.turns(context.space, [id for successor in newer for id in atom_turns(successor)])
         if not turns:
-            return found
+            return last_turn
         latest = max(turns, key=lambda turn: (turn.said_at, turn.position))
-        if quarantined_ids(context.store, context.space, [latest.id]) or not _by_user(context, latest):
-            return found
-        found, (atom,) = latest, newer
+        if quarantined_ids(context.store, context.space, [latest.id]) or turns_of_others(
+            context.store, context.space, [latest]
+        ):
+            return last_turn
+        last_turn, (atom,) = latest, newer
     return None
 
 
 class _Ending(NamedTuple):
-    """How likely a message ends a rule: by any sentence with words of change, and by one that takes something back."""
+    """The probability that a message ends a rule, by any sentence with words of change and by a retraction."""
 
     changes: float = 0.0
     takes_back: float = 0.0

@@ -1,7 +1,8 @@
 """Search for rows by their words, meaning and context, ranked and paged.
 
-query     a question, parsed                        search    finds candidates and ranks them
-ranking   scores the candidates of a question       rerank    asks a model for a better order of the first
-results   rows as shown: their best passage         pages     the answers of the search tools, page by page
-explain   why a row was found, and where it ranks
+query         parses a question                      search   finds candidates, words and vectors at once
+ranking       scores the candidates                  rerank   asks a model for a better order of the first results
+known         whether the memory knows an answer     changed  turns whose value a later turn replaced
+entity_names  finds the entity that a name means     results  searches lines of tool results
+pages         the two search tools, page by page     explain  why a row ranks where it does
 """

@@ -1,27 +1,22 @@
 """Finds user turns whose value a later turn replaced, among the turns that a search found.
 
-`longterm.changes` compares two texts. This module picks the pairs to compare: user turns of one topic, by their stored
-vectors, that share a rare word. Recall and both searches mark turns by it. Later turns that the search did not find
-are missed.
+`longterm.changes` compares two texts. This module picks the pairs to compare: user turns about the same topic, by their
+stored vectors, that share rare words; a single rare word suffices if their vectors are close. Recall and both searches
+mark these turns. Later turns that the search did not find are missed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.search.coverage import question_words, terms_of
+from mcp_memory.longterm.search.known import question_words, terms_of
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Store
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 COMPARED = 45
 """Turns of a search, the best ones, that are compared with each other; a recall reads as many."""
@@ -29,13 +24,13 @@ COMPARED = 45
 _PAIRS_WITHOUT_COSINE = 200
 _POSSIBLE_PAIRS = 12
 _MARKED = 300  # characters of a turn that may be marked as outdated, or mark another one
-_TELLING = 1.2  # rarity of the words that they share; a word of two rows in a hundred has 0.8
-_TELLING_ALONE = 0.5  # of turns that are near in meaning
+_TELLING = 1.2  # rarity of the words that two turns of one subject share; a word of two rows in a hundred has 0.8
+_TELLING_ALONE = 0.5  # the same for turns that are near in meaning
 _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 
 
 class TurnPair(NamedTuple):
-    """Two user turns; `cosine` is None where one of them has no vector by the bundled model."""
+    """Two user turns; `cosine` is None if either has no vector by the bundled model."""
 
     older: Turn
     newer: Turn
@@ -52,8 +47,8 @@ def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Tur
     turns = [turn for turn in store.turns(space, ids) if turn.role == "user" and len(turn.content) <= _MARKED]
     if not any(announces_change(turn.content) for turn in turns):
         return {}
-    held = quarantined_ids(store, space, [turn.id for turn in turns])
-    turns = [turn for turn in turns if turn.id not in held]
+    quarantined = quarantined_ids(store, space, [turn.id for turn in turns])
+    turns = [turn for turn in turns if turn.id not in quarantined]
     return replaced_by(store, space, pairs_of_one_topic(store, space, turns))
 
 
@@ -69,17 +64,22 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
     newer = {pair.newer.id: pair.newer for pair in pairs}
     announced = {id for id, turn in newer.items() if announces_change(turn.content)}
     likely = [pair for pair in pairs if pair.newer.id in announced]
-    questions = _texts_before(store, space, [pair.older for pair in likely])
-    return {
-        older.id: newer
-        for older, newer, cosine in likely
-        if replaces(newer.content, older.content, cosine=cosine, asked=questions.get(older.id, ""))
-        and _have_one_subject(store, space, older, newer, cosine)
-    }
+    before = store.context_windows(space, list(dict.fromkeys(pair.older.id for pair in likely)), around=1)
+    texts_before = {(turn.session, turn.position + 1): turn.content for turn in before}
+    replaced: dict[str, Turn] = {}
+    for older, newer, cosine in likely:
+        question = texts_before.get((older.session, older.position), "")  # a value may answer a question that names it
+        if replaces(newer.content, older.content, cosine=cosine, asked=question):
+            terms = terms_of(newer.content)
+            words = question_words(store, space, "turn", older.content, [terms])
+            shared = sum(rarity for word, rarity in words.rarity.items() if word in terms)
+            if shared >= (_TELLING_ALONE if cosine is not None and cosine >= _ONE_TOPIC else _TELLING):
+                replaced[older.id] = newer
+    return replaced
 
 
 def possibly_changed(pairs: Sequence[TurnPair], about: Iterable[Turn]) -> dict[str, Turn]:
-    """Return turns outside of `about` that may contradict one of these, by the id of that one."""
+    """Return turns outside of `about` that may contradict a turn of `about`, by the id of the latter."""
     from mcp_memory.longterm.changes import same_slot
 
     sure = {turn.id for turn in about}
@@ -98,46 +98,40 @@ _Row = TypeVar("_Row", Turn, Ranked)
 
 
 def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
-    """Return the rows with each newer one moved before the older, by whose id it is in `newer`.
+    """Return the rows with each newer row before the older row, by whose id it is in `newer`.
 
-    Newer ones that are not among the rows are added. Otherwise a reader would believe the old value.
+    Newer rows that are not among the rows are added. Otherwise a reader would believe the old value.
     """
     first: dict[str, _Row] = {}
     for row in rows:
-        waiting = [row]
-        while (change := newer.get(waiting[-1].id)) is not None and change.id not in first:
-            waiting.append(change)
-        for each in reversed(waiting):
-            first.setdefault(each.id, each)
+        versions = [row]
+        while (change := newer.get(versions[-1].id)) is not None and change.id not in first:
+            versions.append(change)
+        for version in reversed(versions):
+            first.setdefault(version.id, version)
     return list(first.values())
 
 
 def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[TurnPair]:
     """Return the pairs of user turns by one speaker that may be on one topic, in the order of the newer."""
-    said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
+    import numpy as np
+
+    by_time = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
     # Cosines of other models are on other scales.
-    vectors = store.vectors_of(space, "turn", [turn.id for turn in said], IDENTITY)
-    cosines = _cosines(vectors)
+    vectors = store.vectors_of(space, "turn", [turn.id for turn in by_time], IDENTITY)
+    cosines: dict[str, dict[str, float]] = {}
+    if vectors:
+        data = np.stack(list(vectors.values()))
+        lines = np.einsum("ik,jk->ij", data, data).tolist()  # a matrix product would wake its threads, which is slower
+        cosines = {id: dict(zip(vectors, line, strict=True)) for id, line in zip(vectors, lines, strict=True)}
     pairs: list[TurnPair] = []
-    for place, newer in enumerate(said):
-        near = cosines.get(newer.id, {})
-        for older in said[:place]:
-            cosine = near.get(older.id)
+    for index, newer in enumerate(by_time):
+        for older in by_time[:index]:
+            cosine = cosines.get(newer.id, {}).get(older.id)
             is_near = cosine is None or cosine >= _OTHER_TOPIC
             if is_near and is_before(older, newer) and fold(older.name or "") == fold(newer.name or ""):
                 pairs.append(TurnPair(older, newer, cosine))
     return pairs if vectors else pairs[-_PAIRS_WITHOUT_COSINE:]
-
-
-def _cosines(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, dict[str, float]]:
-    """Return the cosine of each two rows."""
-    import numpy as np
-
-    if not vectors:
-        return {}
-    data = np.stack(list(vectors.values()))
-    cosines = np.einsum("ik,jk->ij", data, data).tolist()  # waking the threads of a matrix product takes longer
-    return {id: dict(zip(vectors, row, strict=True)) for id, row in zip(vectors, cosines, strict=True)}
 
 
 def is_before(turn: Turn, other: Turn) -> bool:
@@ -145,18 +139,3 @@ def is_before(turn: Turn, other: Turn) -> bool:
     if turn.session == other.session:  # turns that were recorded together have one time
         return turn.position < other.position
     return turn.said_at < other.said_at
-
-
-def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn, cosine: float | None) -> bool:
-    """Return whether two turns share telling words; a single word suffices if the turns are near in meaning."""
-    said = terms_of(newer.content)
-    words = question_words(store, space, "turn", older.content, [said])
-    shared = sum(rarity for word, rarity in words.rarity.items() if word in said)
-    return shared >= (_TELLING_ALONE if cosine is not None and cosine >= _ONE_TOPIC else _TELLING)
-
-
-def _texts_before(store: Store, space: str, turns: Sequence[Turn]) -> dict[str, str]:
-    """Return the text before each turn, by id: a value may answer a question that names it."""
-    near = store.context_windows(space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
-    said = {(turn.session, turn.position + 1): turn.content for turn in near}
-    return {turn.id: said.get((turn.session, turn.position), "") for turn in turns}

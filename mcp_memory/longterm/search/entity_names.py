@@ -45,7 +45,10 @@ class NameMatch(NamedTuple):
 
 
 class EntityMatch(NamedTuple):
-    """The chief name of an entity. `note` says so where it is more than another spelling of the name asked for."""
+    """The main name of an entity.
+
+    `note` tells the reader if it differs by more than spelling from the name asked for.
+    """
 
     name: str
     note: str | None = None
@@ -54,45 +57,45 @@ class EntityMatch(NamedTuple):
 def find_entity(store: Store, space: str, name: str) -> EntityMatch:
     """Return the entity that a name means. Raises NotFound, with the near names, if none or more than one fits."""
     asked = one_line(name.strip(), 60)
-    if known := store.names(space, [name]).get(name):
-        return EntityMatch(known[0])
+    if stored := store.names(space, [name]).get(name):
+        return EntityMatch(stored[0])
     if fold(name.strip()) == USER:
         return EntityMatch(USER)
-    found = match_name(name, store.entity_names(space))
-    if not found.is_spelling and fold(name.strip()) in name_words("user"):
-        found = NameMatch([USER], [], is_spelling=False)
-    if len(found.fits) == 1:
-        chief = found.fits[0]
+    match = match_name(name, store.entity_names(space))
+    if not match.is_spelling and fold(name.strip()) in name_words("user"):
+        match = NameMatch([USER], [], is_spelling=False)
+    if len(match.fits) == 1:
+        chief = match.fits[0]
         loosely = f"No entity is called exactly {asked!r}: this is about {one_line(chief, 60)!r}."
-        return EntityMatch(chief, None if found.is_spelling else loosely)
-    if found.fits:
-        listed = _listed(found.fits)
-        raise NotFound(f"{len(found.fits)} entities fit {asked!r}: {listed}. Name one of them in full.")
-    if found.near:
-        raise NotFound(f"No entity {asked!r}. Near: {_listed(found.near)}.")
+        return EntityMatch(chief, None if match.is_spelling else loosely)
+    if match.fits:
+        listed = _enumerate_names(match.fits)
+        raise NotFound(f"{len(match.fits)} entities fit {asked!r}: {listed}. Name one of them in full.")
+    if match.near:
+        raise NotFound(f"No entity {asked!r}. Near: {_enumerate_names(match.near)}.")
     raise NotFound(f"No entity {asked!r}, nor any with a similar name. Leave `entity` out and search for the words.")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _enumerate_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(one_line(name, 60) for name in names[:_SHOWN]) + more
 
 
 def match_name(name: str, chiefs: Mapping[str, str]) -> NameMatch:
-    """Compare a name with all known ones. `chiefs` maps each of these to the chief name of its entity."""
-    wanted, known = _plain([" ".join(name.split())]), _plain(chiefs)
-    if not wanted or not chiefs:
+    """Compare a name with all stored names. `chiefs` maps each of these to the main name of its entity."""
+    plain, lines = _fold_all([" ".join(name.split())]), _fold_all(chiefs)
+    if not plain or not chiefs:
         return NameMatch([], [], is_spelling=False)
-    spelled_out = (_plain(_spelled_out(names)) for names in ([" ".join(name.split())], chiefs))
-    same = [*_same_letters(wanted, known)] or [*_same_letters(*spelled_out)]
-    places = same or [*_containing(wanted, known)] or [*_beginning(wanted, known)]
+    spelled_out = (_fold_all(_spelled_out(names)) for names in ([" ".join(name.split())], chiefs))
+    same = [*_same_letters(plain, lines)] or [*_same_letters(*spelled_out)]
+    places = same or [*_find_containing(plain, lines)] or [*_find_beginning(plain, lines)]
     of_place = list(chiefs.values())
     fits = list(dict.fromkeys(of_place[place] for place in places))
-    near = [] if fits else _near(wanted, known, of_place)
+    near = [] if fits else _near(plain, lines, of_place)
     return NameMatch(fits, near, is_spelling=bool(same))
 
 
-def _plain(names: Iterable[str]) -> str:
+def _fold_all(names: Iterable[str]) -> str:
     """Return names folded, one a line, with one space between words.
 
     They are changed as one text, in a tenth of the time; most are ASCII, for which folding is lower case.
@@ -115,29 +118,29 @@ def _spelled_out(names: Iterable[str]) -> Iterator[str]:
         yield name if name.isascii() else normalize("NFC", name).translate(_UMLAUTS)
 
 
-def _same_letters(wanted: str, known: str) -> Iterator[int]:
-    return _equal(wanted.replace(" ", ""), known.replace(" ", ""))
+def _same_letters(name: str, lines: str) -> Iterator[int]:
+    return _equal(name.replace(" ", ""), lines.replace(" ", ""))
 
 
-def _equal(wanted: str, known: str) -> Iterator[int]:
+def _equal(name: str, lines: str) -> Iterator[int]:
     """Yield the places of the lines that are equal to a text."""
-    return _places(wanted, known, before="\n", after="\n")
+    return _places(name, lines, before="\n", after="\n")
 
 
-def _containing(wanted: str, known: str) -> Iterator[int]:
+def _find_containing(part: str, lines: str) -> Iterator[int]:
     """Yield the places of the names of which a text is whole words, or the start or end where words have no spaces."""
-    yield from _places(wanted, known, before=" \n", after=" \n")
-    if _UNSPACED.fullmatch(wanted) and len(wanted) >= _FEWEST:
-        yield from _places(wanted, known, before=" \n")
-        yield from _places(wanted, known, after=" \n")
+    yield from _places(part, lines, before=" \n", after=" \n")
+    if _UNSPACED.fullmatch(part) and len(part) >= _FEWEST:
+        yield from _places(part, lines, before=" \n")
+        yield from _places(part, lines, after=" \n")
 
 
-def _beginning(wanted: str, known: str) -> Sequence[int]:
+def _find_beginning(name: str, lines: str) -> Sequence[int]:
     """Return the places of the longest name with which a text begins: "New York" of "New York City"."""
-    ends = range(len(wanted) - 1, 0, -1)
+    ends = range(len(name) - 1, 0, -1)
     for end in ends:
-        is_whole = wanted[end] == " " or (end >= _FEWEST and _UNSPACED.fullmatch(wanted[: end + 1]))
-        if is_whole and wanted[:end] != USER and (places := [*_equal(wanted[:end], known)]):
+        is_whole = name[end] == " " or (end >= _FEWEST and _UNSPACED.fullmatch(name[: end + 1]))
+        if is_whole and name[:end] != USER and (places := [*_equal(name[:end], lines)]):
             return places
     return ()
 
@@ -157,35 +160,35 @@ def _places(part: str, lines: str, *, before: str = "", after: str = "") -> Iter
 # --- near names -------------------------------------------------------------------------------------
 
 
-def _near(wanted: str, known: str, chiefs: Sequence[str]) -> list[str]:
+def _near(name: str, lines_text: str, chiefs: Sequence[str]) -> list[str]:
     """Return the chief names, one for each line, with words like those of a name, the most similar first."""
-    best, lines = defaultdict[str, float](float), known.split("\n")
-    for place in _sharing_letters(wanted, known):
-        best[chiefs[place]] = max(best[chiefs[place]], _similarity(wanted, lines[place]))
+    best, lines = defaultdict[str, float](float), lines_text.split("\n")
+    for place in _find_sharing_letters(name, lines_text):
+        best[chiefs[place]] = max(best[chiefs[place]], _similarity(name, lines[place]))
     near = [chief for chief, similarity in best.items() if similarity >= _NEAR and chief != USER]
     return sorted(near, key=lambda chief: -best[chief])[:_SHOWN]
 
 
-def _similarity(one: str, other: str) -> float:
+def _similarity(name: str, other: str) -> float:
     """Return the mean, over the words of the shorter name, of the best ratio to a word of the other."""
-    shorter, longer = sorted((one.split(" "), other.split(" ")), key=len)
+    shorter, longer = sorted((name.split(" "), other.split(" ")), key=len)
     ratios = (max(SequenceMatcher(None, a, b, autojunk=False).ratio() for b in longer) for a in shorter)
-    whole = SequenceMatcher(None, one.replace(" ", ""), other.replace(" ", ""), autojunk=False).ratio()
+    whole = SequenceMatcher(None, name.replace(" ", ""), other.replace(" ", ""), autojunk=False).ratio()
     return max(whole, sum(ratios) / len(shorter) - 0.01 * (len(longer) - len(shorter)))
 
 
-def _sharing_letters(wanted: str, known: str) -> Iterator[int]:
+def _find_sharing_letters(name: str, lines: str) -> Iterator[int]:
     """Yield the places of the lines with the largest share of pairs of letters in common with a name."""
     import numpy as np
 
-    letters = _codes(f"\n{known}\n")
+    letters = _codes(f"\n{lines}\n")
     breaks = np.flatnonzero(letters == ord("\n"))
     letters[breaks] = ord(" ")  # the first letter of every word is one of a pair with a space
     asked = np.zeros(_HASHES, np.bool_)
-    asked[_pairs(_codes(f" {wanted} "))] = True
+    asked[_pairs(_codes(f" {name} "))] = True
     counts = np.add.reduceat(asked[_pairs(letters)], breaks[:-1], dtype=np.int32)
     # A name of more words than the one asked for is no less near for that.
-    share = counts / np.minimum(np.diff(breaks), len(wanted) + 1)
+    share = counts / np.minimum(np.diff(breaks), len(name) + 1)
     for place in np.argsort(-share, kind="stable")[:_COMPARED].tolist():
         if counts[place]:
             yield place

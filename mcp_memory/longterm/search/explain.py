@@ -12,12 +12,13 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Known, Signals
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.longterm.search.known import judge
-from mcp_memory.longterm.search.pages import MIN_COSINE, MemoryRows, matching, of_turns, rows_for
+from mcp_memory.longterm.search.pages import MemoryRows, rows_for, turn_filters
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
-from mcp_memory.longterm.search.results import allowed, results
+from mcp_memory.longterm.search.results import result_filters, results
+from mcp_memory.longterm.search.scenes import MIN_COSINE, scenes_for
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns, row_texts
 from mcp_memory.store.citations import address
 from mcp_memory.store.protocol import Store
@@ -69,24 +70,24 @@ def explain(
     at: datetime,
 ) -> Explained:
     """Take apart the first page of a memory search for a query that is not empty."""
-    question, search = parse_query(query, at), search.of_one_question()
-    wanted = max(FIRST, limit + _MISSED + 1)
+    question, search = parse_query(query, at), search.cached()
+    many = max(FIRST, limit + _MISSED + 1)
 
     def rows(filters: Filters) -> MemoryRows:
-        return rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at)
+        return rows_for(store, search, space, query, embed=embed, filters=filters, limit=many, at=at)
 
-    found = rows(filters)
-    atoms, ordered = found.atoms, found.ordered
+    found_rows = rows(filters)
+    atoms, ordered = found_rows.atoms, found_rows.ordered
     shown, missed = ordered[:limit], ordered[limit : limit + _MISSED]
-    kinds: list[tuple[Layer, Filters | None]] = [("atom", filters), ("turn", of_turns(filters))]
-    legs = [ScoredLayer(store, search, space, layer, question, embed, held) for layer, held in kinds if held]
+    kinds: list[tuple[Layer, Filters | None]] = [("atom", filters), ("turn", turn_filters(filters))]
+    legs = [ScoredLayer(store, search, space, layer, question, embed, passing) for layer, passing in kinds if passing]
     # The score of the last one shown, of turns and of atoms: those of one say nothing of the other.
     least = {kind: min(hit.score for hit in shown if hit.id[0] == kind) for kind in {hit.id[0] for hit in shown}}
-    passed_over = _passed_over(store, space, legs, ordered, least)
+    passed_over = _find_passed_over(store, space, legs, ordered, least)
     everything = rows(Filters()).ordered[:limit] if filters != Filters() else []
     filtered = [hit for hit in everything if hit.id in passed_over or not any(leg.has(hit.id) for leg in legs)]
     hidden = [_hidden(hit, passed_over.get(hit.id, "the filters leave it out")) for hit in filtered]
-    apart = {row.id for row in hidden}
+    filtered_ids = {row.id for row in hidden}
 
     def seen(ids: Iterable[str]) -> list[ExplainedRow]:
         return [row for id in ids if (row := row_of(legs, id, question, least, passed_over.get(id)))]
@@ -97,15 +98,20 @@ def explain(
         related=tuple(dict.fromkeys(term for group in question.related for term in group)),
         asks_for=question.role,
         times=tuple(f"{span.start:%Y-%m-%d %H:%M} to {span.end:%Y-%m-%d %H:%M}" for span in question.times),
-        legs=tuple(one.leg for one in legs),
+        legs=tuple(scored.leg for scored in legs),
         shown=_with_texts(store, space, seen(hit.id for hit in shown), question),
         missed=_with_texts(store, space, seen(hit.id for hit in missed), question),
-        left_out=_with_texts(store, space, [*seen(id for id in passed_over if id not in apart), *hidden], question),
+        left_out=_with_texts(
+            store, space, [*seen(id for id in passed_over if id not in filtered_ids), *hidden], question
+        ),
         scenes=tuple(
-            (hit.scene.slug, hit.found_by) for hit in matching(store, space, query, filters=filters, atoms=atoms, at=at)
+            (hit.scene.slug, hit.found_by)
+            for hit in scenes_for(store, space, query, filters=filters, atoms=atoms, at=at)
         ),
         results=_results(store, space, query, filters),
-        known=judge(store, space, query, found.turns, found.atoms, embed=embed, at=at).known if found.turns else None,
+        known=judge(store, space, query, found_rows.turns, found_rows.atoms, embed=embed, at=at).known
+        if found_rows.turns
+        else None,
     )
 
 
@@ -115,18 +121,18 @@ def _hidden(hit: Ranked, why: str) -> ExplainedRow:
     )
 
 
-def _passed_over(
+def _find_passed_over(
     store: Store, space: str, seen: Sequence[ScoredLayer], ordered: Sequence[Ranked], least: Mapping[str, float]
 ) -> dict[str, str]:
     inside = {hit.id for hit in ordered}
     atoms = store.atoms(space, [id for id in inside if id[0] == "a"])
     resting = {turn: atom.id for atom in atoms for turn in atom_turns(atom)}
     reasons: dict[str, str] = {}
-    for one in seen:
-        kind = one.leg.layer[0]
+    for scored in seen:
+        kind = scored.leg.layer[0]
         if kind not in least:
             continue
-        for id in [id for id in one.best(least[kind]) if id not in inside][:_MISSED]:
+        for id in [id for id in scored.best(least[kind]) if id not in inside][:_MISSED]:
             if id in resting:
                 reasons[id] = f"{resting[id]}, which stands before it, rests on it"
             elif kind == "a":
@@ -139,7 +145,9 @@ def _with_texts(
 ) -> tuple[ExplainedRow, ...]:
     ids = [row.id for row in rows]
     texts = row_texts(store, space, ids)
-    held = {one.id: one.reasons for one in store.quarantined(space, ids) if one.is_quarantined} if ids else {}
+    reasons = (
+        {entry.id: entry.reasons for entry in store.quarantined(space, ids) if entry.is_quarantined} if ids else {}
+    )
     words = set(question.words)
 
     def excerpt(text: str) -> str:
@@ -147,12 +155,14 @@ def _with_texts(
         return mask(one_line(around, _TEXT + 2))
 
     return tuple(
-        replace(row, text=excerpt(texts[row.id]), held=tuple(held.get(row.id, ()))) for row in rows if row.id in texts
+        replace(row, text=excerpt(texts[row.id]), held=tuple(reasons.get(row.id, ())))
+        for row in rows
+        if row.id in texts
     )
 
 
 def _results(store: Store, space: str, query: str, filters: Filters) -> tuple[tuple[str, Signals, bool], ...]:
-    passing = allowed(filters)
+    passing = result_filters(filters)
     if passing is None:
         return ()
     about, hits = (results(store, space, query, filters=passing, limit=_RESULTS, least=least) for least in (SHARE, 0))
@@ -192,7 +202,7 @@ class ExplainedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLeg:
-    """The matches of one kind of rows, before any order."""
+    """The matches in one layer, before ranking."""
 
     layer: Layer
     by_words: int
@@ -213,21 +223,21 @@ class ScoredLayer:
     ) -> None:  # fmt: skip
         import numpy as np
 
-        found, self.cosines = search.found(space, layer, question, embed=embed, filters=filters)
+        candidates, self.cosines = search.candidates(space, layer, question, embed=embed, filters=filters)
         weights = np.array(search.weights)
         self._letter = layer[0]
-        self.signals = found.signals
-        self.points = found.signals * weights / weights.sum()
-        self.scores: NDArray[np.float64] = np.round(found.signals @ weights / weights.sum(), 9)
-        self.at: dict[int, int] = {row: place for place, row in enumerate(found.rows.tolist())}
+        self.signals = candidates.signals
+        self.points = candidates.signals * weights / weights.sum()
+        self.scores: NDArray[np.float64] = np.round(candidates.signals @ weights / weights.sum(), 9)
+        self.at: dict[int, int] = {row: place for place, row in enumerate(candidates.rows.tolist())}
         postings = store.postings(space, layer, question.words, filters=filters)
-        self.holding = {one.term: set(one.rows.tolist()) for one in postings}
+        self.holding = {posting.term: set(posting.rows.tolist()) for posting in postings}
         self.leg = SearchLeg(
             layer=layer,
             by_words=_passing(store, space, layer, set[int]().union(*self.holding.values()), filters),
             by_meaning=len(self.cosines),
             candidates=len(self.at),
-            words={one.term: one.documents for one in postings},
+            words={posting.term: posting.documents for posting in postings},
             nearest=round(max(self.cosines.values()), 3) if self.cosines else None,
         )
 
@@ -268,7 +278,7 @@ def row_of(
     legs: Sequence[ScoredLayer], id: str, question: ParsedQuery, least: Mapping[str, float], why: str | None
 ) -> ExplainedRow | None:
     number = int(id[1:])
-    leg = next((one for one in legs if one.has(id)), None)
+    leg = next((scored for scored in legs if scored.has(id)), None)
     if leg is None:
         return None
     score = float(leg.scores[leg.at[number]])

@@ -26,40 +26,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.text import spoken
 from mcp_memory.core.types import Known
-from mcp_memory.longterm.search.coverage import (
-    TermPresence,
-    is_echo,
-    question_words,
-    terms_of,
-    terms_with_neighbours,
-)
+from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search.query import parse_query
-from mcp_memory.longterm.search.ranking import without_names
+from mcp_memory.longterm.search.ranking import rarity, without_names
 from mcp_memory.longterm.search.search import Ranked, SearchContext, atom_turns
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
 from mcp_memory.models.embed.classifiers import leans_on_memory, probability
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Vectors
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
 MODEL_FILE = Path(__file__).with_name("known.json")
-
 JUDGED = 15
 """Rows of a search that are judged, without those that only repeat the question."""
-
 _SEARCHED = 45  # rows: the first may only repeat the question
 _FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True, sentences=False)}
 """Sentences that were extracted without a model are left out: their turns are found by the same words."""
@@ -113,18 +102,21 @@ class Judgement:
 
 
 def judge_question(context: SearchContext, question: str) -> Judgement | None:
-    """Judge what a memory knows about a question; None where nothing is asked.
+    """Judge whether a memory can answer a question; None if the question is empty.
 
-    Searches all turns, with the signals that another search of the same `context` has found for them.
+    Uses the results of other searches of the same `context`.
     """
     if not question.strip():
         return None
-    turns, statements = (searched(context, layer, question, _SEARCHED) for layer in _FILTERS)
+    turns, statements = (find_rows(context, layer, question, _SEARCHED) for layer in _FILTERS)
     return judge(context.store, context.space, question, turns, statements, embed=context.of_query, at=context.now)
 
 
-def searched(context: SearchContext, layer: Layer, question: str, limit: int) -> list[Ranked]:
-    """Return the best rows for a question, with the same filters everywhere: a context searches each layer once."""
+def find_rows(context: SearchContext, layer: Layer, question: str, limit: int) -> list[Ranked]:
+    """Return the best rows for a question.
+
+    The filters of a layer are fixed, so that a cached context searches it once.
+    """
     return context.hits(layer, question, filters=_FILTERS[layer], limit=limit)
 
 
@@ -132,12 +124,16 @@ def judge(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
     embed: Callable[[str], Sequence[Vectors]], at: datetime,
 ) -> Judgement:  # fmt: skip
-    """Judge what a search found, best first, for a question asked `at` a moment. `embed` gives its vectors.
+    """Judge the results of a search, best first. `embed` returns the vectors of a text; `at` is the time of the
+    question.
 
     If a question names a time and nothing else, the rows of that time are its answer.
     """
     if parse_query(question, at).time_only:
-        return _judge_by_time([*turns[:JUDGED], *statements[:JUDGED]])
+        rows = {hit.id: 1.0 for hit in (*turns[:JUDGED], *statements[:JUDGED])}
+        return Judgement(
+            probability=float(bool(rows)), known="likely" if rows else "unlikely", rows=rows, close=frozenset(rows)
+        )
     model = _model()
     measured = measure(store, space, question, turns, statements, embed=embed)
     log_odds = model.question.log_odds(measured.question)
@@ -148,12 +144,6 @@ def judge(
     known: Known = "likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely"
     close = frozenset(id for id, row in rows.items() if known != "unlikely" and row >= model.close)
     return Judgement(probability=round(chance, 3), known=known, rows=rows, close=close)
-
-
-def _judge_by_time(hits: Sequence[Ranked]) -> Judgement:
-    chance = 1.0 if hits else 0.0
-    rows = {hit.id: chance for hit in hits}
-    return Judgement(probability=chance, known="likely" if hits else "unlikely", rows=rows, close=frozenset(rows))
 
 
 def measure(
@@ -175,9 +165,19 @@ def measure(
         return sum(worth[word] * terms.get(word, 0.0) for word in worth) / whole
 
     nameless = without_names(question, totals.names)
-    asked = embed(nameless)
-    senses = _senses(store, space, "turn", ids, asked)
-    senses |= _senses(store, space, "atom", list(stated), asked) if atoms else {}
+    senses: dict[str, float] = {}
+    """The encoder's part of the cosine of each row that the bundled model has embedded."""
+    bundled = next((vectors.data for vectors in embed(nameless) if vectors.identity == IDENTITY), None)
+    if bundled is not None:
+        sense = bundled[0, STATIC_DIMENSIONS:]
+        vectors = dict(store.vectors_of(space, "turn", ids, IDENTITY))
+        if atoms:
+            vectors |= store.vectors_of(space, "atom", list(stated), IDENTITY)
+        senses = {id: float(vector[STATIC_DIMENSIONS:] @ sense) for id, vector in vectors.items()}
+    try:
+        prompt = leans_on_memory(question)
+    except EmbeddingFailed:
+        prompt = math.nan
     rows = {
         hit.id: RowFeatures(
             question=math.nan,
@@ -201,7 +201,7 @@ def measure(
         )
     return Measured(
         question=QuestionFeatures(
-            prompt=_leaning(question),
+            prompt=prompt,
             named=float(nameless != question),
             share=max((row.share for row in rows.values()), default=0.0),
             unknown=sum(worth[word] for word in words.unknown) / whole,
@@ -230,29 +230,10 @@ def without_echoes(
     return kept[:limit], echoes
 
 
-def _leaning(question: str) -> float:
-    try:
-        return leans_on_memory(question)
-    except EmbeddingFailed:
-        return math.nan
-
-
-def _senses(store: Store, space: str, layer: Layer, ids: Sequence[str], asked: Sequence[Vectors]) -> dict[str, float]:
-    """Return the encoder's part of the cosine of each row that the bundled model has embedded."""
-    question = next((vectors.data for vectors in asked if vectors.identity == IDENTITY), None)
-    if question is None:
-        return {}
-    sense = question[0, STATIC_DIMENSIONS:]
-    rows = store.vectors_of(space, layer, ids, IDENTITY)
-    return {id: float(vector[STATIC_DIMENSIONS:] @ sense) for id, vector in rows.items()}
-
-
 # --- the regressions --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Regression:
-    """A logistic regression on named features; one that is NaN counts as the mean."""
+    """A logistic regression on named features; a feature that is NaN counts as the mean."""
 
     means: NDArray[np.float64]
     weights: NDArray[np.float64]
@@ -292,3 +273,105 @@ def regression(stored: Mapping[str, Any], features: type[QuestionFeatures] | typ
 
     means, weights = (np.array([stored[part][name] for name in features._fields]) for part in ("means", "weights"))
     return Regression(means=means, weights=weights, constant=stored["constant"])
+
+
+# --- the words of a question in a row -----------------------------------------------------------------
+
+_REACH = 2  # turns
+_READ = 4_000  # characters of a row
+_ECHO_ROOM = 80  # characters by which the same question may be longer
+_ONE_QUESTION = re.compile(r"[^?？؟。！]+[?？؟]\W*")
+_SENTENCE = re.compile(r"[.!:;]\s|\n")
+_FEW = 30  # rows; of fewer it does not follow that a word is common
+TermPresence = Mapping[str, float]
+"""The terms of a row and of the turns around it, with their nearness: 1 for the row itself."""
+
+
+def content_words(text: str) -> list[str]:
+    """Return the content words of a text, each in one form."""
+    terms, forms = list(dict.fromkeys(query_terms(text))), set(base_terms(text))
+    return [term for term in terms if term in forms] or terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionWords:
+    """The content words of a question in one layer of a memory."""
+
+    rarity: Mapping[str, float]
+    """Of each: 0 for a word of most rows, 1 for a word of one."""
+    unknown: frozenset[str]
+    """Those of no row."""
+
+
+def question_words(
+    store: Store,
+    space: str,
+    layer: Layer,
+    text: str,
+    rows_terms: Iterable[TermPresence],
+    *,
+    echoes: Sequence[TermPresence] = (),
+) -> QuestionWords:
+    """Look up the words of a question. `rows_terms` are rows of a search for it, `echoes` those that only repeat it.
+
+    A word without postings occurs in no row, or is so common that the store left it out, and the rows found show which.
+    Echoes do not count as rows.
+    """
+    words = content_words(text)
+    present = {term for terms in rows_terms for term in terms}
+    postings = store.postings(space, layer, words, filters=Filters())
+    rows = {
+        posting.term: max(0, posting.documents - sum(posting.term in echo for echo in echoes)) for posting in postings
+    }
+    total = max([_FEW, store.totals(space, layer).rows, *rows.values()])
+    return QuestionWords(
+        rarity={
+            word: 0.0
+            if word in present and word not in rows
+            else rarity(rows.get(word, 0), total) / math.log(total + 2)
+            for word in words
+        },
+        unknown=frozenset(word for word in words if word not in present and not rows.get(word)),
+    )
+
+
+def terms_of(text: str) -> TermPresence:
+    return dict.fromkeys(_terms_in(text[:_READ]), 1.0)
+
+
+@lru_cache(maxsize=256)  # the turns around the first rows of a question, which are read to judge it and to order them
+def _terms_in(text: str) -> frozenset[str]:
+    return frozenset(index_terms(text))
+
+
+def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
+    """Return the terms of turns; those of the turns one and two places away count by half and by a third."""
+    near = store.context_windows(space, ids, around=_REACH)
+    terms = {turn.id: _terms_in(spoken(turn.content[:_READ], turn.name)) for turn in near}
+    turns = {turn.id: turn for turn in near}
+    presence: dict[str, TermPresence] = {}
+    for turn in (turns[id] for id in ids if id in turns):
+        nearness: dict[str, float] = {}
+        for other in near:
+            distance = abs(other.position - turn.position)
+            if other.session == turn.session and distance <= _REACH:
+                for term in terms[other.id]:
+                    nearness[term] = max(nearness.get(term, 0.0), 1 / (1 + distance))
+        presence[turn.id] = nearness
+    return presence
+
+
+def is_echo(row: str, question: str) -> bool:
+    """Return whether a row only repeats a question: it has the same words, or is a question without further ones."""
+    if len(row) > 2 * len(question) + _ECHO_ROOM:
+        return False
+    if base_terms(row) == base_terms(question):
+        return True
+    stripped = row.strip()
+    is_question = _ONE_QUESTION.fullmatch(stripped) is not None and not _SENTENCE.search(stripped)
+    return is_question and set(content_words(row)) <= set(content_words(question))
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray

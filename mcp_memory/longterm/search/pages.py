@@ -12,27 +12,23 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
-from functools import lru_cache, partial
+from functools import partial
 from itertools import accumulate, islice
 from typing import NamedTuple
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
+from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.scenes import computed_scenes, readable_scenes, stored_scenes, without_ended
 from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first
-from mcp_memory.longterm.search.entity_names import find_entity
 from mcp_memory.longterm.search.known import judge
-from mcp_memory.longterm.search.query import ParsedQuery, parse_query
-from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
-from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
-from mcp_memory.longterm.search.results import SHOWN, allowed, results
+from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
+from mcp_memory.longterm.search.results import SHOWN, result_filters, results
+from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, scenes_for
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, Layer, Posting, Vectors
+from mcp_memory.store.values import Filters, Layer, Vectors
 
 _FACTS = 20
 _AT_A_TIME = 5
@@ -52,7 +48,7 @@ def search_turns(
     limit: int,
     cursor: str | None,
     at: datetime,
-    rerank: Rerank = as_found,
+    rerank: Rerank = keep_order,
 ) -> TurnResults:
     """Return a page of turns that match, best first, each with its neighbours. Raises NotFound for an unknown session.
 
@@ -68,17 +64,17 @@ def search_turns(
     listing = not query.strip()
     page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space, listing=listing)
     if listing:
-        return _listed_turns(store, space, filters, page, limit)
+        return _list_turns(store, space, filters, page, limit)
     wanted = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
-    found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
-    ranked = rerank(space, query, found, len(page.shown))
+    hits_found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
+    ranked = rerank(space, query, hits_found, len(page.shown))
     asking = partial(search, space, "turn", query, embed=embed, at=at)
-    newer = _changed(store, space, asking, page, limit, found, filters)
+    newer = _find_changes(store, space, asking, page, limit, hits_found, filters)
     fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
-    judgement = judge(store, space, query, found, embed=embed, at=at)
+    judgement = judge(store, space, query, hits_found, embed=embed, at=at)
     some = fresh[: 2 * limit - 1 if neighbours else limit]
     hits = _turn_hits(store, space, some, neighbours, judgement.close, newer)
-    many = _filling(hits, limit)
+    many = _count_filling(hits, limit)
     return TurnResults(
         hits=hits[:many],
         cursor=page.after(fresh, many),
@@ -89,16 +85,16 @@ def search_turns(
     )
 
 
-def _listed_turns(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> TurnResults:
+def _list_turns(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> TurnResults:
     last = next(iter(page.shown), None)
     listed = store.list_turns(space, filters=page.then(filters, "turn"), after=last, limit=limit + 1)
-    fresh = [_as_listed(turn.id) for turn in listed]
+    fresh = [_listed_row(turn.id) for turn in listed]
     return TurnResults(
         hits=_turn_hits(store, space, fresh[:limit], 0, (), {}), cursor=page.after(fresh, limit), start=page.cursor()
     )
 
 
-def _as_listed(id: str) -> Ranked:
+def _listed_row(id: str) -> Ranked:
     return Ranked(id=id, score=0.0, found_by={"listed": 1.0}, cosine=None)
 
 
@@ -113,36 +109,36 @@ def search_memories(
     limit: int,
     cursor: str | None,
     at: datetime,
-    rerank: Rerank = as_found,
+    rerank: Rerank = keep_order,
 ) -> MemoryResults:
     """Return a page of atoms and verbatim turns, each best first; facts and scenes on the first page.
 
     Without a query the atoms that pass the filters are listed, standing instructions first. Raises NotFound for an
     unknown scene or entity.
     """
-    filters, taken_as = resolved(store, space, filters)
+    filters, taken_as = resolve_filters(store, space, filters)
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms, judgement, newer = None, list[Ranked](), None, dict[str, Turn]()
     if listing:
         last = next(iter(page.shown), None)
         listed = current_atoms(store, space, page.then(filters, "atom"), at, after=last, limit=limit + 1)
-        fresh = [_as_listed(atom.id) for atom in listed]
+        fresh = [_listed_row(atom.id) for atom in listed]
     else:
-        wanted = max(FIRST, len(page.shown) + limit + 1)
-        found = rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page)
-        atoms = found.atoms
-        if of_turns(filters) is not None:
-            judgement = judge(store, space, query, found.turns, found.atoms, embed=embed, at=at)
-        ranked = rerank(space, query, found.ordered, len(page.shown))
+        many = max(FIRST, len(page.shown) + limit + 1)
+        rows = rows_for(store, search, space, query, embed=embed, filters=filters, limit=many, at=at, page=page)
+        atoms = rows.atoms
+        if turn_filters(filters) is not None:
+            judgement = judge(store, space, query, rows.turns, rows.atoms, embed=embed, at=at)
+        ranked = rerank(space, query, rows.ordered, len(page.shown))
         asking = partial(search, space, "turn", query, embed=embed, at=at)
-        newer = _changed(store, space, asking, page, limit, found.turns, of_turns(filters))
+        newer = _find_changes(store, space, asking, page, limit, rows.turns, turn_filters(filters))
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"], filters.as_of or at),
         facts=_facts(store, space, query, filters, at) if page.first else [],
-        scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
+        scenes=scenes_for(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
         turns=_turn_hits(
             store,
             space,
@@ -190,31 +186,31 @@ def rows_for(
     """
 
     def ranked(layer: Layer, passing: Filters, limit: int) -> list[Ranked]:
-        held = page.then(passing, layer) if page else passing
-        return search(space, layer, query, embed=embed, filters=held, limit=limit, at=at)
+        page_filters = page.then(passing, layer) if page else passing
+        return search(space, layer, query, embed=embed, filters=page_filters, limit=limit, at=at)
 
     # A statement may end in the future, when a later value begins: it is current until then.
     hits = ranked("atom", replace(filters, ended=True), MAX_SHOWN)
-    found = store.atoms(space, [hit.id for hit in hits])
-    past = {atom.id for atom in found if is_past(atom, filters.as_of or at)}
+    found_atoms = store.atoms(space, [hit.id for hit in hits])
+    past = {atom.id for atom in found_atoms if is_past(atom, filters.as_of or at)}
     hits = [hit for hit in hits if hit.id not in past]
     atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
-    passing = of_turns(filters)
+    passing = turn_filters(filters)
     turns = ranked("turn", passing, max(limit, COMPARED)) if passing else []
     verbatim = iter(turns)
     evidence = {atom.id: atom_turns(atom) for atom in store.atoms(space, [hit.id for hit in atoms])}
     order: list[Ranked] = []
-    told: set[str] = set()
+    evidence_ids: set[str] = set()
     for start in range(0, len(atoms), _AT_A_TIME):
         some = atoms[start : start + _AT_A_TIME]
-        told.update(turn for atom in some for turn in evidence.get(atom.id, ()))
-        order += [*some, *islice((hit for hit in verbatim if hit.id not in told), _AT_A_TIME)]
-    ordered = [*order, *(hit for hit in verbatim if hit.id not in told)]
+        evidence_ids.update(turn for atom in some for turn in evidence.get(atom.id, ()))
+        order += [*some, *islice((hit for hit in verbatim if hit.id not in evidence_ids), _AT_A_TIME)]
+    ordered = [*order, *(hit for hit in verbatim if hit.id not in evidence_ids)]
     return MemoryRows(atoms=atoms, turns=turns, ordered=ordered)
 
 
-def of_turns(filters: Filters) -> Filters | None:
-    """Return the filters of a memory search as they are for turns; None where they leave out all."""
+def turn_filters(filters: Filters) -> Filters | None:
+    """Return the filters of a memory search adapted to turns; None if no turn can pass."""
     if filters.kind or filters.entity or filters.scene:
         return None
     until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
@@ -223,7 +219,7 @@ def of_turns(filters: Filters) -> Filters | None:
 
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
     """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
-    passing = allowed(filters) if page.first else None
+    passing = result_filters(filters) if page.first else None
     if passing is None:
         return []
     if filters.role == "tool":
@@ -240,8 +236,8 @@ def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime)
     facts = store.facts(space, filters=replace(filters, unheld=True, ended=True), limit=500)
     facts = current_facts(store, space, facts, filters.as_of or at)
     if not filtered:
-        known = store.names(space, {fact.entity for fact in facts})
-        names = {fold(entity): " ".join(names) for entity, names in known.items()}
+        names_of_entities = store.names(space, {fact.entity for fact in facts})
+        names = {fold(entity): " ".join(names) for entity, names in names_of_entities.items()}
         facts = [fact for fact in facts if not words.isdisjoint(index_terms(_asked_by(fact, names)))]
     return facts[:_FACTS]
 
@@ -251,8 +247,8 @@ def _asked_by(fact: Fact, names: Mapping[str, str]) -> str:
     return fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
 
 
-def _changed(
-    store: Store, space: str, search: Callable[..., list[Ranked]], page: PageState, limit: int, found: Sequence[Ranked],
+def _find_changes(
+    store: Store, space: str, search: Callable[..., list[Ranked]], page: PageState, limit: int, hits: Sequence[Ranked],
     filters: Filters | None,
 ) -> dict[str, Turn]:  # fmt: skip
     """Return the turns that replaced the value of hits, by the ids of these.
@@ -260,7 +256,7 @@ def _changed(
     Compared are the best hits, those of the page, and with filters the best turns that the filters leave out: a value
     may have been replaced in another session.
     """
-    some = [*found[:COMPARED], *islice((hit for hit in found if hit.id not in page.shown), 2 * limit)]
+    some = [*hits[:COMPARED], *islice((hit for hit in hits if hit.id not in page.shown), 2 * limit)]
     if some and filters != Filters():
         some += search(filters=page.then(Filters(), "turn"), limit=COMPARED)
     return changed_turns(store, space, list(dict.fromkeys(hit.id for hit in some)))
@@ -278,8 +274,8 @@ def _turn_hits(
 ) -> list[TurnHit]:  # fmt: skip
     ids = [hit.id for hit in hits]
     near = store.context_windows(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
-    found = {turn.id: turn for turn in near}
-    held = {one.id: one.reasons for one in store.quarantined(space, found) if one.is_quarantined}
+    turns = {turn.id: turn for turn in near}
+    reasons = {row.id: row.reasons for row in store.quarantined(space, turns) if row.is_quarantined}
 
     def around(turn: Turn) -> list[Turn]:
         distances = ((other, abs(other.position - turn.position)) for other in near if other.session == turn.session)
@@ -287,21 +283,21 @@ def _turn_hits(
 
     return [
         TurnHit(
-            turn=found[hit.id],
+            turn=turns[hit.id],
             score=round(hit.score, 5),
             found_by=dict(hit.found_by),
             neighbours=shown,
-            held=held,
+            held=reasons,
             close=hit.id in close,
             newer={id: newer[id] for id in (hit.id, *(turn.id for turn in shown)) if id in newer},
         )
         for hit in hits
-        if hit.id in found
-        for shown in [around(found[hit.id]) if neighbours else []]
+        if hit.id in turns
+        for shown in [around(turns[hit.id]) if neighbours else []]
     ]
 
 
-def _filling(hits: Sequence[TurnHit], limit: int) -> int:
+def _count_filling(hits: Sequence[TurnHit], limit: int) -> int:
     """Return how many hits, best first, fill `limit` places; a hit that is shown as a neighbour takes none."""
     shown: set[str] = set()
     taken = 0
@@ -315,18 +311,18 @@ def _filling(hits: Sequence[TurnHit], limit: int) -> int:
 
 
 def _atom_hits(store: Store, space: str, hits: Sequence[Ranked], at: datetime) -> list[AtomHit]:
-    found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
-    cites = store.citations(space, list(found))
+    atoms = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
+    cites = store.citations(space, list(atoms))
     return [
         AtomHit(
-            atom=found[hit.id],
+            atom=atoms[hit.id],
             score=round(hit.score, 5),
             found_by=dict(hit.found_by),
             cites=tuple(cites.get(hit.id, ())),
-            when=time_note(found[hit.id], at) or None,
+            when=time_note(atoms[hit.id], at) or None,
         )
         for hit in hits
-        if hit.id in found
+        if hit.id in atoms
     ]
 
 
@@ -340,7 +336,7 @@ _MOST = 2**63 - 1  # no row has a higher number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
-    """Where a question stands before one of its pages."""
+    """The state of a paged search before one of its pages is read."""
 
     question: bytes
     at: datetime
@@ -368,7 +364,7 @@ class PageState:
         for layer in _LAYERS:
             ids = sorted(int(id[1:]) for id in self.shown if id[0] == layer[0])
             numbers += [len(ids), *(after - before for before, after in zip([0, *ids], ids, strict=False))]
-        body = self.question + b"".join(map(_packed, numbers))
+        body = self.question + b"".join(map(_pack, numbers))
         return base64.urlsafe_b64encode(_check(body) + body).decode().rstrip("=")
 
 
@@ -406,7 +402,7 @@ def _parse(cursor: str) -> PageState:
     try:
         data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         body = data[_CHECK:]
-        numbers = _unpacked(body[_QUESTION:])
+        numbers = _unpack(body[_QUESTION:])
         listing, at, turn, atom = (next(numbers) for _ in range(4))
         page = PageState(
             question=body[:_QUESTION],
@@ -431,7 +427,7 @@ def _check(body: bytes) -> bytes:
     return hashlib.sha256(b"page" + body).digest()[:_CHECK]
 
 
-def _packed(number: int) -> bytes:
+def _pack(number: int) -> bytes:
     """Return a number in as few bytes as it needs, seven bits in each."""
     out = bytearray()
     while number > 127:
@@ -440,7 +436,7 @@ def _packed(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def _unpacked(data: bytes) -> Iterator[int]:
+def _unpack(data: bytes) -> Iterator[int]:
     number = shift = 0
     for byte in data:
         number |= (byte & 127) << shift
@@ -448,123 +444,3 @@ def _unpacked(data: bytes) -> Iterator[int]:
         if byte < 128:
             yield number
             number = shift = 0
-
-
-MIN_COSINE = 0.6  # what shares no word must at least be near
-_SHOWN = 4
-_OF_THE_BEST = 0.4  # the share of the best one's score that is worth showing
-
-
-def current(store: Store, space: str) -> list[Scene]:
-    """Return the stored scenes, the hottest first, without what has ended since they were written."""
-    return without_ended(store, space, stored_scenes(store, space))
-
-
-def resolved(store: Store, space: str, filters: Filters) -> tuple[Filters, str | None]:
-    """Return the filters with the slug of their scene and the chief name of their entity, and a note for the reader.
-
-    A scene may be given by slug or title, an entity in any spelling (`entity_names`). Raises NotFound with near names.
-    """
-    note = None
-    if filters.entity is not None:
-        entity, note = find_entity(store, space, filters.entity)
-        filters = replace(filters, entity=entity)
-    return (filters if filters.scene is None else _with_slug(store, space, filters, filters.scene)), note
-
-
-def _with_slug(store: Store, space: str, filters: Filters, name: str) -> Filters:
-    wanted = fold(name.strip().removesuffix(".md"))
-    scenes = readable_scenes(store, space)
-    for scene in scenes:
-        if wanted in (fold(scene.slug), fold(scene.title)):
-            is_stored = any(scene.slug == stored.slug for stored in store.scenes(space))
-            return replace(filters, scene=scene.slug, scene_atoms=None if is_stored else scene.atoms)
-    slugs = {fold(scene.slug): scene.slug for scene in scenes}
-    near = [slugs[one] for one in get_close_matches(wanted, slugs, n=3, cutoff=0.5)]
-    if not scenes:
-        known = "No scenes have been made: leave scene out."
-    elif near:
-        known = f"Did you mean {' or '.join(near)}?"
-    else:
-        known = f"Scenes: {', '.join(scene.slug for scene in scenes[:15])}."
-    raise NotFound(f"There is no scene {one_line(name, 40)!r} in this space. {known}")
-
-
-def matching(
-    store: Store, space: str, query: str, *, filters: Filters, atoms: Sequence[Ranked], at: datetime
-) -> list[SceneHit]:
-    """Return the scenes that a memory search shows, best first; `atoms` are those that it found.
-
-    With filters on kind or times there are none: a scene mixes kinds and describes the present. A computed scene is
-    shown only if it is asked for: the statements found are its lines.
-    """
-    if any((filters.kind, filters.since, filters.until, filters.as_of)):
-        return []
-    scenes = computed_scenes(store, space) if filters.scene_atoms is not None else current(store, space)
-    scenes = [scene for scene in scenes if filters.scene in (None, scene.slug)]
-    if filters.entity is not None:
-        names = names_of(store, space, filters.entity)
-        scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]
-    if filters.scene is not None or (filters.entity is not None and not query.strip()):
-        return [SceneHit(scene=scene, score=0.0, found_by={"named": 1.0}) for scene in scenes[:_SHOWN]]
-    return found(scenes, query, atoms=atoms, at=at)[:_SHOWN] if query.strip() else []
-
-
-def found(scenes: Sequence[Scene], query: str, *, atoms: Sequence[Ranked], at: datetime) -> list[SceneHit]:
-    """Return the scenes that share a word with the query or are near to it, best first."""
-    import numpy as np
-
-    if not scenes:
-        return []
-    question = parse_query(query, at)
-    near = _near(scenes, atoms)
-    among = (np.array(list(near), np.int64), np.array(list(near.values()), np.float64))
-    ranked = of_atoms(question, _postings(scenes, question), [among], total=len(scenes))
-    scores = ranked.signals @ np.array(WEIGHTS) / sum(WEIGHTS)
-    rows: list[int] = ranked.rows.tolist()
-    hits = [
-        SceneHit(
-            scene=scenes[row],
-            score=round(score, 5),
-            found_by={name: round(value, 3) for name, value in zip(SIGNALS, signals, strict=True) if value > 0},
-        )
-        for row, score, signals in zip(rows, scores.tolist(), ranked.signals.tolist(), strict=True)
-    ]
-    hits = [hit for hit in hits if "words" in hit.found_by or "meaning" in hit.found_by]
-    hits.sort(key=lambda hit: (-hit.score, -hit.scene.heat, hit.scene.slug))
-    return [hit for hit in hits if hit.score >= _OF_THE_BEST * hits[0].score]
-
-
-def text_of(scene: Scene) -> str:
-    return f"{scene.title}\n{scene.summary}\n{scene.body}"
-
-
-def _near(scenes: Sequence[Scene], atoms: Sequence[Ranked]) -> dict[int, float]:
-    cosines = {hit.id: hit.cosine for hit in atoms if hit.cosine is not None}
-    near = [max((cosines[id] for id in scene.atoms if id in cosines), default=-1.0) for scene in scenes]
-    nearest = sorted(range(len(scenes)), key=lambda place: -near[place])
-    return {place: near[place] for place in nearest if near[place] >= MIN_COSINE}
-
-
-def _postings(scenes: Sequence[Scene], question: ParsedQuery) -> list[Posting]:
-    """Return where the question's words and their relatives stand, as a store would."""
-    import numpy as np
-
-    terms = [_terms_of(text_of(scene)) for scene in scenes]
-    wanted = dict.fromkeys([*question.words, *(term for group in question.related for term in group)])
-    rows = {term: [place for place, held in enumerate(terms) if term in held] for term in wanted}
-    return [
-        Posting(term=term, rows=np.array(places, np.int64), documents=len(places))
-        for term, places in rows.items()
-        if places
-    ]
-
-
-@lru_cache(maxsize=256)
-def _terms_of(text: str) -> frozenset[str]:
-    return frozenset(index_terms(text))
-
-
-def names_of(store: Store, space: str, entity: str) -> set[str]:
-    """Return all names of an entity, folded, by any of them."""
-    return {fold(name) for name in store.names(space, [entity]).get(entity, (entity,))}

@@ -1,21 +1,21 @@
-"""The ranking: scoring features of each row, in [0, 1], and their weighted sum.
+"""The ranking: signals of each row, in [0, 1], and their weighted sum.
 
     words     BM25 of the question's terms in the row itself
     context   BM25 of the terms in the turns around it, five either way, with decreasing weight; terms weigh by how few
               sessions have them. It counts more for shorter turns: a short turn depends on its context,
-              a long one is obscured by it
+              the context of a long turn obscures it
     related   the same as `words` for related words, weighted by the square of their similarity
-    meaning   the cosine, scaled between those of the last and the first of the nearest rows, and less if even the
-              first is low: noise is no meaning. The fewer of the question's words any turn has, the more the cosine
-              by the encoder alone counts instead
-    beside    the meaning of the turn before or after, whichever is nearer
-    reply     the turn before ends with a question that matches, so this one is the answer
+    meaning   the cosine, scaled between the last and the first of the nearest rows, and less if even the first is low,
+              since noise has no meaning. The fewer of the question's words any turn has, the more the cosine by the
+              encoder alone counts instead
+    beside    the meaning of the adjacent turn, before or after, whichever is higher
+    reply     the turn before ends with a question that matches, so this turn is the answer
     tells     it does not end with a question
-    speaker   its speaker is the one the question asks for: by name, or as I and you
+    speaker   the question asks for its speaker: by name, or as I and you
     time      it was said at the time that the question names, or within days of it
 
-A term counts once per row, however often it occurs: on conversations that is as good as BM25's own saturation for
-short turns and better for long ones, and needs only the rows with a term. Lengths are bytes.
+A term counts once per row, however often it occurs: on conversations this is as good as BM25's own saturation for
+short turns and better for long turns, and needs only the rows with a term. Lengths are bytes.
 
 The weights were fitted by `bench/fusion.py` (results in `bench/RESULTS.md`) to rows of these kinds, and are the same
 for every store. Not considered: word order, negation, the reference of "she".
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 
     from mcp_memory.language.when.intervals import Span
     from mcp_memory.longterm.search.query import ParsedQuery
+
+    Rows = NDArray[np.int64]
+    """Row numbers: 812 for t812 or a812."""
+    Places = NDArray[np.int64]
+    """Indices into the columns of a `TurnMetadata`, which are ordered by session and position."""
+    Floats = NDArray[np.float64]
 
 
 class Weights(NamedTuple):
@@ -89,32 +95,30 @@ _MONTH_DAYS = 31
 class ScoredRows:
     """Candidates: row numbers, and a line of signals for each, in the order of `SIGNALS`."""
 
-    rows: NDArray[np.int64]
-    signals: NDArray[np.float64]
+    rows: Rows
+    signals: Floats
 
 
-Near = Sequence[tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
+Near = Sequence[tuple["Rows", "Floats"]]
 """For each model, the rows nearest to the question and their cosines, nearest first."""
+
+
+class ReadTurns(Protocol):
+    """Reads the metadata of rows, as `Store.turn_metadata` does."""
+
+    def __call__(self, rows: Rows, *, reach: int = 0) -> TurnMetadata: ...
 
 
 def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, total: int) -> ScoredRows:
     """Score atoms by words, related words and meaning; they have no context. `total` is their number."""
     import numpy as np
 
-    hits = {one.term: _TermHit(one.rows, rarity(one.documents, total)) for one in postings}
-    rows = _all_of([*(hit.at for hit in hits.values()), *(ids for ids, _ in near)])
-    signals = np.zeros((len(rows), len(SIGNALS)))
+    terms = {posting.term: _TermHit(posting.rows, rarity(posting.documents, total)) for posting in postings}
+    rows = _union([*(hit.keys for hit in terms.values()), *(nearest for nearest, _ in near)])
     norms = _norms(np.ones(len(rows)), 1.0)
-    words, share = _words(question, hits, rows, norms)
-    for name, scores in _alone(question, hits, near, rows, norms, words * share).items():
-        signals[:, SIGNALS.index(name)] = scores
-    return ScoredRows(rows=rows, signals=signals)
-
-
-class ReadTurns(Protocol):
-    """Reads the metadata of rows, as `Store.turn_metadata` does."""
-
-    def __call__(self, rows: NDArray[np.int64], *, reach: int = 0) -> TurnMetadata: ...
+    words, share = _score_words(question, terms, rows, norms)
+    related, meaning = _score_related(question, terms, rows, norms), _score_meaning(near, rows)
+    return ScoredRows(rows=rows, signals=_columns(len(rows), words=words * share, related=related, meaning=meaning))
 
 
 def of_turns(
@@ -133,44 +137,35 @@ def of_turns(
     """
     import numpy as np
 
-    rows = _all_of([*(one.rows for one in postings), *(nearest for nearest, _ in near)])
-    found = _found(read, rows)
-    hits = _hits(postings, found, totals)
-    said = _all_of([hit.at for hit in hits.values()])
-    words, share = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))
-    lacking = 1 - share
-    sense = by_encoder() if lacking >= _LACKING else ()
-    more = _all_of([rows, *(nearest for nearest, _ in sense)])
-    if len(more) > len(rows):
-        rows, found = more, _found(read, more)
-        hits = _hits(postings, found, totals)
-        said = _all_of([hit.at for hit in hits.values()])
-        words, share = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))  # read again as well
-    near, sense = ([_known(found, *one) for one in some] for some in (near, sense))
-    met = _all_of([said, *(at for at, _ in (*near, *sense))])
-    norms = _norms(found.sizes[met], totals.mean_size)
-    alone = _alone(question, hits, near, met, norms, _spread(words * share, said, met))
-    for at, cosines in sense:
-        index = np.searchsorted(met, at)
-        before = alone["meaning"][index]
-        alone["meaning"][index] = np.maximum(before, lacking * _standing(cosines) + (1 - lacking) * before)
-    seeds = found.rows[_seeds(found, met, 2 * alone["words"] + alone["related"] + alone["meaning"])]
-    turns = found if len(rows) <= _SEEDS else read(seeds, reach=_WINDOW)
-    places = _candidates(turns, turns.places(seeds))
-    known = turns.has(found.rows[met])
-    met, alone = turns.places(found.rows[met]), {name: scores[known] for name, scores in alone.items()}
-    context = _context(question, hits, found, turns, places, sessions=totals.sessions)
-    signals = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
-        "context": context,
-        "context_short": context / (1 + turns.sizes[places] / _SHORT),
-        "beside": _beside(turns, places, met, alone["meaning"]),
-        "reply": _reply(turns, places, met, np.maximum(alone["words"], alone["meaning"])),
-        "tells": 1.0 - turns.asks[places],
-        "speaker": np.isin(turns.speakers[places], _speakers(question, turns, totals)).astype(np.float64),
-        "time": _time(question.times, turns.said_at[places]),
-    }
-    lines = np.stack([signals[name] for name in SIGNALS], axis=1).astype(np.float64)
-    return ScoredRows(rows=turns.rows[places], signals=lines)
+    rows = _union([*(posting.rows for posting in postings), *(nearest for nearest, _ in near)])
+    matches = _match_words(question, postings, rows, read, totals)
+    lacking = 1 - matches.share
+    near_by_encoder = by_encoder() if lacking >= _LACKING else ()
+    all_rows = _union([rows, *(nearest for nearest, _ in near_by_encoder)])
+    if len(all_rows) > len(rows):
+        matches = _match_words(question, postings, all_rows, read, totals)
+    own = _score_matches(question, matches, near, near_by_encoder, lacking, totals)
+    seeds = _choose_seeds(own)
+    window = matches.turns if len(all_rows) <= _SEEDS else read(seeds, reach=_WINDOW)
+    around, _ = _places_around(window, window.places(seeds), _AROUND)
+    candidates = _union([around])
+    candidates = candidates[window.passes[candidates]]
+    own = own.in_window(window)
+    context = _score_context(question, matches, window, candidates, sessions=totals.sessions)
+    signals = _columns(
+        len(candidates),
+        words=own.at(candidates, own.words),
+        context=context,
+        context_short=context / (1 + window.sizes[candidates] / _SHORT),
+        related=own.at(candidates, own.related),
+        meaning=own.at(candidates, own.meaning),
+        beside=_score_adjacent(own, candidates),
+        reply=_score_question_before(own, candidates),
+        tells=~window.asks[candidates],
+        speaker=np.isin(window.speakers[candidates], _speakers(question, window, totals)),
+        time=_score_time(question.times, window.said_at[candidates]),
+    )
+    return ScoredRows(rows=window.rows[candidates], signals=signals)
 
 
 def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> ScoredRows:
@@ -181,82 +176,92 @@ def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> Sc
     import numpy as np
 
     places = np.flatnonzero(turns.passes)
-    signals = np.zeros((len(places), len(SIGNALS)))
     exact = [replace(span, slack=timedelta(0)) for span in question.times]
     speakers = _speakers(question if question.role else replace(question, role="user"), turns, totals)
-    for name, scores in {
-        "time": _time(exact, turns.said_at[places]),
-        "speaker": np.isin(turns.speakers[places], speakers),
-        "tells": ~turns.asks[places],
-    }.items():
-        signals[:, SIGNALS.index(name)] = scores
+    signals = _columns(
+        len(places),
+        time=_score_time(exact, turns.said_at[places]),
+        speaker=np.isin(turns.speakers[places], speakers),
+        tells=~turns.asks[places],
+    )
     return ScoredRows(rows=turns.rows[places], signals=signals)
 
 
-# --- features of a row alone ------------------------------------------------------------------------
+def _columns(count: int, **signals: NDArray[Any]) -> Floats:
+    """Return the signals of `count` candidates as columns in the order of `SIGNALS`; missing ones are 0."""
+    import numpy as np
+
+    columns = np.zeros((count, len(SIGNALS)))
+    for name, scores in signals.items():
+        columns[:, SIGNALS.index(name)] = scores
+    return columns
+
+
+def _union(several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the distinct numbers, ascending. `np.unique` takes five times as long: it makes a hash table first."""
+    import numpy as np
+
+    ordered = np.sort(np.concatenate([np.zeros(0, np.int64), *several]))
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
+# --- words, related words and meaning of a row ------------------------------------------------------
 
 
 class _TermHit(NamedTuple):
-    """The positions of a term (rows, or places of turns) and its weight."""
+    """Where a term occurs, and its weight. The keys are rows of atoms, or places of turns."""
 
-    at: NDArray[np.int64]
+    keys: NDArray[np.int64]
     rarity: float
 
 
-def _alone(
-    question: ParsedQuery,
-    hits: Mapping[str, _TermHit],
-    near: Near,
-    at: NDArray[np.int64],
-    norms: NDArray[np.float64],
-    words: NDArray[np.float64],
-) -> dict[str, NDArray[np.float64]]:
-    """Return words, related and meaning of the rows `at`. `norms` are of their lengths."""
-    import numpy as np
+def _score_words(
+    question: ParsedQuery, terms: Mapping[str, _TermHit], keys: NDArray[np.int64], norms: Floats
+) -> tuple[Floats, float]:
+    """Return BM25 of the question's words in each row, relative to the best row, and the best row's share of the
+    question's words, weighted by rarity.
 
-    related, meaning = (np.zeros(len(at)) for _ in range(2))
-    for group in question.related:
-        # Of each word the best relative, not their sum: else words with many of them would win.
-        best = np.zeros(len(at))
-        for term, nearness in group.items():
-            if term in hits:
-                index, scores = _bm25(hits[term], at, norms)
-                best[index] = np.maximum(best[index], nearness**2 * scores)
-        related += best
-    for rows, cosines in near:
-        index = np.searchsorted(at, rows)
-        meaning[index] = np.maximum(meaning[index], _standing(cosines))
-    return {"words": words, "related": _relative(related), "meaning": meaning}
-
-
-def _words(
-    question: ParsedQuery, hits: Mapping[str, _TermHit], at: NDArray[np.int64], norms: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
-    """Return BM25 of the question's words in the rows `at`, as shares of the best, and the share of the question's
-    words that the best row has, a rare word counting more.
-
-    If a question shares no rare word with its answer, the best row by words has only a common one: as the best it would
-    count as much as a row that has them all, and hide the rows that are near by meaning. So callers multiply the two.
+    Callers multiply the two. If a question shares no rare word with its answer, the best row by words has only a common
+    word: with a full score it would hide the rows that are near by meaning.
     """
     import numpy as np
 
-    words, rarities = np.zeros(len(at)), np.zeros(len(at))
-    known = [hits[word] for word in question.words if word in hits]
-    for hit in known:
-        index, scores = _bm25(hit, at, norms)
-        words[index] += scores
-        rarities[index] += hit.rarity
-    full = _of_all([hit.rarity for hit in known], question)
-    return _relative(words), float(rarities[np.argmax(words)]) / full if full > 0 else 0.0
+    scores, rarities = np.zeros(len(keys)), np.zeros(len(keys))
+    hits = [terms[word] for word in question.words if word in terms]
+    for hit in hits:
+        indices = np.searchsorted(keys, hit.keys)
+        scores[indices] += hit.rarity * (_K1 + 1) / (1 + norms[indices])
+        rarities[indices] += hit.rarity
+    full = _full_rarity([hit.rarity for hit in hits], question)
+    return _relative(scores), float(rarities[np.argmax(scores)]) / full if full > 0 else 0.0
 
 
-def _bm25(
-    hit: _TermHit, at: NDArray[np.int64], norms: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _score_related(
+    question: ParsedQuery, terms: Mapping[str, _TermHit], keys: NDArray[np.int64], norms: Floats
+) -> Floats:
     import numpy as np
 
-    index = np.searchsorted(at, hit.at)
-    return index, hit.rarity * (_K1 + 1) / (1 + norms[index])
+    related = np.zeros(len(keys))
+    for group in question.related:
+        # Of each word the best relative, not their sum: else words with many of them would win.
+        best = np.zeros(len(keys))
+        for term, nearness in group.items():
+            if term in terms:
+                indices = np.searchsorted(keys, terms[term].keys)
+                scores = terms[term].rarity * (_K1 + 1) / (1 + norms[indices])
+                best[indices] = np.maximum(best[indices], nearness**2 * scores)
+        related += best
+    return _relative(related)
+
+
+def _score_meaning(near: Near, keys: NDArray[np.int64]) -> Floats:
+    import numpy as np
+
+    meaning = np.zeros(len(keys))
+    for nearest, cosines in near:
+        indices = np.searchsorted(keys, nearest)
+        meaning[indices] = np.maximum(meaning[indices], _rescale(cosines))
+    return meaning
 
 
 def rarity(documents: int, total: int) -> float:
@@ -264,7 +269,7 @@ def rarity(documents: int, total: int) -> float:
     return math.log(1 + (max(total, documents) - documents + 0.5) / (documents + 0.5))
 
 
-def _norms(sizes: NDArray[Any], mean: float) -> NDArray[np.float64]:
+def _norms(sizes: NDArray[Any], mean: float) -> Floats:
     """BM25's measure of length: how often a term must occur in a row to count by half.
 
     A row much longer than the mean counts as its best passage would, or a word that only it has would not find it.
@@ -274,67 +279,140 @@ def _norms(sizes: NDArray[Any], mean: float) -> NDArray[np.float64]:
     return _K1 * (1 - _B + _B * np.minimum(sizes / max(mean, 1.0), _LONGEST))
 
 
-def _standing(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale descending cosines: 0 for the last, 1 for the first, less if even the first is far from a full match."""
+def _rescale(cosines: Floats) -> Floats:
+    """Scale descending cosines to 0 for the last and 1 for the first; less if even the first is a weak match."""
     if not len(cosines):
         return cosines
     spread, best = cosines[0] - cosines[-1], max(0.0, min(1.0, cosines[0] / _FULL_MEANING))
     return best * ((cosines - cosines[-1]) / spread if spread > 0 else cosines * 0 + 1)
 
 
-def _of_all(rarities: Sequence[float], question: ParsedQuery) -> float:
-    """Return the rarity of all words of the question together; those that no row has count as much as the others."""
+def _full_rarity(rarities: Sequence[float], question: ParsedQuery) -> float:
+    """Return the rarity of all words of the question together; words that no row has count as the mean."""
     return sum(rarities) / len(rarities) * max(len(rarities), question.length) if rarities else 0.0
 
 
-def _relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the scores as shares of the best one."""
+def _relative(scores: Floats) -> Floats:
     best = scores.max(initial=0.0)
     return scores / best if best > 0 else scores
 
 
-# --- features of its context ------------------------------------------------------------------------
+# --- turns that match -------------------------------------------------------------------------------
 
 
-def _found(read: ReadTurns, rows: NDArray[np.int64]) -> TurnMetadata:
-    """Read the turns that a search met; if all of them will be seeds, with their windows."""
-    return read(rows, reach=_WINDOW if len(rows) <= _SEEDS else 0)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _WordMatches:
+    """The turns that a search found, and the places among them that have terms of the question."""
+
+    turns: TurnMetadata
+    terms: Mapping[str, _TermHit]
+    places: Places
+    scores: Floats
+    share: float
+    """The share of the question's words that the best turn has."""
 
 
-def _hits(postings: Sequence[Posting], turns: TurnMetadata, totals: Totals) -> dict[str, _TermHit]:
-    return {one.term: _TermHit(turns.places(one.rows), rarity(one.documents, totals.rows)) for one in postings}
+def _match_words(
+    question: ParsedQuery, postings: Sequence[Posting], rows: Rows, read: ReadTurns, totals: Totals
+) -> _WordMatches:
+    """Read the turns of the rows; if all of them can be seeds, with their windows."""
+    turns = read(rows, reach=_WINDOW if len(rows) <= _SEEDS else 0)
+    terms = {
+        posting.term: _TermHit(turns.places(posting.rows), rarity(posting.documents, totals.rows))
+        for posting in postings
+    }
+    places = _union([hit.keys for hit in terms.values()])
+    scores, share = _score_words(question, terms, places, _norms(turns.sizes[places], totals.mean_size))
+    return _WordMatches(turns=turns, terms=terms, places=places, scores=scores, share=share)
 
 
-def _known(
-    turns: TurnMetadata, rows: NDArray[np.int64], cosines: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the places of rows, and the cosines of those that have one."""
-    return turns.places(rows), cosines[turns.has(rows)]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _OwnScores:
+    """Scores of matching turns by their own text. Columns are by `places`, which are ascending places of `turns`."""
+
+    turns: TurnMetadata
+    places: Places
+    words: Floats
+    related: Floats
+    meaning: Floats
+
+    def in_window(self, window: TurnMetadata) -> _OwnScores:
+        """Return the scores of the turns that have a place in other metadata, by these places."""
+        if window is self.turns:
+            return self
+        rows = self.turns.rows[self.places]
+        kept = window.has(rows)
+        return _OwnScores(
+            turns=window,
+            places=window.places(rows),
+            words=self.words[kept],
+            related=self.related[kept],
+            meaning=self.meaning[kept],
+        )
+
+    def at(self, places: Places, column: Floats) -> Floats:
+        """Return the scores of a column at any places; places that did not match have 0."""
+        return _spread(column, self.places, places)
 
 
-def _seeds(turns: TurnMetadata, met: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _score_matches(
+    question: ParsedQuery, matches: _WordMatches, near: Near, near_by_encoder: Near, lacking: float, totals: Totals
+) -> _OwnScores:
+    """Score the turns with terms of the question and those near by meaning.
+
+    The more of the question's words are `lacking`, the more the cosine by the encoder alone counts.
+    """
     import numpy as np
 
-    if len(met) <= _SEEDS:
-        return met
-    passing = turns.passes[met]
-    return np.concatenate([met[_first(scores, _SEEDS)], met[passing][_first(scores[passing], _SEEDS)]])
+    turns = matches.turns
+
+    def by_place(models: Near) -> Sequence[tuple[Places, Floats]]:
+        return [(turns.places(rows), cosines[turns.has(rows)]) for rows, cosines in models]
+
+    near, near_by_encoder = by_place(near), by_place(near_by_encoder)
+    places = _union([matches.places, *(nearest for nearest, _ in (*near, *near_by_encoder))])
+    norms = _norms(turns.sizes[places], totals.mean_size)
+    meaning = _score_meaning(near, places)
+    for nearest, cosines in near_by_encoder:
+        indices = np.searchsorted(places, nearest)
+        before = meaning[indices]
+        meaning[indices] = np.maximum(before, lacking * _rescale(cosines) + (1 - lacking) * before)
+    return _OwnScores(
+        turns=turns,
+        places=places,
+        words=_spread(matches.scores * matches.share, matches.places, places),
+        related=_score_related(question, matches.terms, places, norms),
+        meaning=meaning,
+    )
 
 
-def _candidates(turns: TurnMetadata, seeds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of the seeds and the turns next to them, without those that may not be returned."""
-    around, _ = _around(turns, seeds, _AROUND)
-    places = _distinct(around)
-    return places[turns.passes[places]]
-
-
-def _first(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+def _choose_seeds(own: _OwnScores) -> Rows:
+    """Return the turns with the best scores, of all and of those that pass the filters."""
     import numpy as np
 
-    return np.argsort(-scores, kind="stable")[:count]
+    rows = own.turns.rows[own.places]
+    if len(rows) <= _SEEDS:
+        return rows
+    scores = 2 * own.words + own.related + own.meaning
+    passing = own.turns.passes[own.places]
+    best, best_passing = (np.argsort(-some, kind="stable")[:_SEEDS] for some in (scores, scores[passing]))
+    return np.concatenate([rows[best], rows[passing][best_passing]])
 
 
-def _around(turns: TurnMetadata, places: NDArray[np.int64], reach: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _spread(scores: Floats, at: Places, places: Places) -> Floats:
+    """Return the scores of `at` (ascending) for other places; places that are not among `at` get 0."""
+    import numpy as np
+
+    if not len(at):
+        return np.zeros(len(places))
+    indices = np.minimum(np.searchsorted(at, places), len(at) - 1)
+    return np.where(at[indices] == places, scores[indices], 0.0)
+
+
+# --- the turns around a turn ------------------------------------------------------------------------
+
+
+def _places_around(turns: TurnMetadata, places: Places, reach: int) -> tuple[Places, NDArray[np.int64]]:
     """Return all places within reach of these and in their stretches, and how far each is from its own."""
     import numpy as np
 
@@ -346,40 +424,38 @@ def _around(turns: TurnMetadata, places: NDArray[np.int64], reach: int) -> tuple
     return around[inside], np.broadcast_to(offsets, inside.shape)[inside]
 
 
-def _context(
-    question: ParsedQuery,
-    hits: Mapping[str, _TermHit],
-    found: TurnMetadata,
-    turns: TurnMetadata,
-    places: NDArray[np.int64],
-    *,
-    sessions: int,
-) -> NDArray[np.float64]:
-    """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too.
+def _score_context(
+    question: ParsedQuery, matches: _WordMatches, window: TurnMetadata, candidates: Places, *, sessions: int
+) -> Floats:
+    """BM25 over a soft window around each candidate: a turn k away counts 1 / (1 + k/2), its length too.
 
-    As shares of the best, times the share of the question that it has, like the words of the row itself. `hits` are
-    places in `found`, `places` are in `turns`. `sessions` is the number of all sessions.
+    Relative to the best, times the share of the question that it has, like the words of the row itself. `candidates`
+    are places in `window`. `sessions` is the number of all sessions.
     """
     import numpy as np
 
-    known = [hits[word] for word in question.words if word in hits]
-    if not known or not len(places):
-        return np.zeros(len(places))
-    heard = np.zeros((len(known), len(places)))
-    for line, hit in zip(heard, known, strict=True):
-        around, offsets = _around(turns, turns.places(found.rows[hit.at]), _REACH)
-        index = np.minimum(np.searchsorted(places, around), len(places) - 1)
-        right = places[index] == around
-        line += np.bincount(index[right], _fading(offsets[right]), minlength=len(places))
-    lengths = _window_sizes(turns, places)
+    hits = [matches.terms[word] for word in question.words if word in matches.terms]
+    if not hits or not len(candidates):
+        return np.zeros(len(candidates))
+    heard = np.zeros((len(hits), len(candidates)))
+    rarities = np.zeros(len(hits))
+    for number, hit in enumerate(hits):
+        around, offsets = _places_around(window, window.places(matches.turns.rows[hit.keys]), _REACH)
+        indices = np.minimum(np.searchsorted(candidates, around), len(candidates) - 1)
+        is_candidate = candidates[indices] == around
+        weights = 1 / (1 + abs(offsets[is_candidate]) / 2)
+        heard[number] += np.bincount(indices[is_candidate], weights, minlength=len(candidates))
+        with_term = len(_union([matches.turns.sessions[hit.keys]]))
+        without = max(sessions, with_term) - with_term  # `sessions` was read earlier; more may be new since
+        rarities[number] = max(0.05, math.log((without + 0.5) / (with_term + 0.5)))
+    lengths = _window_sizes(window, candidates)
     norms = _norms(lengths, float(lengths.mean()))
-    rarities = np.array([_session_rarity(len(_distinct(found.sessions[hit.at])), sessions) for hit in known])
     scores = rarities @ (heard * (_K1 + 1) / (heard + norms))
-    share = (rarities @ np.minimum(heard, 1)).max() / _of_all(rarities.tolist(), question)
+    share = (rarities @ np.minimum(heard, 1)).max() / _full_rarity(rarities.tolist(), question)
     return _relative(scores) * share
 
 
-def _window_sizes(turns: TurnMetadata, places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _window_sizes(turns: TurnMetadata, places: Places) -> Floats:
     import numpy as np
 
     own = turns.stretches[places]
@@ -390,65 +466,28 @@ def _window_sizes(turns: TurnMetadata, places: NDArray[np.int64]) -> NDArray[np.
             (places + distance, places < len(turns.rows) - distance),
         ):
             same = inside & (turns.stretches.take(other, mode="clip") == own)
-            sizes += np.where(same, turns.sizes.take(other, mode="clip"), 0) * _fading(distance)
+            sizes += np.where(same, turns.sizes.take(other, mode="clip"), 0) * (1 / (1 + distance / 2))
     return sizes
 
 
-def _fading(offsets: Any) -> Any:
-    return 1 / (1 + abs(offsets) / 2)
-
-
-def _session_rarity(documents: int, total: int) -> float:
-    others = max(total, documents) - documents  # the total was read earlier; sessions may be new since
-    return max(0.05, math.log((others + 0.5) / (documents + 0.5)))
-
-
-def _beside(
-    turns: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], scores: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the better score of the two turns next to each place, in its session."""
+def _score_adjacent(own: _OwnScores, places: Places) -> Floats:
+    """Return the better meaning of the two turns next to each place, in its session."""
     import numpy as np
 
-    best = np.zeros(len(places))
-    for other in (np.maximum(places - 1, 0), np.minimum(places + 1, len(turns.rows) - 1)):
-        same = (other != places) & (turns.stretches[other] == turns.stretches[places])
-        best = np.maximum(best, np.where(same, _spread(scores, met, other), 0.0))
+    best, stretches = np.zeros(len(places)), own.turns.stretches
+    for other in (np.maximum(places - 1, 0), np.minimum(places + 1, len(stretches) - 1)):
+        same = (other != places) & (stretches[other] == stretches[places])
+        best = np.maximum(best, np.where(same, own.at(other, own.meaning), 0.0))
     return best
 
 
-def _reply(
-    turns: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], matched: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return how well the question matches that was asked just before each place."""
+def _score_question_before(own: _OwnScores, places: Places) -> Floats:
+    """Return how well the turn before each place matches if it ends with a question."""
     import numpy as np
 
-    before = np.maximum(places - 1, 0)
-    asked = turns.asks[before] & (turns.stretches[before] == turns.stretches[places]) & (places > 0)
-    return np.where(asked, _spread(matched, met, before), 0.0)
-
-
-def _spread(scores: NDArray[np.float64], at: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the scores of `at` (sorted) for places of which some are not among them: those get 0."""
-    import numpy as np
-
-    if not len(at):
-        return np.zeros(len(places))
-    index = np.minimum(np.searchsorted(at, places), len(at) - 1)
-    return np.where(at[index] == places, scores[index], 0.0)
-
-
-def _all_of(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    import numpy as np
-
-    return _distinct(np.concatenate([np.zeros(0, np.int64), *rows]))
-
-
-def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`np.unique` at a fifth of its time: for these few numbers it makes a hash table first."""
-    import numpy as np
-
-    ordered = np.sort(numbers)
-    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+    before, stretches = np.maximum(places - 1, 0), own.turns.stretches
+    asked = own.turns.asks[before] & (stretches[before] == stretches[places]) & (places > 0)
+    return np.where(asked, own.at(before, np.maximum(own.words, own.meaning)), 0.0)
 
 
 # --- who and when -----------------------------------------------------------------------------------
@@ -461,27 +500,28 @@ def without_names(text: str, names: Collection[str]) -> str:
     """
     parts = {part for name in names for part in (name, *name.split()[:1]) if part.casefold() in text.casefold()}
     for part in sorted(parts, key=len, reverse=True):
-        is_apart = part.isascii()  # many scripts part no words
-        found = rf"(?<!\w){re.escape(part)}(?:'s)?(?!\w)" if is_apart else re.escape(part)
-        text = re.sub(found, "", text, flags=re.IGNORECASE)
+        pattern = re.escape(part)
+        if part.isascii():  # many other scripts do not separate words
+            pattern = rf"(?<!\w){pattern}(?:'s)?(?!\w)"
+        text = re.sub(pattern, "", text, flags=re.IGNORECASE)
     return text
 
 
 def _speakers(question: ParsedQuery, turns: TurnMetadata, totals: Totals) -> list[int]:
     """Return the speakers that the question names, else those of the role whose turns it asks for."""
-    asked = fold(question.text)
-    named = {name for name in totals.names if _names(fold(name), asked)}
+    text = fold(question.text)
+
+    def is_named(name: str) -> bool:
+        if not name.isascii():
+            return name in text  # many scripts do not separate words
+        first = next(iter(name.split()), "")
+        return bool(first) and any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) for part in (name, first))
+
+    named = {name for name in totals.names if is_named(fold(name))}
     return [code for code, (role, name) in turns.who.items() if (name in named if named else role == question.role)]
 
 
-def _names(name: str, text: str) -> bool:
-    if not name.isascii():
-        return name in text  # many scripts part no words
-    first, *_ = name.split() or [""]
-    return bool(first) and any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) for part in (name, first))
-
-
-def _time(times: Sequence[Span], said_at: NDArray[np.int64]) -> NDArray[np.float64]:
+def _score_time(times: Sequence[Span], said_at: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return how near each turn is to a time in the question; longer periods count less."""
     import numpy as np
 

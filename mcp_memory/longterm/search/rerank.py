@@ -1,12 +1,12 @@
-"""The first results of a search, put into order by a language model that reads them.
+"""Reranking of the first results of a search by a language model that reads them.
 
-It changes the order of at most 20 results and nothing else: none is lost, none is added, and whatever goes wrong
-(no answer in time, a refusal, a reply that is no order, the day's tokens used up) leaves the search's own order, with
-a note that says so. The results go as data behind fences that they cannot close; the worst an order written
-into a memory can do is to mislead the ranking of the 20 it stands among.
+It changes the order of at most 20 results and nothing else: none is lost, none is added, and any failure (no answer in
+time, a refusal, an invalid reply, the daily token limit) keeps the search's order, with a note. The results are sent as
+data behind fences that they cannot close; an instruction written into a memory can at worst change the order of these
+20 results.
 
-Pages of one question agree and are paid for once: an order is kept in this process by the question and the very
-results it was given for. A failure is kept too, for the further pages alone: a first page asks again.
+Pages of a question agree and are paid for once: this process keeps the order by the question and the results that it
+was given for. A failure is kept for further pages only: the first page asks again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEPT_ORDERS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reranked:
-    """The results in their new order; `note` says why that is still the old one."""
+    """The results in their new order; `note` is the reason if the order is unchanged."""
 
     hits: list[Ranked]
     note: str | None = None
@@ -55,7 +55,7 @@ Rerank = Callable[[str, str, Sequence[Ranked], int], Reranked]
 """Takes the space, the question, all that was found, and where in it the page begins that is asked for."""
 
 
-def as_found(space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
+def keep_order(space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
     """Leave the order as it is: the default for a search without a model."""
     return Reranked(hits=list(hits))
 
@@ -63,7 +63,7 @@ def as_found(space: str, query: str, hits: Sequence[Ranked], start: int) -> Rera
 def make_rerank(store: Store, model: MeteredModel | None, settings: Settings) -> Rerank:
     """Return what the settings ask for."""
     if model is None or not settings.rerank:
-        return as_found
+        return keep_order
     return ModelRerank(store, model, timeout=settings.rerank_timeout)
 
 
@@ -80,20 +80,20 @@ class ModelRerank:
     def __call__(self, space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
         head, rest = hits[:FIRST], hits[FIRST:]
         if start >= FIRST or len(head) < 2 or not query.strip():
-            return as_found(space, query, hits, start)
+            return keep_order(space, query, hits, start)
         key = (space, query, tuple(hit.id for hit in head))
-        said = self._orders.get(key)
-        if said is None or (isinstance(said, str) and start == 0):
-            said = self._orders.put(key, self._ask(space, query, head))
-        if isinstance(said, str):
-            return Reranked(hits=list(hits), note=said)
-        return Reranked(hits=[*_in_order(head, said), *rest])
+        order = self._orders.get(key)
+        if order is None or (isinstance(order, str) and start == 0):
+            order = self._orders.put(key, self._ask(space, query, head))
+        if isinstance(order, str):
+            return Reranked(hits=list(hits), note=order)
+        return Reranked(hits=[*_in_order(head, order), *rest])
 
     def _ask(self, space: str, query: str, head: Sequence[Ranked]) -> list[int] | str:
         question = ModelQuestion(
             purpose="rerank",
             messages=prompt(
-                "rerank", question=_fenced(mask(query[:2_000])), results=_results(self._store, space, query, head)
+                "rerank", question=_fence(mask(query[:2_000])), results=_results(self._store, space, query, head)
             ),
             reply=Order,
             max_tokens=2_000,  # the order takes a hundred; a model that thinks first takes more
@@ -102,13 +102,13 @@ class ModelRerank:
             corrections=0,
         )
         try:
-            return _checked(self._model.complete(question), len(head))
+            return _check_order(self._model.complete(question), len(head))
         except McpMemoryError as error:
             return f"The model did not rank these results; they stand as words and meaning found them. {error}"
 
 
-def _checked(reply: Order, many: int) -> list[int]:
-    """Return the numbers, each once. InvalidInput for one that no result has."""
+def _check_order(reply: Order, many: int) -> list[int]:
+    """Return the distinct numbers. Raises InvalidInput for a number without a result."""
     unknown = [number for number in reply.order if not 1 <= number <= many]
     if unknown:
         raise InvalidInput(f"It named result {unknown[0]}, and there are {many}.")
@@ -136,21 +136,21 @@ def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> st
     turns = {turn.id: turn for turn in near}
     places = {(turn.session, turn.position): turn for turn in near}
     atoms = {atom.id: atom for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
-    wanted = frozenset(query_terms(query))
+    terms = frozenset(query_terms(query))
     shown: list[str] = []
     for number, id in enumerate(ids, start=1):
         if turn := turns.get(id):
-            date, by, text = f"{turn.said_at:%Y-%m-%d}", _speaker(turn), _turn(turn, places, wanted)
+            date, by, text = f"{turn.said_at:%Y-%m-%d}", _speaker(turn), _turn(turn, places, terms)
         elif atom := atoms.get(id):
             date, by, text = date_of(atom.valid_from, atom.text), "a note", _atom(atom)
         else:  # forgotten since it was found
             continue
-        shown.append(f'<result number="{number}" date="{date}" by="{by}">\n{_fenced(text)}\n</result>')
+        shown.append(f'<result number="{number}" date="{date}" by="{by}">\n{_fence(text)}\n</result>')
     return "\n".join(shown)
 
 
-def _turn(turn: Turn, near: dict[tuple[str, int], Turn], wanted: frozenset[str]) -> str:
-    text = _excerpt(turn.content, wanted)
+def _turn(turn: Turn, near: dict[tuple[str, int], Turn], terms: frozenset[str]) -> str:
+    text = _excerpt(turn.content, terms)
     before = near.get((turn.session, turn.position - 1))
     if len(turn.content) > _SHORT or before is None:
         return text
@@ -167,9 +167,9 @@ def _speaker(turn: Turn) -> str:
     return re.sub(r'[<>"&\s]+', " ", turn.name or turn.role)[:40]
 
 
-def _excerpt(text: str, wanted: frozenset[str]) -> str:
-    return text if len(text) <= _WIDTH else snippet(text, _WIDTH, matches(text, wanted))[0]
+def _excerpt(text: str, terms: frozenset[str]) -> str:
+    return text if len(text) <= _WIDTH else snippet(text, _WIDTH, matches(text, terms))[0]
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     return fenced(text, "results?", "question")

@@ -1,14 +1,14 @@
-"""Tool results that were offloaded, searched by their lines.
+"""Searches offloaded tool results by their lines.
 
-A separate search over the same kind of index as turns and atoms, shown beside these and never in their places: the
-scores cannot be compared, and the output of a tool is not a statement of anyone. It has two steps. Words find
-runs of lines: each word counts by its rarity, once. Of the first 40 runs the text is read, and the line counts that
-has the most of the question, the more so the less else it says: a function is found where it is defined rather than
-where it is called in passing. The lines around it are shown, with secrets masked.
+This is a separate search over the same kind of index as that of turns and atoms. Its hits are listed separately: the
+scores cannot be compared, and tool output is not a statement of a person. It has two steps. Words find runs of lines:
+each word counts once, by its rarity. Then the text of the first 40 runs is read and scored by its best line, the line
+with the most words of the question and the fewest others, so that a function's definition ranks before its calls. The
+lines around the best line are shown, with secrets masked.
 
-Beside other rows a run has to hold two fifths of the question, so that questions about other things bring no results.
-`bench/outputs.py` measures all of this. Vectors, the words of the call, and those of the lines around a run were
-tried and brought nothing more, so there are none.
+Together with other rows, a run is shown only if it has two fifths of the question's words, so that questions about
+other things bring no results. `bench/outputs.py` measures all of this. Vectors, the words of the call and the words of
+the lines around a run were tried and brought no improvement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.secrets.masking import mask_lines
-from mcp_memory.core.types import Ref, ResultHit
+from mcp_memory.core.types import ResultHit
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.search.query import MAX_CHARS
@@ -57,11 +57,10 @@ class _RunLines:
     chunk: Chunk
     lines: list[str]
     matching: Mapping[int, frozenset[str]]
+    terms: frozenset[str]
+    """All terms of the matching lines."""
     words: float
     """Its first score, from 0 to 1."""
-
-    def held(self) -> frozenset[str]:
-        return frozenset[str]().union(*self.matching.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,8 @@ class _Worth:
         return (run.words + _LINE * max(map(self.line, run.matching.values()), default=0.0)) / (1 + _LINE)
 
 
-def allowed(filters: Filters) -> Filters | None:
-    """Return the filters for results, None where they leave out all: those of atoms, and other roles than `tool`."""
+def result_filters(filters: Filters) -> Filters | None:
+    """Return the filters for results; None if no result can pass: filters of atoms, and roles other than `tool`."""
     if filters.kind or filters.entity or filters.scene or filters.role not in (None, "tool"):
         return None
     return replace(filters, role=None, upto=None)
@@ -97,9 +96,9 @@ def results(
     postings = store.postings(space, "chunk", words, filters=filters) if words else []
     if not postings:
         return []
-    runs = list(_read(store, space, _first(postings, max(_FEW, total)), words))
-    worth = _worth(query, words, postings, runs, max(_FEW, total))
-    about = [run for run in runs if worth.share(run.held()) >= least]
+    runs = _read_runs(store, space, postings, words, max(_FEW, total))
+    worth = _weigh_words(query, words, postings, runs, max(_FEW, total))
+    about = [run for run in runs if worth.share(run.terms) >= least]
     about.sort(key=lambda run: (-round(worth.score(run), 9), -int(run.chunk.id[1:])))
     return list(islice(_hits(store, space, about, worth), limit))
 
@@ -107,45 +106,51 @@ def results(
 # --- runs -------------------------------------------------------------------------------------------
 
 
-def _first(postings: Sequence[Posting], total: int) -> dict[str, float]:
-    """Return the runs to look at with their scores by words, best first, the newest of equals first."""
+def _read_runs(
+    store: Store, space: str, postings: Sequence[Posting], words: Sequence[str], total: int
+) -> list[_RunLines]:
+    """Return the best runs by words, newest first among equals; results that were forgotten or lost since are skipped.
+
+    Terms are computed only for lines that contain the beginning of a word, since there may be thousands of lines.
+    """
     import numpy as np
 
-    rows: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in postings)])
-    counts = np.concatenate([np.zeros(0), *(np.full(len(one.rows), rarity(one.documents, total)) for one in postings)])
-    found, places = np.unique(rows, return_inverse=True)
-    scores = np.round(np.bincount(places, counts, minlength=len(found)), 9)
-    order = np.lexsort((-found, -scores))[:_LOOKED_AT].tolist()
-    return {f"c{found[place]}": float(scores[place] / scores[order[0]]) for place in order}
-
-
-def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[str]) -> Iterator[_RunLines]:
-    """Yield the runs with their lines; results forgotten or lost since are skipped.
-
-    Terms are made only of lines that hold the beginning of a word, for there may be thousands.
-    """
+    rows: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(posting.rows for posting in postings)])
+    counts = np.concatenate(
+        [np.zeros(0), *(np.full(len(posting.rows), rarity(posting.documents, total)) for posting in postings)]
+    )
+    distinct, places = np.unique(rows, return_inverse=True)
+    scores = np.round(np.bincount(places, counts, minlength=len(distinct)), 9)
+    order = np.lexsort((-distinct, -scores))[:_LOOKED_AT].tolist()
+    first = {f"c{distinct[place]}": float(scores[place] / scores[order[0]]) for place in order}
     beginnings = [word[: max(2, len(word) - 2)] for word in words]
+    runs: list[_RunLines] = []
     for chunk, data in store.chunks(space, first):
         lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
-        terms = (
-            (place, frozenset(base_terms(line)))
-            for place, line in enumerate(lines)
-            if any(beginning in folded for folded in [line.casefold()] for beginning in beginnings)
-        )
-        matching = {place: held for place, held in terms if not held.isdisjoint(words)}
-        yield _RunLines(chunk=chunk, lines=lines, matching=matching, words=first[chunk.id])
+        matching: dict[int, frozenset[str]] = {}
+        for place, line in enumerate(lines):
+            folded = line.casefold()
+            if any(beginning in folded for beginning in beginnings):
+                terms = frozenset(base_terms(line))
+                if not terms.isdisjoint(words):
+                    matching[place] = terms
+        terms = frozenset[str]().union(*matching.values())
+        runs.append(_RunLines(chunk=chunk, lines=lines, matching=matching, terms=terms, words=first[chunk.id]))
+    return runs
 
 
-def _worth(query: str, words: list[str], postings: Sequence[Posting], runs: Sequence[_RunLines], total: int) -> _Worth:
+def _weigh_words(
+    query: str, words: list[str], postings: Sequence[Posting], runs: Sequence[_RunLines], total: int
+) -> _Worth:
     """Weigh the words by rarity, each in the form that documents have: shares are shares of words.
 
     A word without postings is in no run, or, as the runs show, so common that it was left out and counts nothing.
     """
-    known = {one.term: one.documents for one in postings}
-    heard = frozenset[str]().union(*(run.held() for run in runs))
+    documents = {posting.term: posting.documents for posting in postings}
+    in_runs = frozenset[str]().union(*(run.terms for run in runs))
     forms = set(base_terms(query))
     words = [word for word in words if word in forms] or words
-    worth = {word: rarity(known.get(word, 0), total) for word in words if word in known or word not in heard}
+    worth = {word: rarity(documents.get(word, 0), total) for word in words if word in documents or word not in in_runs}
     whole = sum(worth.values()) or 1.0
     return _Worth({word: value / whole for word, value in worth.items()})
 
@@ -154,11 +159,11 @@ def _worth(query: str, words: list[str], postings: Sequence[Posting], runs: Sequ
 
 
 def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) -> Iterator[ResultHit]:
-    """Yield a hit for each run, but what says the same as one before it and more than two places of one result."""
+    """Yield a hit for each run, without repeated texts and without more than two places of the same result."""
     seen: set[str] = set()
     places: Counter[str] = Counter()
     for run in runs:
-        lines, text = _shown(run, worth)
+        lines, text = _excerpt(run, worth)
         places[run.chunk.ref] += 1
         if text.strip() in seen or places[run.chunk.ref] > _A_RESULT:
             continue
@@ -167,28 +172,22 @@ def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) ->
             ref = store.ref(space, run.chunk.ref)
         except NotFound:  # forgotten a moment ago
             continue
-        yield _hit(store, space, ref, run, worth, lines, text)
+        records = store.records(space, ref=ref.id)
+        best = max(map(worth.line, run.matching.values()), default=0.0)
+        yield ResultHit(
+            ref=ref.id,
+            lines=lines,
+            text=text,
+            call=records[-1].tool_call if records else ref.tool[:_CALL],
+            node=records[-1].node_id if records else None,
+            at=ref.timestamp,
+            session=records[-1].session if records else ref.session,
+            score=round(worth.score(run), 5),
+            found_by={"words": round(run.words, 3), "line": round(best, 3)},
+        )
 
 
-def _hit(
-    store: Store, space: str, ref: Ref, run: _RunLines, worth: _Worth, lines: tuple[int, int], text: str
-) -> ResultHit:
-    records = store.records(space, ref=ref.id)
-    best = max(map(worth.line, run.matching.values()), default=0.0)
-    return ResultHit(
-        ref=ref.id,
-        lines=lines,
-        text=text,
-        call=records[-1].tool_call if records else ref.tool[:_CALL],
-        node=records[-1].node_id if records else None,
-        at=ref.timestamp,
-        session=records[-1].session if records else ref.session,
-        score=round(worth.score(run), 5),
-        found_by={"words": round(run.words, 3), "line": round(best, 3)},
-    )
-
-
-def _shown(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
+def _excerpt(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
     """Return the lines to show, numbered as in the result, and their text."""
     lines = mask_lines("\n".join(run.lines)).split("\n")
     first, last = _window(
@@ -201,7 +200,7 @@ def _shown(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
 
 
 def _window(lines: Sequence[str], best: int) -> tuple[int, int]:
-    """Return the first and the last place of the lines around the best one that are shown with it."""
+    """Return the first and the last index of the lines to show around the best line."""
     first = last = best
     room = _CHARS - len(lines[best])
     for place in (place for step in range(1, _LINES) for place in (best + step, best - step)):

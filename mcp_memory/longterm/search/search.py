@@ -14,11 +14,10 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.types import Atom, Turn
+from mcp_memory.core.types import Atom
 from mcp_memory.longterm.search import ranking
-from mcp_memory.longterm.search.query import ParsedQuery, parse_query
+from mcp_memory.longterm.search.query import ParsedQuery, asked_period, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
-from mcp_memory.longterm.search.time_only import asked_period
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.models.metered import StageContext
@@ -30,10 +29,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_UNSAID = ("context_short", "tells", "beside")  # they repeat `context`, or alone are not a reason
-_OF_A_TIME = 1_000  # rows of the time that a question asks for: the newest turns, the first of `list_atoms`
-_TOLD_LATER, _OF_LATER, _READ = timedelta(days=3), 100, 2_000  # after that time; turns; characters of each
-_NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
+_UNNAMED = ("context_short", "tells", "beside")
+"""Signals not named as reasons: they repeat `context`, or do not suffice alone."""
+_IN_PERIOD = 1_000  # rows of a period: the newest turns, the first of `list_atoms`
+_LATER, _LATER_TURNS, _READ = timedelta(days=3), 100, 2_000  # after a period; turns; characters of each
+_NEAREST = 100  # rows by each model; a row's meaning is scaled among them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,31 +54,31 @@ def row_texts(store: Store, space: str, ids: Sequence[str]) -> dict[str, str]:
 
 def atom_turns(atom: Atom) -> list[str]:
     """Return the ids of the turns that an atom is based on."""
-    return [atom.evidence, *(one.turn for one in atom.also)]
+    return [atom.evidence, *(evidence.turn for evidence in atom.also)]
 
 
 class Search:
-    """Reads words beside vectors; owns the thread that the words are read on. `weights` judge the ranking."""
+    """Finds candidates by words and by vectors at once, and ranks them by `weights`. Owns the threads that read words.
+
+    A cached search (`cached`) is for one question: it finds the candidates of a layer for the same filters once.
+    """
 
     def __init__(self, store: Store, now: Callable[[], datetime], *, weights: Weights = WEIGHTS) -> None:
         self._store = store
         self._now = now
         self.weights = weights
-        self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-words")
-        self._kept: dict[tuple[str, Layer, str, Filters], tuple[ScoredRows, dict[int, float]]] | None = None
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-words")
+        self._cache: dict[tuple[str, Layer, str, Filters], tuple[ScoredRows, dict[int, float]]] | None = None
 
-    def of_one_question(self) -> Search:
-        """Return this search for one question: what it finds in a layer with some filters is found once."""
+    def cached(self) -> Search:
+        if self._cache is not None:
+            return self
         other = copy(self)
-        other._kept = {}
+        other._cache = {}
         return other
 
-    @property
-    def is_of_one_question(self) -> bool:
-        return self._kept is not None
-
     def close(self) -> None:
-        self._beside.shutdown()
+        self._threads.shutdown()
 
     def __call__(
         self,
@@ -91,15 +91,15 @@ class Search:
         limit: int,
         at: datetime | None = None,
     ) -> list[Ranked]:
-        """Return the best `limit` rows. `embed` gives a text's vector by each model there is, or none.
+        """Return the best `limit` rows. `embed` returns the vectors of a text by each available model.
 
-        `at` is when the question was asked, now where none is given: "last week" is the one before it.
+        `at` is when the question was asked, by default now: "last week" is the week before it.
         """
         question = parse_query(query, at or self._now())
-        found, cosines = self.found(space, layer, question, embed=embed, filters=filters)
-        return _ranked(layer, found, cosines, self.weights, limit)
+        candidates, cosines = self.candidates(space, layer, question, embed=embed, filters=filters)
+        return _rank(layer, candidates, cosines, self.weights, limit)
 
-    def by(
+    def by_signals(
         self,
         signals: Collection[str],
         space: str,
@@ -108,17 +108,18 @@ class Search:
         embed: Callable[[str], Sequence[Vectors]],
         limit: int,
     ) -> list[str]:
-        """Return the ids of the turns that some signals alone rank first: what the ranking is measured against."""
-        some = Weights(
+        """Return the ids of the turns that some signals alone rank first, a baseline of the ranking."""
+        weights = Weights(
             *(
-                w if name.removesuffix("_short") in signals else 0.0
-                for name, w in zip(SIGNALS, self.weights, strict=True)
+                weight if name.removesuffix("_short") in signals else 0.0
+                for name, weight in zip(SIGNALS, self.weights, strict=True)
             )
         )
-        found, _ = self.found(space, "turn", parse_query(query, self._now()), embed=embed, filters=Filters())
-        return [hit.id for hit in _ranked("turn", found, {}, some, limit)]
+        question = parse_query(query, self._now())
+        candidates, _ = self.candidates(space, "turn", question, embed=embed, filters=Filters())
+        return [hit.id for hit in _rank("turn", candidates, {}, weights, limit)]
 
-    def found(
+    def candidates(
         self,
         space: str,
         layer: Layer,
@@ -127,97 +128,102 @@ class Search:
         embed: Callable[[str], Sequence[Vectors]],
         filters: Filters,
     ) -> tuple[ScoredRows, dict[int, float]]:
-        """Return the candidates with their signals, and the cosines of those that are near."""
-        if self._kept is None:
-            return self._found(space, layer, question, embed, filters)
-        asked = space, layer, question.text, filters
-        if asked not in self._kept:
-            self._kept[asked] = self._found(space, layer, question, embed, filters)
-        return self._kept[asked]
+        """Return the candidates with their signals, and the cosines of the nearest rows."""
+        key = space, layer, question.text, filters
+        if self._cache is not None and key in self._cache:
+            return self._cache[key]
+        if question.time_only:
+            candidates, cosines = self._in_period(space, layer, question, filters), dict[int, float]()
+        else:
+            candidates, cosines = self._by_words_and_meaning(space, layer, question, embed, filters)
+        if self._cache is not None:
+            self._cache[key] = candidates, cosines
+        return candidates, cosines
 
-    def _found(
+    def _by_words_and_meaning(
         self, space: str, layer: Layer, question: ParsedQuery, embed: Callable[[str], Sequence[Vectors]],
         filters: Filters,
     ) -> tuple[ScoredRows, dict[int, float]]:  # fmt: skip
-        if question.time_only:
-            return self._said_then(space, layer, question, filters), {}
-        relatives = [term for group in question.related for term in group]
-        asked = embed(question.text) if layer == "atom" else ()  # first: it waits while the background makes statements
-        reading = self._beside.submit(
-            lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)
+        import numpy as np
+
+        related = [term for group in question.related for term in group]
+        # The vectors for atoms come first: making them waits while the background extracts statements.
+        models = embed(question.text) if layer == "atom" else ()
+        postings = self._threads.submit(
+            lambda: self._store.postings(space, layer, question.words, filters=filters, also=related)
         )
         totals = self._store.totals(space, layer)
-        near: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        models = models or embed(ranking.without_names(question.text, totals.names))
+
+        def nearest(vectors: Vectors) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+            hits = self._store.nearest(space, layer, vectors, filters=filters, limit=_NEAREST)
+            return np.array([int(hit.id[1:]) for hit in hits], np.int64), np.array([hit.score for hit in hits], float)
+
+        near = [nearest(vectors) for vectors in models]
         cosines: dict[int, float] = {}
-        asked = asked or embed(ranking.without_names(question.text, totals.names))
-        for vectors in asked:
-            rows, scores = self._nearest(space, layer, vectors, filters)
-            near.append((rows, scores))
+        for rows, scores in near:
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                 cosines[row] = max(score, cosines.get(row, -1.0))
         if layer != "turn":
-            return ranking.of_atoms(question, reading.result(), near, total=totals.rows), cosines
+            return ranking.of_atoms(question, postings.result(), near, total=totals.rows), cosines
 
         def read(rows: NDArray[np.int64], *, reach: int = 0) -> TurnMetadata:
             return self._store.turn_metadata(space, rows, filters=filters, reach=reach)
 
-        def by_encoder() -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-            bundled = (one for one in asked if one.identity == IDENTITY)
-            halves = (Vectors(identity=IDENTITY, data=encoder_alone(one.data)) for one in bundled)
-            return [self._nearest(space, layer, half, filters) for half in halves]
+        def near_by_encoder() -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+            bundled = [vectors for vectors in models if vectors.identity == IDENTITY]
+            return [nearest(Vectors(identity=IDENTITY, data=encoder_alone(vectors.data))) for vectors in bundled]
 
-        found = ranking.of_turns(question, reading.result(), near, read, totals=totals, by_encoder=by_encoder)
-        return found, cosines
+        return (
+            ranking.of_turns(question, postings.result(), near, read, totals=totals, by_encoder=near_by_encoder),
+            cosines,
+        )
 
-    def _said_then(self, space: str, layer: Layer, question: ParsedQuery, filters: Filters) -> ScoredRows:
-        """Return the rows of the time that a question asks for, which has no other word; small talk is left out."""
+    def _in_period(self, space: str, layer: Layer, question: ParsedQuery, filters: Filters) -> ScoredRows:
+        """Return the rows of the period that a question names, without small talk.
+
+        Includes what the user said within days after it about it: "yesterday I was in Rome".
+        """
         import numpy as np
 
+        from mcp_memory.language.when.intervals import spans_in
+
         begin, end = asked_period(question.times)
-        since, until = max(filter(None, (begin, filters.since))), min(filter(None, (end, filters.until)))
-        passing = replace(filters, since=since, until=until)
+        inside = _within(filters, begin, end)
         if layer != "turn":
-            atoms = self._store.list_atoms(space, filters=passing, limit=_OF_A_TIME)
+            atoms = self._store.list_atoms(space, filters=inside, limit=_IN_PERIOD)
             rows = np.array([int(atom.id[1:]) for atom in atoms], np.int64)
             return ranking.ScoredRows(
                 rows=rows, signals=np.tile([float(name == "time") for name in SIGNALS], (len(rows), 1))
             )
-        turns = self._store.list_turns(space, filters=passing, limit=_OF_A_TIME)
-        turns += self._told_later(space, filters, begin, end)
+        turns = self._store.list_turns(space, filters=inside, limit=_IN_PERIOD)
+        if filters.role in (None, "user"):
+            later = replace(_within(filters, end, end + _LATER), role="user")
+            turns += [
+                turn
+                for turn in self._store.list_turns(space, filters=later, limit=_LATER_TURNS)
+                if any(begin <= span.start and span.end <= end for span in spans_in(turn.content[:_READ], turn.said_at))
+            ]
         rows = np.array(sorted(int(turn.id[1:]) for turn in turns if small_talk_kind(turn.content) is None), np.int64)
-        said = self._store.turn_metadata(space, rows, filters=filters)
-        return ranking.by_time(question, said, totals=self._store.totals(space, "turn"))
-
-    def _told_later(self, space: str, filters: Filters, begin: datetime, end: datetime) -> list[Turn]:
-        """Return what the user said within days after a time and that names it: "yesterday I was in Rome"."""
-        from mcp_memory.language.when.intervals import spans_in
-
-        since, until = max(filter(None, (end, filters.since))), min(filter(None, (end + _TOLD_LATER, filters.until)))
-        if filters.role not in (None, "user"):
-            return []
-        later = replace(filters, role="user", since=since, until=until)
-        return [
-            turn
-            for turn in self._store.list_turns(space, filters=later, limit=_OF_LATER)
-            if any(begin <= span.start and span.end <= end for span in spans_in(turn.content[:_READ], turn.said_at))
-        ]
-
-    def _nearest(
-        self, space: str, layer: Layer, vectors: Vectors, filters: Filters
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        import numpy as np
-
-        hits = self._store.nearest(space, layer, vectors, filters=filters, limit=_NEAREST)
-        return np.array([int(hit.id[1:]) for hit in hits], np.int64), np.array([hit.score for hit in hits], np.float64)
+        metadata = self._store.turn_metadata(space, rows, filters=filters)
+        return ranking.by_time(question, metadata, totals=self._store.totals(space, "turn"))
 
 
-def _ranked(
-    layer: Layer, found: ScoredRows, cosines: Mapping[int, float], weights: Weights, limit: int
+def _within(filters: Filters, begin: datetime, end: datetime) -> Filters:
+    return replace(
+        filters,
+        since=max(filter(None, (begin, filters.since))),
+        until=min(filter(None, (end, filters.until))),
+    )
+
+
+def _rank(
+    layer: Layer, candidates: ScoredRows, cosines: Mapping[int, float], weights: Weights, limit: int
 ) -> list[Ranked]:
     import numpy as np
 
-    scores = np.round(found.signals @ np.array(weights) / sum(weights), 9)
-    order = np.lexsort((-found.rows, -scores))
+    scores = np.round(candidates.signals @ np.array(weights) / sum(weights), 9)
+    order = np.lexsort((-candidates.rows, -scores))
     order = order[scores[order] > 0][:limit]
     return [
         Ranked(
@@ -226,12 +232,12 @@ def _ranked(
             found_by={
                 name: round(value, 3)
                 for name, value in zip(SIGNALS, signals, strict=True)
-                if value > 0 and name not in _UNSAID
+                if value > 0 and name not in _UNNAMED
             },
             cosine=cosines.get(row),
         )
         for row, score, signals in zip(
-            found.rows[order].tolist(), scores[order].tolist(), found.signals[order].tolist(), strict=True
+            candidates.rows[order].tolist(), scores[order].tolist(), candidates.signals[order].tolist(), strict=True
         )
     ]
 
@@ -250,8 +256,9 @@ class SearchContext(StageContext[Store]):
         """Return the best `limit` rows of a layer for a text, best first."""
         return self.search(self.space, layer, text, embed=self.of_query, filters=filters, limit=limit, at=self.now)
 
-    def of_one_question(self) -> SearchContext:
-        """Return this context for one question, in which each text is embedded and each search made once."""
-        if self.search.is_of_one_question:
+    def cached(self) -> SearchContext:
+        """Return this context for one question: each text is embedded once, and each search is made once."""
+        search = self.search.cached()
+        if search is self.search:
             return self
-        return replace(self, search=self.search.of_one_question(), of_query=cache(self.of_query))
+        return replace(self, search=search, of_query=cache(self.of_query))

@@ -32,10 +32,10 @@ pattern = partial(pattern_of, "mcp_memory.longterm", "words/verification.txt")
 word_list = partial(words_of, "mcp_memory.longterm", "words/verification.txt")
 
 
-def differ(one: str, other: str) -> bool:
+def differ(text: str, other: str) -> bool:
     """Return whether two texts are in different languages, as far as that shows."""
-    mine, theirs = languages_of(one.split()), languages_of(other.split())
-    return dense(one) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
+    mine, theirs = languages_of(text.split()), languages_of(other.split())
+    return dense(text) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
 
 
 def dense(text: str) -> int:
@@ -52,7 +52,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def places_of(text: str) -> list[str]:
-    """Return the sentences of a text, each with the one after it: words count where they stand together."""
+    """Return the sentences of a text, each with the next sentence: words count if they are close together."""
     single = [sentence.strip() for sentence in sentences_of(text)]
     return [f"{one} {other or ''}" for one, other in zip_longest(single, single[1:])]
 
@@ -92,10 +92,10 @@ def known_terms(*texts: str) -> frozenset[str]:
     return frozenset(term for text in texts for term in (*index_terms(text), *base_terms(text)))
 
 
-def share_of(text: str, known: Collection[str]) -> float:
-    """Return the share of a text's terms that are known; all where it has none."""
+def share_of(text: str, terms: Collection[str]) -> float:
+    """Return the share of a text's terms that are among `terms`; 1 for a text without terms."""
     words = terms_of(text)
-    return len(words.intersection(known)) / len(words) if words else 1.0
+    return len(words.intersection(terms)) / len(words) if words else 1.0
 
 
 # --- meaning ----------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _vectors(texts: tuple[str, ...]) -> NDArray[np.float32] | None:
 
 
 def nearest(text: str, others: Iterable[str]) -> float:
-    """Return the cosine of a text to the nearest of some others; 0 where there are none or the encoder is not there."""
+    """Return the highest cosine of a text to other texts; 0 without other texts or without the encoder."""
     theirs = tuple(others)
     vectors, vector = (_vectors(theirs), _vectors((text,))) if theirs else (None, None)
     return 0.0 if vectors is None or vector is None else float((vectors @ vector[0]).max())
@@ -122,7 +122,7 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-zа-яё][\w-]*")
 
 
 def capitals_of(text: str) -> frozenset[str]:
-    """Return the words with a capital, in lower case; the first only if it is no function word."""
+    """Return the capitalised words, in lower case, without function words at the start of the text."""
     names = [name.lower() for name in _CAPITAL.findall(text)]
     if text.lstrip()[:1].isupper() and names and names[0] in _first_words():
         names = names[1:]

@@ -1,8 +1,8 @@
-"""The way from a memory to its evidence: `verify` checks it, `why` shows it.
+"""The evidence of a memory: `verify` checks it, `why` shows it.
 
 `verify` walks from the persona over scenes and atoms to the turns and their hashes. `why` shows the words that an atom
-is based on, whether they still stand in their turn, and what is based on the atom. It also lists the tool results that
-a turn or an atom cites; where none is cited, lines that say the same are shown as a guess.
+is based on, whether its turn still contains them, and what is based on the atom. It also lists the tool results that
+a turn or an atom cites; if it cites none, it suggests similar lines.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ _LINE = 160
 
 def verify(store: Store, space: str, tell: Tell = untold) -> Verified:
     """Return the visited rows and which of them are no longer current, the top of the pyramid first."""
-    held = store.persona(space)
-    written = held if held is not None and held.by_model else None  # without a model the page is listed at each reading
+    stored = store.persona(space)
+    written = (
+        stored if stored is not None and stored.by_model else None
+    )  # without a model the page is listed at each reading
     scenes = store.scenes(space)
     problems: list[str] = []
     bare: list[str] = []
@@ -72,11 +74,11 @@ def verify(store: Store, space: str, tell: Tell = untold) -> Verified:
     step = counting("checking statements", store.counts(space).atoms, tell)
     for batch in _batches(store, space):
         evidence = {atom.id: store.evidence(space, atom.id) for atom in batch}
-        turns = {turn.id: turn for turn in store.turns(space, {one.turn for rows in evidence.values() for one in rows})}
+        turns = {turn.id: turn for turn in store.turns(space, {row.turn for rows in evidence.values() for row in rows})}
         for atom in batch:
             if not evidence[atom.id]:
                 problems.append(f"{atom.id} rests on no words at all.")
-            problems += [text for one in evidence[atom.id] if (text := _quote_problem(atom, one, turns.get(one.turn)))]
+            problems += [text for row in evidence[atom.id] if (text := _quote_problem(atom, row, turns.get(row.turn)))]
             if atom.doubts and atom.valid_to is None:
                 why = ", ".join(REASONS.get(doubt, doubt) for doubt in atom.doubts)
                 doubted.append(f"{atom.id} {one_line(atom.text, _LINE)!r}: {why}; compare it with {atom.evidence}.")
@@ -105,9 +107,9 @@ def _page_problems(
     store: Store, space: str, what: str, text: str, ended: Sequence[tuple[Atom, Atom | None]]
 ) -> Iterator[str]:
     ids = cited(text)
-    there = {atom.id for atom in store.atoms(space, ids)}
+    stored_ids = {atom.id for atom in store.atoms(space, ids)}
     for id in ids:
-        if id not in there:
+        if id not in stored_ids:
             yield f"{what} rests on {id}, which was forgotten or never was."
     for old, newer in ended:
         instead = f"{newer.id} holds instead" if newer else "nothing holds instead"
@@ -125,12 +127,12 @@ def _batches(store: Store, space: str) -> Iterator[list[Atom]]:
 def _quote_problem(atom: Atom, evidence: Evidence, turn: Turn | None) -> str | None:
     if turn is None:
         return f"{atom.id} rests on {evidence.turn}, which was forgotten."
-    if not _stands(evidence, turn):
+    if not _is_quoted_in(evidence, turn):
         return f"{atom.id} quotes words of {evidence.turn} that do not stand there."
     return None
 
 
-def _stands(evidence: Evidence, turn: Turn) -> bool:
+def _is_quoted_in(evidence: Evidence, turn: Turn) -> bool:
     """Return whether the quoted words are in the turn, where the evidence says."""
     start, end = evidence.span
     return turn.content[start:end] == evidence.quote and end - start == len(evidence.quote)
@@ -148,7 +150,7 @@ def why(store: Store, space: str, id: str) -> Why:
     id = id.strip()
     for name in named(id):
         return _of_results(store, space, id, name)
-    said = _said(store, space, id)
+    said = _find_statement(store, space, id)
     if said is None:
         raise NotFound(
             f"There is no {one_line(id, 40)!r} in this space. Name an atom (a5), a turn (t8), a ref or a node "
@@ -164,7 +166,7 @@ def why(store: Store, space: str, id: str) -> Why:
         shown,
         atom=atom,
         quotes=_quotes(store, space, id),
-        replaced_by=_newer(store, space, atom),
+        replaced_by=_successors(store, space, atom),
         replaces=store.superseded_by(space, [id]),
         mentions=mentions(store, space, id),
     )
@@ -172,32 +174,32 @@ def why(store: Store, space: str, id: str) -> Why:
 
 def _quotes(store: Store, space: str, id: str) -> list[Quoted]:
     evidence = store.evidence(space, id)
-    turns = {turn.id: turn for turn in store.turns(space, {one.turn for one in evidence})}
+    turns = {turn.id: turn for turn in store.turns(space, {row.turn for row in evidence})}
     return [
         Quoted(
-            turn_id=one.turn,
-            quote=one.quote,
+            turn_id=row.turn,
+            quote=row.quote,
             turn=turn,
-            stands=turn is not None and _stands(one, turn) and is_intact(turn),
+            stands=turn is not None and _is_quoted_in(row, turn) and is_intact(turn),
         )
-        for one in evidence
-        for turn in [turns.get(one.turn)]
+        for row in evidence
+        for turn in [turns.get(row.turn)]
     ]
 
 
-def _newer(store: Store, space: str, atom: Atom) -> list[Atom]:
-    """Return what took the place of an atom, to the one that nothing has replaced."""
-    found: list[Atom] = []
-    while atom.superseded_by and (after := store.atoms(space, [atom.superseded_by])) and after[0] not in found:
+def _successors(store: Store, space: str, atom: Atom) -> list[Atom]:
+    """Return the statements that replaced an atom, one after the other."""
+    successors: list[Atom] = []
+    while atom.superseded_by and (after := store.atoms(space, [atom.superseded_by])) and after[0] not in successors:
         atom = after[0]
-        found.append(atom)
-    return found
+        successors.append(atom)
+    return successors
 
 
 def mentions(store: Store, space: str, id: str) -> list[Mention]:
     """Return the lines of the persona, then of the scenes, that name an atom as their evidence."""
     pages = [(None, "Persona", l3_page.body(store, space))]
-    pages += [(one.slug, one.title, one.body) for one in l2_page.stored_scenes(store, space)]
+    pages += [(scene.slug, scene.title, scene.body) for scene in l2_page.stored_scenes(store, space)]
     return [
         Mention(slug=slug, title=title, line=line.strip())
         for slug, title, text in pages
@@ -208,14 +210,14 @@ def mentions(store: Store, space: str, id: str) -> list[Mention]:
 
 def cites(store: Store, space: str, id: str) -> list[CitedResult]:
     """Return the results that a turn or an atom names, or its turns do, with their lines."""
-    found = store.citations(space, [id]).get(id, [])
-    return [one for citation in found for one in _result(store, space, citation)]
+    citations = store.citations(space, [id]).get(id, [])
+    return [result for citation in citations for result in _result(store, space, citation)]
 
 
 # --- from turns to results --------------------------------------------------------------------------
 
 
-def _said(store: Store, space: str, id: str) -> tuple[Atom | None, str, list[Turn]] | None:
+def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str, list[Turn]] | None:
     """Return the atom of an id, if it is one, its text, and the turns it is based on; of a turn, text and turn."""
     if id.startswith("a") and (atoms := store.atoms(space, [id])):
         return atoms[0], atoms[0].text, store.turns(space, atom_turns(atoms[0]))
@@ -225,7 +227,7 @@ def _said(store: Store, space: str, id: str) -> tuple[Atom | None, str, list[Tur
 
 
 def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[ResultHit]:
-    """Return lines that say the same, of results that were there when the first of the turns was stored."""
+    """Return similar lines of results that were stored before the first of the turns."""
     if not turns:
         return []
     first = min(turns, key=lambda turn: turn.learned_at)
@@ -275,19 +277,21 @@ def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
         if not records:
             raise NotFound(f"There is no node {name.target} in this space, or no result belongs to it.")
         refs, call = list(dict.fromkeys(record.ref for record in records)), records[-1].tool_call
-    found = (one for ref in refs for one in store.cited_by(space, ref) if _meets(one, name.lines))
-    told = (_citing(store, space, one) for one in found)
-    return Why(id=id, text=call, cites=[], likely=[], cited_by=list(dict.fromkeys(one for one in told if one)))
+    citations = (citation for ref in refs for citation in store.cited_by(space, ref) if _overlaps(citation, name.lines))
+    citing = (_citing(store, space, citation) for citation in citations)
+    return Why(
+        id=id, text=call, cites=[], likely=[], cited_by=list(dict.fromkeys(citation for citation in citing if citation))
+    )
 
 
 def call_of(store: Store, space: str, ref: str) -> str:
     """Return the call that a result is of. Raises NotFound."""
-    found = store.ref(space, ref)
+    stored = store.ref(space, ref)
     records = store.records(space, ref=ref)
-    return records[-1].tool_call if records else found.tool
+    return records[-1].tool_call if records else stored.tool
 
 
-def _meets(citation: Citation, lines: tuple[int, int] | None) -> bool:
+def _overlaps(citation: Citation, lines: tuple[int, int] | None) -> bool:
     """Return whether a citation is of these lines; of a whole result it is of all."""
     if lines is None or citation.lines is None:
         return True
@@ -295,7 +299,7 @@ def _meets(citation: Citation, lines: tuple[int, int] | None) -> bool:
 
 
 def _citing(store: Store, space: str, citation: Citation) -> Citing | None:
-    said = _said(store, space, citation.source)
+    said = _find_statement(store, space, citation.source)
     if said is None:
         return None
     return Citing(id=citation.source, at=address(citation.ref, citation.lines), text=one_line(said[1], _TEXT))

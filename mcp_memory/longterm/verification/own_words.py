@@ -1,11 +1,15 @@
-"""Finds the user's own words that an agent's statement restates.
+"""Finds the user's own words that an agent's statement restates, and decides whether they support it.
 
-An agent that remembers something about the user words it anew, and may drop a limit ("in project X"), a tense or a
-name. So the words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits.
-What is left to decide is whether there is a sentence about the same, by its terms and by its meaning (bundled encoder,
-across languages). A sentence without the first person has to be nearer. Questions, quotations and what others are said
-to have said are not the user's statements. A short answer is kept with the question before it: "Are you vegetarian? –
-Yes".
+An agent rewords what it remembers about the user, and may drop a limit ("in project X"), a tense or a name. So the
+words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits. It remains to
+decide whether a sentence is about the same, by its terms and by its meaning (bundled encoder, across languages). A
+sentence without the first person has to be nearer. Questions, quotations and reported speech are not the user's
+statements. A short answer is kept with the question before it: "Are you vegetarian? – Yes".
+
+Also read here: changes of time and mood (`changes_frame`), turns that are jokes or retracted (`words/frames.txt`), and
+rules that the user agrees to (`accepted_offer`): "Shall I always answer in French?" and "Yes, please" state a rule
+together. The offer has to be permanent ("always", "from now on"), and the answer has to agree and say nothing else
+(`words/small_talk.txt`); "yes, but …" does not.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, partial
 
+from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import (
     FILL,
     is_negative,
@@ -25,20 +31,151 @@ from mcp_memory.language.sentences import (
 )
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.standing_rules import possible_rules
+from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.comparison import (
+    SHORT,
+    capitals_of,
     dense,
     differ,
     known_terms,
     nearest,
     pattern,
     pieces_of,
+    places_of,
     sentences_of,
     share_of,
     terms_of,
+    word_list,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import is_joke, is_taken_back
-from mcp_memory.longterm.verification.support import accepted_offer, lacks_a_number
+from mcp_memory.longterm.verification.values import numbers_in, spelled_numbers
+
+_frame = partial(pattern_of, "mcp_memory.longterm", "words/frames.txt")
+_NUMBER = re.compile(r"\d[\d.,:]*\d|\d")
+_SAID = 0.5  # share of a claim's words in a sentence that withdraws something
+
+
+def changes_frame(sentence: str, claim: str) -> bool:
+    """Return whether a claim states a past, possible or single event as a present fact: "I used to live in Graz"."""
+    sentence, claim = sentence.lower().replace("’", "'"), claim.lower().replace("’", "'")
+    is_over = _has("ENDED", sentence) and not (is_negative(sentence) and is_negative(claim))  # "never do that any more"
+    return (
+        (is_over and not _has("OF_THE_PAST", claim) and not _has("ENDED", claim))
+        or (_has("UNSURE", sentence) and not _has("MAY_BE", claim) and not _has("UNSURE", claim))
+        or (_has("FOR_ONCE", sentence) and not _has("FOR_ONCE", claim))
+    )
+
+
+def _has(name: str, text: str) -> bool:
+    return _frame(name).search(text) is not None
+
+
+# --- whole turns ------------------------------------------------------------------------------------
+def is_joke(text: str) -> bool:
+    """Return whether a turn is marked as not meant: "just kidding", "yeah sure, and I'm the Queen 😂"."""
+    return _has("JOKES", text.lower().replace("’", "'"))
+
+
+def is_taken_back(claim: str, turn: str, later: Sequence[str]) -> bool:
+    """Return whether the user retracts a turn in their later turns of the session.
+
+    The next turn retracts everything ("scrap that"), a further turn only statements with a word in common. A next turn
+    that corrects a typing mistake replaces the numbers and names of the turn.
+    """
+    sentences = sentences_of(turn)
+    own = [
+        sentence
+        for place, sentence in enumerate(sentences)
+        if place and _withdraws(sentence) and not _only_this(claim, sentence)
+    ]
+    if own or any(_withdraws(text) and (not place or _shares(claim, text)) for place, text in enumerate(later)):
+        return True
+    if not later:
+        return False
+    if is_joke(later[0]):
+        return True
+    return _has("CORRECTS", later[0].lower()) and bool(_values(claim) & _values(turn) - _values(later[0]))
+
+
+def _only_this(claim: str, sentence: str) -> bool:
+    return share_of(claim, known_terms(sentence)) >= _SAID
+
+
+def _withdraws(text: str) -> bool:
+    return any(_frame("WITHDRAWS").match(sentence.strip().lower().replace("’", "'")) for sentence in sentences_of(text))
+
+
+def _shares(claim: str, text: str) -> bool:
+    return bool(terms_of(claim) & known_terms(text))
+
+
+def _values(text: str) -> set[str]:
+    return {*_NUMBER.findall(text), *(name for name in capitals_of(text) if terms_of(name))}
+
+
+_SAME, _SAME_MEANING = 0.75, 0.6  # share of a statement's words in a text that repeats it, and its cosine
+_SMALL = 12  # numbers that people write as words too
+
+
+def repeats(statement: str, text: str) -> bool:
+    """Return whether a text supports a statement: in nearly the same words, or close in meaning."""
+    shares = [share_of(statement, known_terms(place)) for place in places_of(text)]
+    if len(terms_of(statement)) >= SHORT and max(shares, default=0.0) >= _SAME:
+        return True
+    return nearest(statement, pieces_of(text)) >= _SAME_MEANING
+
+
+def lacks_a_number(statement: str, text: str) -> bool:
+    """Return whether a statement has a number that a text has neither in digits nor in words.
+
+    Small ones only count where the text has digits.
+    """
+    theirs = numbers_in(text)
+    missing = numbers_in(statement) - theirs - spelled_numbers(text)
+    return any(number > _SMALL or theirs for number in missing)
+
+
+_LONGEST_ANSWER = 80  # characters of an answer
+_FEW_WORDS = 4  # of "Is that all right?", which asks about the sentence before
+
+
+def accepted_offer(offer: str, answer: str) -> str | None:
+    """Return the order that an answer agrees to; None if it agrees to nothing.
+
+    An offer is the question that ends the turn before, if it is about a permanent rule.
+    """
+    if not agrees(answer):
+        return None
+    own = own_part(offer[-_READ:]).replace(FILL, " ")
+    offer_sentences = [sentence.strip() for sentence in sentences_of(own)]
+    if not offer_sentences or not (
+        is_question(offer_sentences[-1].lower()) or pattern("OFFERS").match(offer_sentences[-1])
+    ):
+        return None
+    asked = offer_sentences[-1]
+    if len(asked.split()) <= _FEW_WORDS and len(offer_sentences) > 1 and asked < "\u2e80":
+        asked = offer_sentences[-2]
+    if not pattern("FOR_GOOD").search(asked):
+        return None
+    return re.sub(r"[?？]\W*$", ".", pattern("PROMISES").sub("", pattern("ASKS").sub("", asked)))
+
+
+def agrees(answer: str) -> bool:
+    """Return whether an answer says yes and nothing else, in the languages of `words/small_talk.txt`."""
+    if len(answer) > _LONGEST_ANSWER:
+        return False
+    rest = pattern("POLITELY").sub("", answer)
+    if not is_negative(answer):
+        rest = pattern("FOR_GOOD").sub("", rest)  # "absolutely, every time"
+    kinds = phrases_of(answer) or phrases_of(rest)
+    agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
+    return agrees and _noes().isdisjoint(bare(answer).split())
+
+
+@cache
+def _noes() -> frozenset[str]:
+    return frozenset(map(bare, word_list("noes")))
+
 
 _NEAR = ((0.99, 0.35), (0.5, 0.45), (0.0, 0.52))
 """Shares of a statement's terms in a sentence, and the cosine that suffices with each."""
@@ -57,7 +194,10 @@ _PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a user said, when, and what the assistant said right before it. `message` is the user's whole turn."""
+    """A message of the user: its text, the assistant's words before it, and its time.
+
+    `message` is the user's whole turn.
+    """
 
     text: str
     before: str = ""
@@ -70,7 +210,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Words of the user, and whether they are near to a statement only where they say nearly the same."""
+    """Words of the user; if `is_impersonal`, they have to be nearer to a statement."""
 
     said: Said
     is_impersonal: bool = False
@@ -80,33 +220,33 @@ class _Words:
         return str(self.said)
 
 
-def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> list[Said]:
-    """Return the words of the user that a statement restates: at most three sentences, none where there are none.
+def own_words(statement: str, messages: Sequence[Said], *, rule: bool) -> list[Said]:
+    """Return the user's words that a statement restates: at most three sentences, or an empty list.
 
     A short answer comes with its question as `before`. With `rule`, only words that state a standing rule count.
     """
     parts = _clauses(statement)
     # What no sentence of a turn can be near to is not worth the cost of judging its rules.
-    near = (turn for turn in said if any(is_near(part, str(turn)) for part in (statement, *parts)))
+    near = (turn for turn in messages if any(is_near(part, str(turn)) for part in (statement, *parts)))
     turns = [turn for turn in near if not is_joke(turn.text)]
     candidates = [words for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
     candidates = [words for words in candidates if len(words.text) <= _LONGEST]
     each = [_best(part, candidates) for part in parts]
-    found = list(dict.fromkeys(filter(None, each)))
+    distinct = list(dict.fromkeys(filter(None, each)))
     whole = _best(statement, candidates)
-    if all(each) and len(found) <= _MOST_SENTENCES and (len(found) > 1 or whole is None):
-        return found
+    if all(each) and len(distinct) <= _MOST_SENTENCES and (len(distinct) > 1 or whole is None):
+        return distinct
     return [whole] if whole else []
 
 
-def probable_words(statement: str, said: Sequence[Said], *, rule: bool, ended: Sequence[str] = ()) -> Said | None:
+def probable_words(statement: str, messages: Sequence[Said], *, rule: bool, ended: Sequence[str] = ()) -> Said | None:
     """Return the sentence of the user that a statement probably goes back to, None if none is about the same.
 
     It may say something else: only this sentence may be kept, never the statement. With `rule`, only words that state
     a standing rule count. Sentences that occur in the texts of `ended` do not count: they were replaced.
     """
     best: tuple[float, Said] | None = None
-    turns = [turn for turn in said if not is_joke(turn.text)]
+    turns = [turn for turn in messages if not is_joke(turn.text)]
     candidates = [words.said for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
     past = [bare for text in ended if (bare := _bare(text))]
     for words in candidates:
@@ -153,7 +293,7 @@ def is_near(statement: str, words: str) -> bool:
 
 
 def _nearness(statement: str, words: _Words) -> float | None:
-    """Return how near words are to a statement, or None where they are about something else."""
+    """Return how near words are to a statement, or None if they are about something else."""
     if lacks_a_number(statement, words.text):
         return None
     near, near_abroad = (_IMPERSONAL, _IMPERSONAL_ABROAD) if words.is_impersonal else (_NEAR, _NEAR_ABROAD)
@@ -165,7 +305,7 @@ def _nearness(statement: str, words: _Words) -> float | None:
 
 
 def _clauses(statement: str) -> list[str]:
-    """Return what a statement says in several clauses, each as a statement of its own."""
+    """Return the clauses of a statement, each as a separate statement."""
     user = pattern("THE_USER").match(statement.lower())
     head, rest = (statement[: user.end()], statement[user.end() :]) if user else ("", statement)
     parts = [pattern("AND").sub("", part.strip(" ,.")) for part in pattern("CLAUSE").split(rest)]
@@ -173,19 +313,17 @@ def _clauses(statement: str) -> list[str]:
 
 
 # --- what the user said -----------------------------------------------------------------------------
-
-
 def _rules_in(turn: Said) -> Iterator[_Words]:
-    """Yield the sentences of a turn that may state a rule, an offer of one that it accepts, and a choice."""
+    """Yield the sentences of a turn that may state a rule, an accepted offer of a rule, and a choice."""
     for rule in possible_rules(turn.text):
         yield _Words(replace(turn, text=turn.text[rule.start : rule.end].strip(), before=""))
-    answered = _answered(turn)
+    answered = _short_answer(turn)
     if answered and (accepted_offer(turn.before, answered.text) or _chooses(answered)):
         yield _Words(answered)
 
 
 def _chooses(answered: Said) -> bool:
-    """Return whether an answer names one of the options of a question about a rule."""
+    """Return whether an answer names an option of a question about a rule."""
     may_be_rule = bool(possible_rules(re.sub(r"[?？]", ".", str(answered))))
     has_options = pattern("OR").search(answered.before) is not None
     return may_be_rule and has_options and bool(terms_of(answered.text) & known_terms(answered.before))
@@ -205,11 +343,11 @@ def _statements_in(turn: Said) -> Iterator[_Words]:
             yield from (_Words(replace(turn, text=part, before="")) for part in declared)
         else:
             yield _Words(replace(turn, text=sentence, before=""), is_impersonal=not is_personal(sentence))
-    if answered := _answered(turn):
+    if answered := _short_answer(turn):
         yield _Words(answered)
 
 
-def _answered(turn: Said) -> Said | None:
+def _short_answer(turn: Said) -> Said | None:
     """Return a short answer with the question before it, "Are you vegetarian? – Yes"; None if the turn is none."""
     answer = own_part(turn.text).replace(FILL, " ").strip()
     if not turn.before or is_question(answer.lower()) or not 0 < len(words_in(answer)) <= _SHORT_ANSWER:
@@ -219,8 +357,8 @@ def _answered(turn: Said) -> Said | None:
 
 
 def question_of(turn: str) -> str:
-    """Return the question in the last two sentences of a turn, with what it asks about; empty if there is none."""
-    asked = [one.strip() for one in sentences_of(own_part(turn[-_READ:]).replace(FILL, " "))]
+    """Return the question in the last two sentences of a turn, with the sentence it asks about; else ""."""
+    asked = [sentence.strip() for sentence in sentences_of(own_part(turn[-_READ:]).replace(FILL, " "))]
     for place in range(len(asked) - 1, max(len(asked) - 3, -1), -1):
         if is_question(asked[place].lower()) or pattern("OFFERS").match(asked[place]):
             is_short = len(asked[place].split()) <= _SHORT_QUESTION and place and asked[place] < "\u2e80"

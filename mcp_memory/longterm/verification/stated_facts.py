@@ -23,8 +23,7 @@ from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.names import name_words
 from mcp_memory.longterm.validity import without_dates
 from mcp_memory.longterm.verification.comparison import dense, word_list
-from mcp_memory.longterm.verification.own_words import Said
-from mcp_memory.longterm.verification.support import agrees
+from mcp_memory.longterm.verification.own_words import Said, agrees
 
 _FILE = "mcp_memory.longterm", "words/stated_facts.txt"
 _pattern = partial(pattern_of, *_FILE)
@@ -45,26 +44,26 @@ _FIRST_PERSON = frozenset(("o", "у", "ю", "ę", "m"))
 
 
 def states_fact(words: Sequence[Said], *, entity: str, relation: str, value: str) -> bool:
-    """Return whether one of the user's sentences, or a question and its answer, states a fact and nothing more.
+    """Return whether a sentence of the user, or a question and its answer, states a fact and nothing more.
 
     A sentence of a short message has to be all of the message: "I live in Oslo" may be a text to translate.
     """
     whose = None if fold(entity) in name_words("user") else entity
-    return any(_states(said, whose, relation.replace("_", " "), value) for said in words)
+    return any(_states(message, whose, relation.replace("_", " "), value) for message in words)
 
 
-def _states(said: Said, entity: str | None, relation: str, value: str) -> bool:
-    text = said.message if 0 < len(said.message) <= _SHORT_MESSAGE else said.text
-    if said.before:
-        text = said.before
-        if not agrees(said.text):
+def _states(message: Said, entity: str | None, relation: str, value: str) -> bool:
+    text = message.message if 0 < len(message.message) <= _SHORT_MESSAGE else message.text
+    if message.before:
+        text = message.before
+        if not agrees(message.text):
             is_open = not _words("asking").isdisjoint(_tokens(text))
-            text = f"{text} {said.text}"
-            if not is_open or _split(said.text, value) is None:
+            text = f"{text} {message.text}"
+            if not is_open or _split(message.text, value) is None:
                 return False
     if dense(text) == 2:
         return _states_densely(text, entity, relation, value)
-    return _Reader.of(text, is_answer=bool(said.before)).states(entity, relation, value)
+    return _Reader.of(text, is_answer=bool(message.before)).states(entity, relation, value)
 
 
 def _tokens(text: str) -> list[str]:
@@ -74,10 +73,10 @@ def _tokens(text: str) -> list[str]:
 def _split(text: str, part: str) -> tuple[str, str] | None:
     """Return the text before and after the words of a part; None if the text does not contain them."""
     words = _tokens(part)
-    found = list(_WORD.finditer(text))
-    for first in range(len(found) - len(words) + 1 if words else 0):
-        if all(fold(there[0]) == fold(word) for there, word in zip(found[first:], words, strict=False)):
-            return text[: found[first].start()], text[found[first + len(words) - 1].end() :]
+    matches = list(_WORD.finditer(text))
+    for first in range(len(matches) - len(words) + 1 if words else 0):
+        if all(fold(match[0]) == fold(word) for match, word in zip(matches[first:], words, strict=False)):
+            return text[: matches[first].start()], text[matches[first + len(words) - 1].end() :]
     return None
 
 
@@ -145,36 +144,36 @@ class _Reader:
     def _without_relation(self, words: Sequence[str], relation: str, *, is_user: bool) -> tuple[list[str] | None, str]:
         """Return the words without those of a relation, None if they lack one, and the personal ending of its verb."""
         left, ending = list(words), ""
-        for wanted in _tokens(_NOT.sub(" not", relation.lower().replace("’", "'"))):
-            same = next((word for word in left if _is_same(word, wanted, is_user=is_user)), None)
+        for part in _tokens(_NOT.sub(" not", relation.lower().replace("’", "'"))):
+            same = next((word for word in left if _is_same(word, part, is_user=is_user)), None)
             if same is not None:
                 left.remove(same)
-                ending = ending if same == wanted else _tails(same, wanted)[0]
-            elif wanted not in _words("free") | _words("be") | _words("place"):
+                ending = ending if same == part else _tails(same, part)[0]
+            elif part not in _words("free") | _words("be") | _words("place"):
                 return None, ""
         return left, ending
 
 
-def _is_same(said: str, wanted: str, *, is_user: bool) -> bool:
-    """Return whether two words are equal, or the first and the third person of one verb in the present tense."""
-    if said == wanted or any({said, wanted} <= _words(kind) for kind in ("have", "called")):
+def _is_same(word: str, other: str, *, is_user: bool) -> bool:
+    """Return whether two words are equal, or the first and the third person of a verb in the present tense."""
+    if word == other or any({word, other} <= _words(kind) for kind in ("have", "called")):
         return True
-    mine, theirs = _tails(said, wanted)
-    if not is_user or len(said) - len(mine) < _SAME_VERB or len(theirs) > _THIRD_PERSON:
+    mine, theirs = _tails(word, other)
+    if not is_user or len(word) - len(mine) < _SAME_VERB or len(theirs) > _THIRD_PERSON:
         return False
     return mine == "m" or bool(theirs and (mine in _FIRST_PERSON or mine in ("", "e")))
 
 
-def _tails(one: str, other: str) -> tuple[str, str]:
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    return one[shared:], other[shared:]
+def _tails(word: str, other: str) -> tuple[str, str]:
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
+    return word[shared:], other[shared:]
 
 
 def _states_densely(text: str, entity: str | None, relation: str, value: str) -> bool:
     """Return the same as `_Reader.states` for a script without spaces."""
     text, value, relation = (_SIGNS.sub("", part) for part in (text, value, relation))
-    before, found, after = text.partition(value)
-    if not value or not found:
+    before, separator, after = text.partition(value)
+    if not value or not separator:
         return False
     subject = re.escape(_SIGNS.sub("", entity)) if entity else _pattern("dense_subject").pattern
     if re.search(subject, after) or (entity and not re.match(subject, before)):

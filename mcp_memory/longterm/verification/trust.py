@@ -2,43 +2,29 @@
 
 A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
 stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
-but not recalled until a person has reviewed it. What an agent says of the user is kept in the words of the user that
-it restates (`own_words`), and quarantined where there are none; it ends another statement only if these words are as
-negative and as sure as it is, and about nobody else, and states a fact only if the user said nothing more
-(`stated_facts`). Any other statement that no turn of the user supports is the agent's word and marked so. What a person
-types at a command line or into a form is their own word.
+but not recalled until a person has reviewed it.
 
-Whether words occur somewhere is measured by the share of a statement's terms that occur close together. Tool outputs
-that were neither recorded nor offloaded are not known here.
+To find a text in stored rows, the share of its terms that occur close together is measured.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from itertools import chain, islice, pairwise
+from itertools import islice
 from typing import get_args
 
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, is_negative, own_part, people, sentences
-from mcp_memory.language.when.annotate import with_dates
-from mcp_memory.language.words import base_terms, fold, query_terms
+from mcp_memory.core.types import ATTRIBUTION, Atom, NewTurn, Role, Source, Turn
+from mcp_memory.language.sentences import FILL, own_part
+from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, contains_name, is_person, name_words, names_in
-from mcp_memory.longterm.standing_rules import possible_rules
-from mcp_memory.longterm.turns import without_lead_in
-from mcp_memory.longterm.validity import states_end
-from mcp_memory.longterm.verification.comparison import known_terms, share_of, word_list, words_in
-from mcp_memory.longterm.verification.frame import changes_frame, is_taken_back
-from mcp_memory.longterm.verification.own_words import Said, is_near, own_words, probable_words
-from mcp_memory.longterm.verification.stated_facts import states_fact
-from mcp_memory.longterm.verification.support import repeats
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom, Vectors
+from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom
 from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, wording_flags
 
 JUDGED_AT_ONCE = 100_000
@@ -54,7 +40,6 @@ REASONS: dict[str, str] = {
 }
 """Reasons for quarantine in words for people, and doubts that label a statement (`store.values.DOUBTS`)."""
 
-Embed = Callable[[str], Sequence[Vectors]]
 
 _VOICES: tuple[Source, ...] = get_args(Source)
 _WEB = re.compile(
@@ -63,19 +48,12 @@ _WEB = re.compile(
     r"(?:$|[^a-z])"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SAME = 0.75  # share of a statement's terms: it repeats the text
-_OWN = 0.5  # share in the user's words: it may paraphrase the user
-_FEWEST = 3  # terms; fewer stand together by chance
+SAME_SHARE = 0.75  # share of a statement's terms: it repeats the text
+MIN_TERMS = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
-_NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
-_FOLLOWING = 4  # turns after one that may take it back
-_ENDED = 500  # rules that no longer hold
 _SPOKEN = 50  # turns of a session, for who speaks in it
-_CHARS = 60_000  # of a row
-_OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
-USER_NOUN = "the user"
+MAX_ROW_CHARS = 60_000  # of a row
 _PASTED_CHARS = 2_000  # of a line that the user may have pasted
-_WORDS_SHOWN = 200  # characters in a note
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
 
@@ -112,8 +90,8 @@ def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]
 
 def most_trusted(sources: Iterable[Source]) -> Source:
     """Return the most trusted of some voices; the user's if there are none."""
-    found = list(sources)
-    return min(found, key=_VOICES.index) if found else "user"
+    voices = list(sources)
+    return min(voices, key=_VOICES.index) if voices else "user"
 
 
 def least_trusted(sources: Iterable[Source]) -> Source:
@@ -121,9 +99,9 @@ def least_trusted(sources: Iterable[Source]) -> Source:
     return max(sources, key=_VOICES.index)
 
 
-def is_less_trusted(one: Source, other: Source) -> bool:
+def is_less_trusted(voice: Source, other: Source) -> bool:
     """Return whether one voice is trusted less than another."""
-    return _VOICES.index(one) > _VOICES.index(other)
+    return _VOICES.index(voice) > _VOICES.index(other)
 
 
 def with_allowed_kind(atom: NewAtom) -> NewAtom:
@@ -155,383 +133,42 @@ def flag_turns(
             left = None if left is None else left - size
         else:
             unjudged[place] = replace(turn, held=tuple(dict.fromkeys((*turn.held, UNJUDGED))))
-    flagged = iter(_flagged(store, space, judged))
+    flagged = iter(_flag(store, space, judged))
     return [unjudged[place] if place in unjudged else next(flagged) for place in range(len(turns))]
 
 
 def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
-    """Judge the oldest turn of a space that is marked `UNJUDGED`; it is released, or quarantined for what was found.
+    """Judge the oldest turn of a space that is marked `UNJUDGED`: release it, or quarantine it for the flags found.
 
-    Return whether there was one. Nothing is written where `going_on` says no by then: the store may be closed. Only
+    Return whether there was one. Nothing is written if `going_on` returns False by then: the store may be closed. Only
     one process at a time may judge a space.
     """
     waiting = store.unjudged(space, limit=1)
     for turn in store.turns(space, waiting):
-        given = NewTurn(role=turn.role, content=turn.content, name=turn.name)
-        (judged,) = flag_turns(store, space, [given], at_once=None)
+        new_turn = NewTurn(role=turn.role, content=turn.content, name=turn.name)
+        (judged,) = flag_turns(store, space, [new_turn], at_once=None)
         if going_on():
             store.judge(space, {turn.id: judged.held}, now=now)
     return bool(waiting)
 
 
-def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+def _flag(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
     outputs = [turn.content for turn in turns if turn.role == "tool"]
     may_be_pasted = any(turn.role == "user" for turn in turns) and (outputs or store.may_have_attacks(space))
 
     def is_pasted(line: str) -> bool:
-        return _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME
+        return _share(line, outputs) >= SAME_SHARE or largest_share(store, space, line, TOOL_OUTPUTS) >= SAME_SHARE
 
     flagged: list[NewTurn] = []
     judged = flags_of([(turn.content, source_of_turn(turn)) for turn in turns], are_turns=True)
     for turn, suspicions in zip(turns, judged, strict=True):
-        found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
+        reasons: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
         if turn.role == "user" and may_be_pasted and (suspected := wording_flags(turn.content)):
             lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if wording_flags(line))
             lines = list(islice(lines, 5)) or [turn.content[:_PASTED_CHARS]]
-            found += sorted(suspected) if any(map(is_pasted, lines)) else []
-        flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn)
+            reasons += sorted(suspected) if any(map(is_pasted, lines)) else []
+        flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *reasons)))) if reasons else turn)
     return flagged
-
-
-@dataclass(frozen=True, slots=True)
-class _Basis:
-    """What a statement that an agent brings in the user's name rests on.
-
-    `words` are those of the user that are kept in its place, none if the agent's are kept. `held` says why it is
-    quarantined. `is_exact` tells whether the words say just that, so that it may state a fact and end statements;
-    `is_probable`, that they may say something else, so that they state no rule and no trait.
-    """
-
-    held: tuple[str, ...]
-    words: Sequence[Said] = ()
-    is_exact: bool = False
-    is_probable: bool = False
-
-
-def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed, excluded: Sequence[str]) -> _Basis:
-    """Return what a statement in the user's name rests on; `text` is all that it says."""
-    rules = _rules_of(atom)
-    near = _users_words(store, space, atom.text, embed, excluded)
-    if atom.label == "promise" and (promised := _promised(atom.text, near.said)):
-        return _Basis(flags(str(promised), "user"), [promised], is_exact=True)
-    claim = _about_the_user(atom.text, near.name)
-    words = own_words(claim, near.said, rule=bool(rules))
-    if not words and rules and atom.kind == "persona":  # "The user always reads the last page"
-        words = own_words(claim, near.said, rule=False)
-        rules = [rule for rule in rules if rule != atom.text] if words else rules
-    kept = "\n".join(map(str, words))
-    is_exact = bool(words) and _is_exact(atom, words)
-    # Of other matters an agent may know more than the user said: only what has every word of it takes its place.
-    is_whole = bool(words) and share_of(atom.text, known_terms(kept)) == 1
-    if words and (is_whole or rules or _is_about_the_user(atom)):
-        return _Basis(flags(f"{kept}\n{text}" if is_exact else kept, "user"), words, is_exact)
-    hidden = flags(text, "user")
-    suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
-    whole = claim if atom.value is None else _about_the_user(text, near.name)
-    probable = None if hidden or suspected else _probable_words(store, space, whole, near, rule=bool(rules))
-    if rules:
-        return _probable(probable, rule=True) if probable else _Basis((*hidden, *suspected, "unstated"))
-    echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
-    if not echo and any(repeats(atom.text, one) for one in _outputs(store, space, atom.text, embed)):
-        echo = True
-    if probable and not echo and _is_about_the_user(atom):
-        return _probable(probable, rule=False)
-    missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
-    return _Basis((*hidden, *suspected, *missing))
-
-
-def _promised(claim: str, said: Sequence[Said]) -> Said | None:
-    """Return the sentence of the user that a promise restates; conditions and orders for later are no statements."""
-    wanted = set(base_terms(claim))
-    best: Said | None = None
-    least = _OWN
-    for one in said:
-        for start, end in sentences(one.text):
-            terms = set(base_terms(one.text[start:end]))
-            share = len(terms & wanted) / max(len(terms), len(wanted), 1)
-            if share >= least and len(terms) >= _FEWEST:
-                sentence = one.text[start:end].strip()
-                first, last = without_lead_in(sentence, 0, len(sentence))
-                best, least = replace(one, text=sentence[first:last], before=""), share
-    return best
-
-
-def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, rule: bool) -> Said | None:
-    """Return the words that a claim probably goes back to, if the user neither replaced nor took them back."""
-    words = probable_words(claim, near.said, rule=rule, ended=_ended_rules(store, space) if rule else ())
-    if words is None:
-        return None
-    turn = next(
-        turn
-        for turn, said in zip(near.turns, near.said, strict=True)
-        if (said.message, said.at) == (words.message, words.at)
-    )
-    session = [one for one in near.turns if one.session == turn.session]
-    return None if turn.id in _taken_back(store, space, words.text, session) else words
-
-
-def _ended_rules(store: Store, space: str) -> list[str]:
-    """Return the texts of rules that no longer hold, and the words that they rest on."""
-    rules = store.list_atoms(space, filters=Filters(kind="instruction", ended=True), limit=_ENDED)
-    ended = [atom for atom in rules if atom.valid_to is not None]
-    return [text for atom in ended for text in (atom.text, *(one.quote for one in store.evidence(space, atom.id)))]
-
-
-def _probable(words: Said, *, rule: bool) -> _Basis:
-    return _Basis(flags(str(words), "user"), [words], is_probable=not rule)
-
-
-def _is_exact(atom: NewAtom, words: Sequence[Said]) -> bool:
-    """Return whether words of the user may state a statement's fact, or end others as it says.
-
-    For a fact they have to say just that. Else they have the same negation, time and mood as the statement, and
-    speak of nobody whom it does not mention.
-    """
-    if atom.entity and atom.relation and atom.value:
-        return states_fact(words, entity=atom.entity, relation=atom.relation, value=atom.value)
-    said = "\n".join(map(str, words))
-    is_same = is_negative(said) == is_negative(atom.text) and not changes_frame(said, atom.text)
-    return is_same and _people_in(said) <= _people_in(atom.text)
-
-
-def _people_in(text: str) -> set[str]:
-    return {match[1] for match in people().finditer(text.lower())}
-
-
-def _about_the_user(text: str, name: str | None) -> str:
-    """Return a statement with "the user" in place of the user's name."""
-    return text if not name else re.sub(rf"\b{re.escape(name)}\b", USER_NOUN, text)
-
-
-def _is_about_the_user(atom: NewAtom) -> bool:
-    """Return whether a statement would be shown as one about the user, whatever its kind is called."""
-    if atom.kind == "persona" or atom.label == "promise" or (atom.entity and fold(atom.entity) in name_words("user")):
-        return True
-    return not word_list("users").isdisjoint(words_in(atom.text.lower()))
-
-
-def _rules_of(atom: NewAtom) -> list[str]:
-    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits.
-
-    A promise is none: it holds for one occasion.
-    """
-    if atom.label == "promise":
-        return []
-    is_rule = atom.kind == "instruction" or bool(possible_rules(atom.text))
-    rules = [atom.text] if is_rule else []
-    if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
-        rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
-    return rules
-
-
-def fact_states_rule(relation: str, value: str) -> bool:
-    """Return whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask".
-
-    A relation that has one value, such as `name`, is no part of an order.
-    """
-    named = relation.replace("_", " ")
-    worded = (f"{named} {value}", f"{named}: {value}") if relation not in name_words("single-valued") else ()
-    return any(map(possible_rules, (value, *worded)))
-
-
-@dataclass(frozen=True, slots=True)
-class _UsersWords:
-    """What the user said that is near to a statement.
-
-    `said` are their turns with what was asked before, in the order of time, and `turns` the same as they are stored;
-    `name` is their name.
-    """
-
-    said: list[Said]
-    turns: list[Turn]
-    name: str | None
-
-
-def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Sequence[str]) -> _UsersWords:
-    """Return turns with the words of a text or of its meaning, and the latest turns, without those sentences."""
-    turns = _near_turns(store, space, text, "user", embed)
-    pairs = [
-        (turn, after)
-        for turn in _near_turns(store, space, text, "assistant", embed)
-        for after in store.session_turns(space, turn.session, start=turn.position + 1, limit=1)
-    ]
-    for session in store.sessions(space, limit=_SESSIONS):
-        turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
-        pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
-    read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
-    aside = quarantined_ids(store, space, [turn.id for turn in read]) | turns_of_others(store, space, read)
-    aside |= _taken_back(store, space, text, [turn for turn in read if turn.id not in aside])
-    asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
-    theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
-    # "since Monday" says a date: the agent writes it out
-    ordered = sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
-    kept = [turn for turn in ordered if turn.id not in aside]
-    said = [
-        Said(text, asked.get(turn.id, ""), turn.said_at, message=text)
-        for turn in kept
-        for text in (_without(with_dates(typed_text(turn.content[:_CHARS]), turn.said_at), excluded),)
-    ]
-    return _UsersWords(said=said, turns=kept, name=names_in(store, space, read).user)
-
-
-def _without(text: str, excluded: Sequence[str]) -> str:
-    """Return a text without the sentences that some statements consist of."""
-    for statement in excluded:
-        text = text.replace(statement, " ")
-    for terms in map(set, map(base_terms, excluded)):
-        for start, end in reversed(list(sentences(text))):
-            own = set(base_terms(text[start:end]))
-            if own and len(own & terms) >= _SAME * max(len(own), len(terms)):
-                text = text[:start] + text[end:]
-    return text
-
-
-def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:
-    """Return the ids of those turns of the user that they take back or correct later in the session.
-
-    Only their next turns are read, and those in `turns`, which are near to the claim.
-    """
-    theirs = [turn for turn in turns if turn.role == "user"]
-    found: set[str] = set()
-    for turn in theirs:
-        following = store.session_turns(space, turn.session, start=turn.position + 1, limit=_FOLLOWING)
-        near = [one for one in theirs if one.session == turn.session and one.position > turn.position]
-        later = {one.id: one for one in (*following, *near) if one.role == "user"}
-        ordered = sorted(later.values(), key=lambda one: one.position)
-        if is_taken_back(claim, typed_text(turn.content[:_CHARS]), [typed_text(one.content) for one in ordered]):
-            found.add(turn.id)
-    return found
-
-
-def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
-    found = [turn.content for turn in _near_turns(store, space, text, "tool", embed)]
-    found += _rows(store, space, "chunk", None, list(_telling(text)))
-    return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]
-
-
-def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -> list[Turn]:
-    """Return the turns of a role that have the words of a text, then those that are near to its meaning."""
-    ids = _row_ids(store, space, "turn", role, list(_telling(text)))
-    for vectors in embed(text):
-        ids += [hit.id for hit in store.nearest(space, "turn", vectors, filters=Filters(role=role), limit=_NEAREST)]
-    return store.turns(space, dict.fromkeys(ids))
-
-
-def checked_claim(
-    store: Store,
-    space: str,
-    atom: NewAtom,
-    *,
-    embed: Embed,
-    typed: bool = False,
-    dated: bool = True,
-    excluded: Sequence[str] = (),
-) -> tuple[NewAtom, str | None]:
-    """Return the accepted form of a statement, and a note for the agent about the changes.
-
-    `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from when
-    the user said it. `excluded` are statements whose sentences do not count as the user's words. `embed` gives the
-    vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no fact;
-    a statement of others never supersedes one of the user.
-    """
-    names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
-    given = "\n".join(part for part in (atom.text, *names) if part)
-    notes: list[str] = []
-    if atom.source != "user" or typed:
-        why, is_said = flags(given, atom.source), True
-    else:
-        basis = _basis(store, space, atom, given, embed, excluded)
-        why, is_said = basis.held, bool(basis.words)
-        atom, notes = _in_users_words(store, space, atom, basis, dated=dated)
-    if why:
-        because = ", ".join(REASONS.get(one, one) for one in why)
-        again = "record their words with record_turns, unless that is done for you, and call again"
-        if "unstated" in why:
-            again += ", in their words"
-        return with_allowed_kind(quarantined(atom, why)), (
-            f"It is stored, but waits for review and is not recalled until then: {because}. Tell the user in a "
-            f"sentence; they release it with `mcp-memory review`. If they said it themselves, {again}."
-        )
-    if not is_said:
-        atom = replace(atom, source="assistant")
-        notes.append("Kept as your own word: no recorded turn of the user says it.")
-    told = _without_the_users(store, space, with_allowed_kind(atom))
-    if told.kind != atom.kind:
-        notes.append(
-            f"Kept as episodic: a rule, trait or promise needs the user's own word, and {SAID_BY[atom.source]} said it."
-        )
-    if told.entity != atom.entity or tuple(told.supersedes) != tuple(atom.supersedes):
-        notes.append(f"It replaces nothing: what the user said is not ended by {SAID_BY[atom.source]}.")
-    return told, " ".join(notes) or None
-
-
-def _in_users_words(
-    store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bool
-) -> tuple[NewAtom, list[str]]:
-    """Return a statement in the user's words, if there are any, and what to tell the agent about it.
-
-    It is true from when they were said, unless it is `dated`. If they do not say just that, it states no fact and ends
-    nothing; nor does it end statements about something else.
-    """
-    notes: list[str] = []
-    if not basis.words:
-        return atom, notes
-    words = " ".join(map(str, basis.words))
-    if words != atom.text:
-        notes.append(f"Kept in the user's own words: {one_line(words, _WORDS_SHOWN)!r}.")
-    if not basis.is_exact and (atom.entity or atom.supersedes):
-        notes.append("It states no fact and replaces nothing, because the user said something else or more.")
-        atom = without_effects(atom)
-    if basis.is_probable:
-        notes.append("Kept as episodic: they do not clearly say so.")
-        atom = replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
-    said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
-    if atom.valid_to is not None and not states_end(words, said_at, atom.valid_to):
-        notes.append("Kept without valid_until: the user's words do not clearly give that end.")
-        if atom.valid_to <= said_at and (atom.entity or atom.supersedes):  # it may be past, so it replaces no value
-            notes.append("It states no fact and replaces nothing.")
-            atom = without_effects(atom)
-        atom = replace(atom, valid_to=None)
-    if not dated:
-        atom = replace(atom, valid_from=min(atom.valid_from, said_at))
-        if atom.single_valued and (until := _replaced_at(store, space, atom)):
-            atom = replace(atom, valid_to=until)
-    older = store.atoms(space, atom.supersedes)
-    left = {old.id: "that is about something else" for old in older if not _is_same_matter(old, atom, basis.words)}
-    left |= {old.id: "that was said later" for old in older if old.valid_from > atom.valid_from}
-    notes += [f"It does not replace {id}: {why}." for id, why in left.items()]
-    atom = replace(atom, supersedes=tuple(id for id in atom.supersedes if id not in left))
-    return replace(atom, text=words), notes
-
-
-def _replaced_at(store: Store, space: str, atom: NewAtom) -> datetime | None:
-    """Return when the next value of an atom's fact began, None if there is no later one."""
-    facts = store.facts(space, filters=Filters(entity=atom.entity, unheld=True), relation=atom.relation)
-    later = [fact.valid_from for fact in facts if fact.value != atom.value and fact.valid_from > atom.valid_from]
-    return min(later, default=None)
-
-
-def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:
-    """Return whether words are about the same as an older statement: the same fact, both promises, or near to it."""
-    if old.label == new.label == "promise":
-        return True
-    if old.fact and (old.fact.relation, fold(old.fact.entity)) == (new.relation, fold(new.entity or "")):
-        return True
-    return any(is_near(old.text, str(one)) for one in words)
-
-
-def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
-    if atom.source == "user":
-        return atom
-    ended = store.atoms(space, atom.supersedes)
-    if any(is_less_trusted(atom.source, old.source) for old in ended):
-        atom = replace(atom, supersedes=())
-    if atom.entity and atom.single_valued:
-        facts = store.facts(space, filters=Filters(entity=atom.entity), relation=atom.relation)
-        tellers = store.atoms(space, [fact.atom for fact in facts if fact.value != atom.value])
-        if any(is_less_trusted(atom.source, old.source) for old in tellers):
-            atom = replace(atom, entity=None, relation=None, value=None, single_valued=False)
-    return atom
 
 
 def fit_for_pages(atom: Atom) -> bool:
@@ -541,7 +178,7 @@ def fit_for_pages(atom: Atom) -> bool:
     return not atom.held and atom.source in ("user", "assistant", "import")
 
 
-def attributed(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) -> str:
+def attribute_page(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) -> str:
     """Return a page with the source before each citation that names nothing of the user's, unless the line names it."""
     marks: dict[str, str] = {}
     names = {ATTRIBUTION["assistant"]: name_words("assistant") - {"you"}}
@@ -562,14 +199,14 @@ def doubt_mark(atom: Atom) -> str:
 
 
 def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, str]:
-    """Return the names of people who said atoms where a model would answer, by the ids of the atoms."""
-    said = [atom for atom in atoms if atom.source == "assistant" and atom.evidence]
-    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in said])}
+    """Return, by atom id, the names of people who spoke as `assistant`, in conversations between people."""
+    by_others = [atom for atom in atoms if atom.source == "assistant" and atom.evidence]
+    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in by_others])}
     people = {id: one_line(turn.name or "", MAX_NAME) for id, turn in turns.items() if turn.name and is_person(turn)}
-    return {atom.id: people[atom.evidence] for atom in said if atom.evidence in people}
+    return {atom.id: people[atom.evidence] for atom in by_others if atom.evidence in people}
 
 
-def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
+def quarantine(atom: NewAtom, why: Sequence[str]) -> NewAtom:
     """Return an atom with the reasons against it, if there are any: then it states no fact and ends nothing.
 
     Doubts alone (`store.values.DOUBTS`) label it, and do not quarantine it.
@@ -586,41 +223,41 @@ def without_effects(atom: NewAtom) -> NewAtom:
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     """Return those of the ids that are not to be recalled unasked."""
-    return {one.id for one in store.quarantined(space, ids) if one.is_quarantined}
+    return {row.id for row in store.quarantined(space, ids) if row.is_quarantined}
 
 
 # --- where words stand ------------------------------------------------------------------------------
 
-_USERS: Sequence[tuple[Layer, Role | None]] = (("turn", "user"),)
-_OUTPUTS: Sequence[tuple[Layer, Role | None]] = (("chunk", None), ("turn", "tool"))
+USER_TURNS: Sequence[tuple[Layer, Role | None]] = (("turn", "user"),)
+TOOL_OUTPUTS: Sequence[tuple[Layer, Role | None]] = (("chunk", None), ("turn", "tool"))
 
 
-def _stands(store: Store, space: str, text: str, places: Sequence[tuple[Layer, Role | None]]) -> float:
-    """Return the share of a text's terms that stand together in one row of these places."""
-    words = list(_telling(text))
-    if len(words) < _FEWEST:
+def largest_share(store: Store, space: str, text: str, places: Sequence[tuple[Layer, Role | None]]) -> float:
+    """Return the largest share of a text's terms that occur close together in a row of these layers and roles."""
+    words = list(content_terms(text))
+    if len(words) < MIN_TERMS:
         return 0.0
-    return max(_share(text, _rows(store, space, layer, role, words)) for layer, role in places)
+    return max(_share(text, rows_with(store, space, layer, role, words)) for layer, role in places)
 
 
-def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
-    ids = _row_ids(store, space, layer, role, words)
+def rows_with(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
+    ids = row_ids_with(store, space, layer, role, words)
     if layer == "chunk":
-        return [data.decode("utf-8", "replace")[:_CHARS] for _, data in store.chunks(space, ids)]
-    texts = [turn.content[:_CHARS] for turn in store.turns(space, ids)]
+        return [data.decode("utf-8", "replace")[:MAX_ROW_CHARS] for _, data in store.chunks(space, ids)]
+    texts = [turn.content[:MAX_ROW_CHARS] for turn in store.turns(space, ids)]
     return [own_part(typed_text(text)).replace(FILL, " ") for text in texts] if role == "user" else texts
 
 
-def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
+def row_ids_with(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
     import numpy as np
 
     if not store.totals(space, layer).rows:
         return []
-    found: dict[int, float] = {}
-    for one in store.postings(space, layer, words, filters=Filters()):
-        for row in one.rows.tolist():
-            found[row] = found.get(row, 0.0) + 1 / (1 + one.documents)
-    first = sorted(found, key=lambda row: (-found[row], -row))
+    scores: dict[int, float] = {}
+    for posting in store.postings(space, layer, words, filters=Filters()):
+        for row in posting.rows.tolist():
+            scores[row] = scores.get(row, 0.0) + 1 / (1 + posting.documents)
+    first = sorted(scores, key=lambda row: (-scores[row], -row))
     if layer == "chunk":
         return [f"c{row}" for row in first[:_READ]]
     # Turn metadata filters by role at once. As a filter of the postings it would check every row of every common
@@ -630,22 +267,22 @@ def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: S
 
 
 def _share(text: str, places: Iterable[str]) -> float:
-    """Return the largest share of a text's terms that stand close together in one of the places."""
-    terms = _telling(text)
-    return max((_together(terms, place) for place in places), default=0.0) if len(terms) >= _FEWEST else 0.0
+    """Return the largest share of a text's terms that occur close together in any of the places."""
+    terms = content_terms(text)
+    return max((_together(terms, place) for place in places), default=0.0) if len(terms) >= MIN_TERMS else 0.0
 
 
-def _telling(text: str) -> set[str]:
+def content_terms(text: str) -> set[str]:
     return set(query_terms(text)) & set(base_terms(text)) - {"user"}
 
 
 def _together(terms: set[str], place: str) -> float:
     """Return the share of the terms within some sentences of a text, of about as many words as the terms need."""
-    said = base_terms(place)
+    place_terms = base_terms(place)
     room = _ROOM * len(terms) + 4
     where: dict[str, int] = {}
     most = 0
-    for at, term in enumerate(said):
+    for at, term in enumerate(place_terms):
         if term in terms:
             where[term] = at
             most = max(most, sum(1 for last in where.values() if last > at - room))

@@ -1,9 +1,9 @@
-"""Checks that the numbers, dates and names of a statement stand in the words that it rests on.
+"""Checks that the numbers, dates and names of a statement occur in the words that it is based on.
 
-The check is exact: a value is grounded if it was said, or follows from what was said and the day of the turn by the
-rules that a model is given: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. It knows no
-meanings: a false statement with true values passes. Names are compared within one language; of German, where every noun
-has a capital, only words after a title, and those that no dictionary has, are compared.
+The check is exact: a value is grounded if it was said, or follows from the words and the day of the turn by the
+rules that a model is given: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. It ignores
+meaning: a false statement with true values passes. Names are compared within one language; in German, where every noun
+has a capital, only words after a title, and words that no dictionary has, are compared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SPELLED_FROM = 2  # "one" and its like need not be a number
 
 
 class DatedText(NamedTuple):
-    """A text, and when it was said; `said_at` is None where that is not known."""
+    """A text and when it was said, if known."""
 
     text: str
     said_at: datetime | None = None
@@ -59,31 +59,31 @@ class KnownValues:
     def missing(self, statement: str) -> list[str]:
         """Return the addresses, numbers, dates and names of a statement that are not known, as they are written."""
         dates = list(_dates_in(statement))
-        rest = _blanked(statement, [one.at for one in dates])
-        missing = [one for one in ADDRESS.findall(statement) if one.casefold() not in self._whole]
-        missing += [statement[slice(*one.at)] for one in dates if not self._has_date(one)]
+        rest = _blank(statement, [day.at for day in dates])
+        missing = [address for address in ADDRESS.findall(statement) if address.casefold() not in self._whole]
+        missing += [statement[slice(*day.at)] for day in dates if not self._has_date(day)]
         missing += [match[0] for match in _CLOCK.finditer(rest) if not self._has_time(int(match[1]), int(match[2]))]
         rest = _CLOCK.sub(" ", rest)
         missing += [word for word, month in _months_in(rest) if month not in self._months]
         missing += [word for word, day in _weekdays_in(rest) if day not in self._weekdays]
         missing += [
             written
-            for written, value in (*_written_numbers(rest), *_spelled(rest))
+            for written, value in (*_written_numbers(rest), *_spelled_in(rest))
             if value not in self.numbers and not self._implies(value)
         ]
         return [*dict.fromkeys([*missing, *self._strange_names(rest)])]
 
     def lacks_number_of(self, quote: str, statement: str) -> bool:
         """Return whether a statement lacks a number that a quote has in digits."""
-        said = {value for _, value in _written_numbers(quote)}
-        return bool(said - numbers_in(statement) - spelled_numbers(statement))
+        quoted = {value for _, value in _written_numbers(quote)}
+        return bool(quoted - numbers_in(statement) - spelled_numbers(statement))
 
     @cached_property
     def numbers(self) -> frozenset[float]:
         """All numbers in the texts, in digits and in words."""
-        found = frozenset[float]().union(*(numbers_in(one.text) | spelled_numbers(one.text) for one in self.texts))
-        dated = (number for one in self._annotated for number in numbers_in(one))
-        return found | frozenset(dated)
+        stated = frozenset[float]().union(*(numbers_in(text.text) | spelled_numbers(text.text) for text in self.texts))
+        dated = (number for text in self._annotated for number in numbers_in(text))
+        return stated | frozenset(dated)
 
     def _implies(self, value: float) -> bool:
         """Return whether a number follows: an hour of the afternoon, the year of a duration or of the turn."""
@@ -97,7 +97,7 @@ class KnownValues:
     @cached_property
     def _counts(self) -> frozenset[float]:
         """How many things the lists in the texts have: "my daughters Ana and Eva" are two."""
-        sentences = (sentence for one in self.texts for sentence in sentences_of(one.text))
+        sentences = (sentence for text in self.texts for sentence in sentences_of(text.text))
         lists = (len(pattern("CLAUSE").split(sentence)) for sentence in sentences)
         return frozenset(float(count) for count in lists if count > 1)
 
@@ -107,18 +107,18 @@ class KnownValues:
             return False
         return minute == 0 or minute in self.numbers or minute in _QUARTERS
 
-    def _has_date(self, one: _Date) -> bool:
-        days_match = one.day in self.numbers
-        if days_match and one.month in self._months and (one.year is None or self._has_year(one.year)):
+    def _has_date(self, written: _Date) -> bool:
+        days_match = written.day in self.numbers
+        if days_match and written.month in self._months and (written.year is None or self._has_year(written.year)):
             return True
-        if days_match and any(one.includes(day + timedelta(days=more)) for day in self._days for more in _AROUND):
+        if days_match and any(written.includes(day + timedelta(days=more)) for day in self._days for more in _AROUND):
             return True  # "on the 3rd"
-        return any(one.includes(day) for day in (*self._derived, *self._next_weekdays))
+        return any(written.includes(day) for day in (*self._derived, *self._next_weekdays))
 
     def _has_year(self, year: int) -> bool:
         """Return whether a year was said, or is near to that of the turn and no other was said."""
         near = {day.year + more for day in self._days for more in (-1, 0, 1)}
-        is_named = any(_YEAR.search(one.text) for one in self.texts[:1])
+        is_named = any(_YEAR.search(text.text) for text in self.texts[:1])
         return year in self._years or (not is_named and year in near)
 
     @cached_property
@@ -127,54 +127,58 @@ class KnownValues:
 
     @cached_property
     def _whole(self) -> str:
-        return "\n".join((*(one.text for one in self.texts), *self.names)).casefold()
+        return "\n".join((*(text.text for text in self.texts), *self.names)).casefold()
 
     @cached_property
     def _annotated(self) -> list[str]:
-        return [with_dates(one.text, one.said_at) for one in self.texts if one.said_at]
+        return [with_dates(text.text, text.said_at) for text in self.texts if text.said_at]
 
     @cached_property
     def _days(self) -> list[date]:
         """The days of the turns."""
-        return [one.said_at.date() for one in self.texts if one.said_at]
+        return [text.said_at.date() for text in self.texts if text.said_at]
 
     @cached_property
     def _derived(self) -> frozenset[date]:
         """The days of the turns, and those that their phrases of time denote."""
-        found = {*self._days}
-        for one in self.texts:
-            if one.said_at:
-                found.update(_days_of_phrases(one.text, one.said_at))
-                found.update(_days_of_durations(one.text, one.said_at))
-        for text in self._annotated:
-            found.update(day for match in _ISO_DAY.finditer(text) if (day := _day(*map(int, match.groups()))))
-        return frozenset(found)
+        days = {*self._days}
+        for text in self.texts:
+            if text.said_at:
+                days.update(_days_of_phrases(text.text, text.said_at))
+                days.update(_days_of_durations(text.text, text.said_at))
+        for annotated in self._annotated:
+            days.update(day for match in _ISO_DAY.finditer(annotated) if (day := _day(*map(int, match.groups()))))
+        return frozenset(days)
 
     @cached_property
     def _next_weekdays(self) -> list[date]:
         """The days of the weekdays that were said, in the two weeks after a day that was said."""
-        written = [one for text in self.texts for one in _dates_in(text.text)]
+        written = [written_date for text in self.texts for written_date in _dates_in(text.text)]
         years = {day.year + more for day in self._days for more in (-1, 0, 1)}
-        dates = [_day(year, one.month, one.day) for one in written for year in ({one.year} if one.year else years)]
-        said = {day for one in self.texts for _, day in _weekdays_in(one.text)}
+        dates = [
+            _day(year, written_date.month, written_date.day)
+            for written_date in written
+            for year in ({written_date.year} if written_date.year else years)
+        ]
+        weekdays = {day for text in self.texts for _, day in _weekdays_in(text.text)}
         anchors = [*self._days, *filter(None, dates)]
         around = (day + timedelta(days=more) for day in anchors for more in range(-_NEAR_DAYS, _NEAR_DAYS + 1))
-        return [day for day in around if day.weekday() in said]
+        return [day for day in around if day.weekday() in weekdays]
 
     @cached_property
     def _months(self) -> frozenset[int]:
         """The months that were said; where the first text says none, those of the days that are implied."""
-        said = {month for one in self.texts for _, month in _months_in(one.text)}
-        said |= {one.month for text in self.texts for one in _dates_in(text.text)}
-        is_named = any(True for one in self.texts[:1] for _ in _months_in(one.text))
-        return frozenset(said if is_named else said | {day.month for day in self._derived})
+        months = {month for text in self.texts for _, month in _months_in(text.text)}
+        months |= {day.month for text in self.texts for day in _dates_in(text.text)}
+        is_named = any(True for text in self.texts[:1] for _ in _months_in(text.text))
+        return frozenset(months if is_named else months | {day.month for day in self._derived})
 
     @cached_property
     def _weekdays(self) -> frozenset[int]:
         """The same of weekdays."""
-        said = {day for one in self.texts for _, day in _weekdays_in(one.text)}
-        is_named = any(True for one in self.texts[:1] for _ in _weekdays_in(one.text))
-        return frozenset(said if is_named else said | {day.weekday() for day in self._derived})
+        weekdays = {day for text in self.texts for _, day in _weekdays_in(text.text)}
+        is_named = any(True for text in self.texts[:1] for _ in _weekdays_in(text.text))
+        return frozenset(weekdays if is_named else weekdays | {day.weekday() for day in self._derived})
 
     def _is_said(self, name: str) -> bool:
         """Return whether a folded name was said: with another ending at most, or one word of a compound."""
@@ -190,7 +194,7 @@ class KnownValues:
     def _strange_names(self, statement: str) -> Iterator[str]:
         """Yield the words with a capital that no text and no known name has."""
         german = "de" in languages_of(statement.split())
-        if any(differ(one.text, statement) for one in self.texts[:1]):
+        if any(differ(text.text, statement) for text in self.texts[:1]):
             return  # another language may write them in another way
         for match in _CAPITAL.finditer(statement):
             name = re.sub(r"['’]s?$", "", match[0])
@@ -212,8 +216,10 @@ def _follows_a_title(statement: str, start: int) -> bool:
 
 @cache
 def _no_names() -> frozenset[str]:
-    """Return words that are no names though they have a capital, in lower case."""
-    calendars = {name for what in ("MONTH", "MON", "WEEKDAY", "WDAY", "SEASON", "FEAST") for name in _named(what)}
+    """Return capitalised words that are not names, in lower case."""
+    calendars = {
+        name for what in ("MONTH", "MON", "WEEKDAY", "WDAY", "SEASON", "FEAST") for name in _calendar_words(what)
+    }
     users = word_list("users") | word_list("calendar") | word_list("polite")
     return users | function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru")) | calendars
 
@@ -223,17 +229,17 @@ def _no_names() -> frozenset[str]:
 
 def numbers_in(text: str) -> frozenset[float]:
     """Return the numbers that a text has in digits; a decimal fraction counts as its parts too."""
-    found = {value for _, value in _written_numbers(text)}
-    found |= {float(digits) for digits in re.findall(r"\d{1,18}", _GROUPED.sub(" ", text))}
+    numbers = {value for _, value in _written_numbers(text)}
+    numbers |= {float(digits) for digits in re.findall(r"\d{1,18}", _GROUPED.sub(" ", text))}
     for value in values_in(text):  # 72k, 4 pm
         if isinstance(value.reading, float):
-            found |= set(divmod(value.reading, 60)) if value.kind == "clock" else {value.reading}
-    return frozenset(found)
+            numbers |= set(divmod(value.reading, 60)) if value.kind == "clock" else {value.reading}
+    return frozenset(numbers)
 
 
 def spelled_numbers(text: str) -> frozenset[float]:
     """Return the numbers that a text has in words."""
-    named = _named("WORD") | _named("NTH")
+    named = _calendar_words("WORD") | _calendar_words("NTH")
     return frozenset(float(named[word]) for word in _words(text) if word in named)
 
 
@@ -244,8 +250,8 @@ def _written_numbers(text: str) -> Iterator[tuple[str, float]]:
         yield match[0], float(digits)
 
 
-def _spelled(text: str) -> Iterator[tuple[str, float]]:
-    named = _named("WORD", languages_of(text.split()))
+def _spelled_in(text: str) -> Iterator[tuple[str, float]]:
+    named = _calendar_words("WORD", languages_of(text.split()))
     yield from ((word, float(named[word])) for word in _words(text) if named.get(word, 0) >= _SPELLED_FROM)
 
 
@@ -254,8 +260,8 @@ def _words(text: str) -> list[str]:
 
 
 @cache
-def _named(what: str, languages: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the words of a class of the calendars with their values, of all languages where none is given."""
+def _calendar_words(what: str, languages: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the words of a class of the calendars with their values, by default of all languages."""
     chosen = [language for language in LANGUAGES if not languages or language in languages]
     return {name: value for language in chosen for name, value in lexicon(language).words.get(what, {}).items()}
 
@@ -276,8 +282,14 @@ class _Date(NamedTuple):
 
 
 @cache
-def _written_day() -> re.Pattern[str]:
-    names = "|".join(sorted(map(re.escape, (*_named("MONTH"), *_named("MON"), *_named("MAY"))), key=len, reverse=True))
+def _written_date() -> re.Pattern[str]:
+    names = "|".join(
+        sorted(
+            map(re.escape, (*_calendar_words("MONTH"), *_calendar_words("MON"), *_calendar_words("MAY"))),
+            key=len,
+            reverse=True,
+        )
+    )
     year = r"(?:,?\s(?:de\s|del\s)?(?P<y{0}>\d{{4}})(?!\d))?"
     return re.compile(
         rf"(?<![\d-])(?P<iso>\d{{4}})-(?P<m1>\d\d)-(?P<d1>\d\d)(?!\d)"
@@ -290,30 +302,30 @@ def _written_day() -> re.Pattern[str]:
 
 
 def _dates_in(text: str) -> Iterator[_Date]:
-    for match in _written_day().finditer(text):
-        found = {name[0]: value for name, value in match.groupdict().items() if value and name not in ("iso", "cjk")}
-        year = match["iso"] or match["cjk"] or found.get("y")
-        name = found["m"].lower()
+    for match in _written_date().finditer(text):
+        groups = {name[0]: value for name, value in match.groupdict().items() if value and name not in ("iso", "cjk")}
+        year = match["iso"] or match["cjk"] or groups.get("y")
+        name = groups["m"].lower()
         month = int(name) if name.isdigit() else _month_names()[name]
-        if 1 <= month <= 12 and 1 <= int(found["d"]) <= _MOST_DAYS:
-            yield _Date(match.span(), int(year) if year else None, month, int(found["d"]))
+        if 1 <= month <= 12 and 1 <= int(groups["d"]) <= _MOST_DAYS:
+            yield _Date(match.span(), int(year) if year else None, month, int(groups["d"]))
 
 
 @cache
 def _month_names() -> dict[str, int]:
-    return _named("MONTH") | _named("MON") | _named("MAY")
+    return _calendar_words("MONTH") | _calendar_words("MON") | _calendar_words("MAY")
 
 
 def _months_in(text: str) -> Iterator[tuple[str, int]]:
-    names = _named("MONTH") | {"May": 5}  # "may" is a verb too
+    names = _calendar_words("MONTH") | {"May": 5}  # "may" is a verb too
     for word in _WORD.findall(text):
-        month = names.get(word) or _named("MONTH").get(word.lower())
+        month = names.get(word) or _calendar_words("MONTH").get(word.lower())
         if month and (word[0].isupper() or word > "\u0e00" or len(word) > _STEM):
             yield word, month
 
 
 def _weekdays_in(text: str) -> Iterator[tuple[str, int]]:
-    names = _named("WEEKDAY")
+    names = _calendar_words("WEEKDAY")
     for word in _WORD.findall(text):
         day = names.get(word.lower(), names.get(word.lower().removesuffix("s")))
         if day is not None:
@@ -321,7 +333,7 @@ def _weekdays_in(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _days_of_phrases(text: str, said_at: datetime) -> Iterator[date]:
-    """Yield the days that phrases such as "last week" denote, also of the weeks and years beside."""
+    """Yield the days that phrases such as "last week" denote, and those of the adjacent weeks and years."""
     for span in spans_in(text, said_at):
         length = span.end - span.start
         if length > timedelta(days=_LONGEST_SPAN):
@@ -337,11 +349,15 @@ def _days_of_phrases(text: str, said_at: datetime) -> Iterator[date]:
 
 def _days_of_durations(text: str, said_at: datetime) -> Iterator[date]:
     """Yield days before and after a turn by the amounts of time in it: "for six months", "in three weeks"."""
-    amounts = _named("AMOUNT")
-    units, spelled, words = _named("UNIT"), _named("WORD") | _named("ONE"), re.findall(r"\d+|[^\W\d_]+", text.lower())
+    amounts = _calendar_words("AMOUNT")
+    units, spelled, words = (
+        _calendar_words("UNIT"),
+        _calendar_words("WORD") | _calendar_words("ONE"),
+        re.findall(r"\d+|[^\W\d_]+", text.lower()),
+    )
     for place, word in enumerate(words):
         count = int(word) if word.isdigit() and len(word) < 4 else spelled.get(word)
-        near = [units[one] for one in words[place + 1 : place + 1 + _APART] if one in units]
+        near = [units[unit] for unit in words[place + 1 : place + 1 + _APART] if unit in units]
         if word in amounts:
             near, count = [amounts[word][0]], amounts[word][1]
         if not count or not near or near[0] in ("minute", "hour"):
@@ -362,7 +378,7 @@ def _day(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
+def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
     for start, end in places:
         text = text[:start] + " " * (end - start) + text[end:]
     return text

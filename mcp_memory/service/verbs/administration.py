@@ -185,7 +185,6 @@ class AdministrationVerbs(ForgettingVerbs):
 
         A statement with a known id and a new text replaces its earlier text. Forgotten statements are not stored again.
         """
-        from mcp_memory.longterm.verification.trust import checked_claim
 
         parts, store, space = self._parts, self._store, self.space
         secret = store.secret("statement ids")
@@ -204,7 +203,7 @@ class AdministrationVerbs(ForgettingVerbs):
                 repeated += 1
                 continue
             new = replace(statement.atom, supersedes=[atom.id for atom in before if atom.valid_to is None])
-            atom, _ = checked_claim(store, space, new, embed=QueryVectors(parts.indexing).embed)
+            atom, _ = check_claim(store, space, new, embed=QueryVectors(parts.indexing).embed)
             written = store.add_atom(space, atom, now=parts.now())
             if id:
                 store.note_origins(space, {id: written.atom.id})

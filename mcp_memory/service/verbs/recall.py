@@ -99,7 +99,7 @@ class RecallVerbs(Verbs):
 
         parts, query = self._parts, without_private(query)
         bundle = blocks.automatic(
-            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
+            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, shown=known
         )
         return bundle if is_rehearsal else self._log(bundle, "prompt", session, query)
 
@@ -132,11 +132,11 @@ class RecallVerbs(Verbs):
 
     def _log(self, bundle: Bundle, how: RecallHow, session: str | None, query: str = "") -> Bundle:
         """Log which rows a context got; the query only if contents are logged."""
-        from mcp_memory.longterm.recall.blocks import named
+        from mcp_memory.longterm.recall.blocks import ids_in
 
         query = without_private(query)
         if bundle.tokens:
-            named_ids = (id for block in (bundle.stable, bundle.dynamic) for id in named(block))
+            named_ids = (id for block in (bundle.stable, bundle.dynamic) for id in ids_in(block))
             shows_query = self.settings.log_contents and query.strip()
             entry = RecallEntry(
                 at=self._parts.now(),
@@ -152,12 +152,12 @@ class RecallVerbs(Verbs):
     @in_thread
     def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
         """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
-        from mcp_memory.longterm.recall.blocks import recalled
+        from mcp_memory.longterm.recall.blocks import explain_recall
 
         check_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts = self._parts
         query = require_query(query)
-        return recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
+        return explain_recall(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
     def recalls(self, *, limit: int = 50) -> list[RecallEntry]:

@@ -243,7 +243,8 @@ class StatementVerbs(Verbs):
 
         `ended` includes statements that have ended. Raises NotFound for an unknown scene or entity.
         """
-        from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolved
+        from mcp_memory.longterm.search.pages import after, asked_at, page_of
+        from mcp_memory.longterm.search.scenes import resolve_filters
         from mcp_memory.longterm.validity import current_atoms
 
         check_range(limit, "limit", 1, MAX_PAGE)
@@ -258,7 +259,7 @@ class StatementVerbs(Verbs):
             as_of=self._parts.parse_time(as_of, "as_of", now=at, end=True),
             ended=ended,
         )
-        filters, note = resolved(store, space, filters)
+        filters, note = resolve_filters(store, space, filters)
         page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
         page_filters = page.then(filters, "atom")
         atoms = current_atoms(store, space, page_filters, at, after=next(iter(page.shown), None), limit=limit + 1)
@@ -309,7 +310,7 @@ class StatementVerbs(Verbs):
         """
         from mcp_memory.language.words import fold
         from mcp_memory.longterm.search.entity_names import find_entity
-        from mcp_memory.longterm.search.pages import names_of
+        from mcp_memory.longterm.search.scenes import names_of
 
         store = self._store
         entity = find_entity(store, self.space, entity).name
@@ -355,7 +356,7 @@ class StatementVerbs(Verbs):
     ) -> Explained:
         """Explain the ranking of a memory search. Raises InvalidInput without a query, NotFound for the entity."""
         from mcp_memory.longterm.search.explain import explain
-        from mcp_memory.longterm.search.pages import resolved
+        from mcp_memory.longterm.search.scenes import resolve_filters
         from mcp_memory.store.values import Filters
 
         query = require_query(query)
@@ -363,7 +364,9 @@ class StatementVerbs(Verbs):
         parts, now = self._parts, self._parts.now()
         vectors = QueryVectors(parts.indexing)
         begin, end = parts.parse_period(since, until, now=now)
-        filters, taken_as = resolved(parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end))
+        filters, taken_as = resolve_filters(
+            parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end)
+        )
         explained = explain(
             parts.store, parts.search, self.space, query, embed=vectors.embed, filters=filters, limit=limit, at=now
         )

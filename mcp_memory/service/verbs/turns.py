@@ -119,7 +119,7 @@ class TurnVerbs(Verbs):
         Raises EmbeddingFailed rather than finding less.
         """
         vectors = QueryVectors(self._parts.indexing)
-        ids = self._parts.search.by(signals, self.space, query, embed=vectors.embed, limit=limit)
+        ids = self._parts.search.by_signals(signals, self.space, query, embed=vectors.embed, limit=limit)
         if "meaning" in signals and vectors.note:
             raise EmbeddingFailed(vectors.note)
         return self._store.turns(self.space, ids)
