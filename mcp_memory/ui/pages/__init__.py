@@ -24,12 +24,12 @@ from mcp_memory.ui.words import t
 
 ADDRESSES = {
     r"/": "memory:overview",
-    r"/persona": "memory:persona",
+    r"/persona": "persona:persona",
     r"/scene/(?P<slug>[^/]+)": "memory:scene",
     r"/(?P<id>a\d{1,18})": "item:statement",
     r"/(?P<id>t\d{1,18})": "item:turn",
-    r"/(?P<id>x\d{1,18})": "item:tombstone",
-    r"/forget": "item:forget",
+    r"/(?P<id>x\d{1,18})": "forgetting:tombstone",
+    r"/forget": "forgetting:forget",
     r"/(?P<id>r-[0-9a-f]{12})": "result:result",
     r"/tasks": "canvas:tasks",
     r"/(?P<number>\d{3,9})": "canvas:canvas",
