@@ -30,7 +30,7 @@ from mcp_memory.service.jsonrpc import sendable
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-    from mcp_memory.ui.app_view import AppView
+    from mcp_memory.ui.mcp_app import AppView
 
 
 URI = "ui://mcp-memory/app.html"
@@ -79,7 +79,7 @@ def memory_view(path: str) -> None:
 
 
 async def _show(memory: Memory, what: str) -> wire.CallToolResult:
-    from mcp_memory.ui.app_view import path_of  # late here and below: most clients show no Apps
+    from mcp_memory.ui.mcp_app import path_of
 
     path = path_of(what)
     if not path.startswith("/search"):  # a search finds something or not; what has an address exists or not
@@ -89,14 +89,14 @@ async def _show(memory: Memory, what: str) -> wire.CallToolResult:
 
 
 async def _view(memory: Memory, path: str) -> wire.CallToolResult:
-    from mcp_memory.ui.app_view import path_of
+    from mcp_memory.ui.mcp_app import path_of
 
     page = await _page(memory, path_of(path))
     return _answer("Shown in the App.", {"title": page.title, "tree": page.tree, "path": page.path})
 
 
 async def _page(memory: Memory, path: str) -> AppView:
-    from mcp_memory.ui.app_view import app_view
+    from mcp_memory.ui.mcp_app import app_view
 
     grant = current()
     return await app_view(memory, path, right=grant.right, is_owner=grant.is_owner)
@@ -166,6 +166,6 @@ async def read_app(uri: str) -> ReadResourceContents | None:
     """Return the file of the App; None where the client does not show Apps, or asks for something else."""
     if uri != URI or not _offered.get():
         return None
-    from mcp_memory.ui.app_file import app_file
+    from mcp_memory.ui.mcp_app import app_file
 
     return ReadResourceContents(await anyio.to_thread.run_sync(app_file), mime_type=APP_MIME_TYPE, meta=APP.meta)

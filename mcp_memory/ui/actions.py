@@ -17,17 +17,104 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Fact, StatementKind
-from mcp_memory.ui.components import link, note, part, section, words_of
-from mcp_memory.ui.confirmations import told
-from mcp_memory.ui.elements import el
+from mcp_memory.ui.components import Page, View, action, link, note, part, section, words_of
+from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.sessions import Reader
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
+CONFIRMATION = "done"
+_CONFIRMATION_VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
+_MOST_VALUES = 12
+
+
+def confirmation_address(path: str, name: str, *values: str | int) -> str:
+    """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
+    given = ".".join(map(str, (name, *values[:_MOST_VALUES])))
+    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={given}"
+
+
+def confirmation(given: str | None, view: View) -> list[Element]:
+    """Return the message that an address asks for, and the button that undoes a correction.
+
+    Empty where it asks for none, or for one that there is not.
+    """
+    name, dot, rest = (given or "").partition(".")
+    if name not in _MESSAGES or not _CONFIRMATION_VALUES.fullmatch(f"{dot}{rest}"):
+        return []
+    values = rest.split(".") if rest else []
+    text = _MESSAGES[name](values)
+    undo = None
+    if name == "stored" and len(values) > 1:
+        undo = action(view, "undo_correction", t("item.undo_correction"), id=values[0], back=f"/{values[0]}")
+    return [note(text, kind="ok"), *([undo] if undo else [])] if text else []
+
+
+def _say_stored(values: Sequence[str]) -> str:
+    id, *ended = [one for one in values if one[0] == "a"] or [""]
+    if not id:
+        return ""
+    over = t("done.over", count=len(ended), ids=", ".join(ended)) if ended else ""
+    return f"{t('done.stored', id=id)} {over}".strip()
+
+
+def _say_uncorrected(values: Sequence[str]) -> str:
+    id, *again = values or [""]
+    return t("done.uncorrected", count=len(again), id=id, ids=", ".join(again)) if again else ""
+
+
+def _say_known(values: Sequence[str]) -> str:
+    return t("done.known", id=values[0]) if values else ""
+
+
+def _say_restored(values: Sequence[str]) -> str:
+    return t("done.back", things=_count_kinds(values))
+
+
+def _say_erased(values: Sequence[str]) -> str:
+    return t("done.erased", things=_count_kinds(values))
+
+
+def _count_kinds(values: Sequence[str]) -> str:
+    """Return how many statements, turns and tool results these are."""
+    keys = ("item.gone_statements", "item.gone_turns", "item.gone_results")
+    many = [int(value) for value in values if value.isdecimal()]
+    told = [t(key, count=number) for key, number in zip(keys, many, strict=False) if number]
+    return ", ".join(told) or t("done.nothing")
+
+
+def _with_count(key: str) -> Callable[[Sequence[str]], str]:
+    def of(values: Sequence[str]) -> str:
+        return t(key, count=int(values[0])) if values and values[0].isdecimal() else ""
+
+    return of
+
+
+def _without_values(key: str) -> Callable[[Sequence[str]], str]:
+    return lambda _: t(key)
+
+
+_MESSAGES: Mapping[str, Callable[[Sequence[str]], str]] = {
+    "stored": _say_stored,
+    "known": _say_known,
+    "uncorrected": _say_uncorrected,
+    "back": _say_restored,
+    "erased": _say_erased,
+    "forgotten": _with_count("done.forgotten"),
+    "released": _with_count("done.released"),
+    "kept": _with_count("done.kept"),
+    "restored": _with_count("done.restored"),
+    "unpatched": _without_values("done.unpatched"),
+    "fold": _without_values("done.fold"),
+    "unfold": _without_values("done.unfold"),
+    "complete": _without_values("done.complete"),
+    "switch": _without_values("done.switch"),
+    "paused": _without_values("done.paused"),
+    "resumed": _without_values("done.resumed"),
+    "copied": _without_values("done.copied"),
+    "revoked": _without_values("done.revoked"),
+}
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-
-
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 _MOST_DAYS = 36_500
@@ -91,8 +178,6 @@ async def run(name: str, call: Call) -> str | Page:
 
 
 # --- statements, turns and results ------------------------------------------------------------------
-
-
 async def _remember(call: Call) -> str | Page:
     text, kind = call.text("text"), cast("StatementKind | None", call.text("kind") or None)
     if kind is not None and kind not in get_args(StatementKind):
@@ -111,11 +196,15 @@ async def _remember(call: Call) -> str | Page:
         text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", typed=is_owner, **fact
     )
     id, ended = stored.atom.id, [one.id for one in stored.replaced]
-    return told(f"/{id}", "known", id) if stored.duplicate else told(f"/{id}", "stored", id, *ended)
+    return (
+        confirmation_address(f"/{id}", "known", id)
+        if stored.duplicate
+        else confirmation_address(f"/{id}", "stored", id, *ended)
+    )
 
 
 def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
-    from mcp_memory.ui.pages.correcting import ask_value
+    from mcp_memory.ui.pages.item import ask_value
 
     kind = cast("StatementKind", call.text("kind") or atom.kind)
     when, day = call.text("when"), call.text("valid_from")
@@ -135,7 +224,7 @@ async def _undo_correction(call: Call) -> str:
     id = call.text("id")
     replaced = [one.id for one in await call.memory.superseded_by([id])]
     undone = await call.memory.undo_correction(id)
-    return told(f"/{replaced[0] if replaced else undone.tombstone}", "uncorrected", id, *replaced)
+    return confirmation_address(f"/{replaced[0] if replaced else undone.tombstone}", "uncorrected", id, *replaced)
 
 
 async def _forget(call: Call) -> str:
@@ -143,13 +232,15 @@ async def _forget(call: Call) -> str:
     if not ids:
         raise InvalidInput(t("actions.nothing"))
     forgotten = await call.memory.forget(ids, reason=call.text("reason"), dry_run=False)
-    return told(f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/"), "forgotten", forgotten.total)
+    return confirmation_address(
+        f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/"), "forgotten", forgotten.total
+    )
 
 
 async def _undo(call: Call) -> str:
     tombstone = call.text("tombstone")
     found = await call.memory.forget(undo=tombstone)
-    return told(call.back(f"/{part(tombstone)}"), "back", *_kinds(found.ids))
+    return confirmation_address(call.back(f"/{part(tombstone)}"), "back", *_kinds(found.ids))
 
 
 def _kinds(ids: Iterable[str]) -> list[int]:
@@ -164,7 +255,7 @@ async def _review(call: Call) -> str:
             done = await call.memory.review(call.ids("ids"), verdict)
         case _:
             raise InvalidInput(t("actions.choice", name="verdict", choices="released, kept"))
-    return told(call.back("/review"), verdict, len(done))
+    return confirmation_address(call.back("/review"), verdict, len(done))
 
 
 async def _purge(call: Call) -> str:
@@ -175,20 +266,18 @@ async def _purge(call: Call) -> str:
         raise InvalidInput(t("actions.nothing"))
     going = [id for one in await call.memory.purgeable() if one.id in tombstones for id in one.ids]
     await call.memory.purge(tombstones)
-    return told(call.back("/home"), "erased", *_kinds(going))
+    return confirmation_address(call.back("/home"), "erased", *_kinds(going))
 
 
 # --- scenes and tasks -------------------------------------------------------------------------------
-
-
 async def _restore_scene(call: Call) -> str:
     scene = await call.memory.restore_scene(call.text("slug"), call.number("version"))
-    return told(f"/scene/{part(scene.slug)}", "restored", call.number("version"))
+    return confirmation_address(f"/scene/{part(scene.slug)}", "restored", call.number("version"))
 
 
 async def _undo_patch(call: Call) -> str:
     canvas = await call.memory.undo_patch(call.number("number"))
-    return told(f"/{canvas.number:03}", "unpatched")
+    return confirmation_address(f"/{canvas.number:03}", "unpatched")
 
 
 async def _fold(call: Call) -> str:
@@ -197,30 +286,28 @@ async def _fold(call: Call) -> str:
         raise InvalidInput(t("actions.choice", name="action", choices="fold, unfold, complete, switch"))
     number = call.number("number")
     await call.memory.fold_canvas(task=f"{number:03}", nodes=call.ids("nodes"), action=action)
-    return told(f"/{number:03}", action)
+    return confirmation_address(f"/{number:03}", action)
 
 
 # --- the memory as a whole --------------------------------------------------------------------------
-
-
 async def _pause(call: Call) -> str:
     await call.memory.pause()
-    return told(call.back("/savings"), "paused")
+    return confirmation_address(call.back("/savings"), "paused")
 
 
 async def _resume(call: Call) -> str:
     await call.memory.resume()
-    return told(call.back("/savings"), "resumed")
+    return confirmation_address(call.back("/savings"), "resumed")
 
 
 async def _backup(call: Call) -> str:
     await call.memory.back_up()
-    return told(call.back("/home"), "copied")
+    return confirmation_address(call.back("/home"), "copied")
 
 
 async def _revoke_token(call: Call) -> str:
     await call.memory.revoke_token(call.text("which"))
-    return told(call.back("/home"), "revoked")
+    return confirmation_address(call.back("/home"), "revoked")
 
 
 async def _create_token(call: Call) -> Page:

@@ -13,6 +13,7 @@ their text; anything else is a bug, which is logged, and its page says no more t
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskStatus
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -35,6 +37,7 @@ from starlette.responses import (
 )
 from starlette.routing import Mount
 
+from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import (
     EmbeddingFailed,
     InvalidInput,
@@ -44,26 +47,33 @@ from mcp_memory.core.errors import (
     Refused,
     StoreUnavailable,
 )
+from mcp_memory.core.logs import set_up
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.ui import actions, confirmations
-from mcp_memory.ui.components import link, note
+from mcp_memory.service.http_server import address_of, listen, run_http
+from mcp_memory.service.shared_memory import SharedMemory
+from mcp_memory.ui import actions
+from mcp_memory.ui.components import Page, View, link, note
 from mcp_memory.ui.elements import el, tree
-from mcp_memory.ui.events import Streams
 from mcp_memory.ui.frame import document, entry, framed, plain
 from mcp_memory.ui.pages import ADDRESSES, page_at
-from mcp_memory.ui.responses import Rejected, attachment, check_origin, is_host, read_form, secured, static_file
-from mcp_memory.ui.sessions import Door, Session, Sessions, TooManyKeys, is_form_token
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.responses import (
+    Rejected,
+    Streams,
+    attachment,
+    check_origin,
+    is_host,
+    read_form,
+    secured,
+    static_file,
+)
+from mcp_memory.ui.sessions import Door, OneTimeKeys, Reader, Session, Sessions, TooManyKeys, is_form_token
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from mcp_memory.service.memory import Memory
-
-
 logger = logging.getLogger(__name__)
-
 COOKIE = "mcp-memory-session"
 REFRESH_HEADER = "mcp-memory-refresh"
 """With requests that a page makes without its reader; they do not keep a session alive."""
@@ -283,7 +293,7 @@ class Interface:
                 raise Rejected(405, t("http.method"))
             case _:
                 page = await page_at(visit.address, self._view(visit))
-                done = confirmations.said(visit.request.query_params.get(confirmations.PARAMETER), self._view(visit))
+                done = actions.confirmation(visit.request.query_params.get(actions.CONFIRMATION), self._view(visit))
                 return await self._page(visit, replace(page, body=(*done, *page.body)))
 
     def _view(self, visit: _Visit) -> View:
@@ -365,3 +375,40 @@ async def warm_up(memory: Memory) -> None:
     await anyio.to_thread.run_sync(_load_pages)
     with suppress(McpMemoryError):
         await memory.explain("warm up", limit=1)
+
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+HOST = "127.0.0.1"
+_BYTES = 16
+
+
+def serve_ui(settings: Settings, *, port: int, show: Callable[[str], None]) -> None:
+    """Serve the pages until a signal ends it; `show` gets the address with its key. Port 0 takes any free one.
+
+    Raises Refused for a port that is taken, and what opening the memory raises.
+    """
+    set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
+    anyio.run(_serve, settings, port, show)
+
+
+async def _serve(settings: Settings, port: int, show: Callable[[str], None]) -> None:
+    with listen(HOST, port) as listener:
+        address, base = address_of(HOST, listener), f"/{secrets.token_urlsafe(_BYTES)}"
+        keys = OneTimeKeys(Reader(space=settings.space, is_owner=True))
+        quiet = settings.model_copy(update={"distil": False})  # to look at a memory sets no model to work
+        memory = SharedMemory(quiet, alongside=_warm, what="ui")
+        interface = Interface(memory.get, keys, base=base, host=address.removeprefix("http://"))
+        async with memory.held():
+            await memory.get()
+            await run_http(
+                ui_app(interface),
+                listener,
+                started=lambda: show(f"{address}{base}/#{keys.new()}"),
+                stopping=interface.stop,
+            )
+
+
+async def _warm(memory: Memory, *, task_status: TaskStatus[None]) -> None:
+    task_status.started()
+    await warm_up(memory)

@@ -6,20 +6,51 @@ Every class that the style sheet knows is used here or in `pictures`; pages put 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from mcp_memory.core.rights import Right
+from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import revealed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Source, Turn
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A request for a page: whose memory, with which parts of the address and of its query, by whom.
+
+    `form_token` is empty where nothing can be changed, as in the App: there pages have no forms that change anything.
+    `is_owner`: the reader has this machine, so pages may name other spaces, tokens and folders.
+    """
+
+    memory: Memory
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    right: Right = "admin"
+    form_token: str = ""
+    is_owner: bool = False
+
+    def may(self, right: Right) -> bool:
+        """Return whether the reader may change what needs this right."""
+        return bool(self.form_token) and includes(self.right, right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A title and the content below it. `here` is the entry of the navigation that the page belongs to."""
+
+    title: str
+    body: tuple[Element | str, ...]
+    here: str = ""
+
+
 # --- addresses and times ----------------------------------------------------------------------------
-
-
 def address(path: str, /, **query: object) -> str:
     """Return an address of this interface; each part of `path` is escaped by the caller with `part`, values here.
 
@@ -52,8 +83,6 @@ def span(first: datetime, last: datetime) -> Element:
 
 
 # --- texts of the memory ----------------------------------------------------------------------------
-
-
 def words_of(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
     """Return a text that the memory holds, as it is: its own direction, hidden characters made visible."""
     return el(tag, revealed(text), dir="auto", class_=class_)
@@ -101,8 +130,6 @@ def name_of_source(source: Source) -> Node | None:
 
 
 # --- boxes ------------------------------------------------------------------------------------------
-
-
 def body(*children: Any) -> tuple[Node, ...]:
     """Return the content of a page below its title; parts that are None are left out."""
     return el("main", *children).children
@@ -191,8 +218,6 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
 
 
 # --- rows of the memory -----------------------------------------------------------------------------
-
-
 def statement_row(atom: Atom) -> Element:
     """Return a statement in a line or two: its text, kind, dates, speaker, quarantine and entities."""
     ended = atom.valid_to is not None
@@ -232,9 +257,7 @@ def forgotten_line(many: int) -> Element | None:
 
 
 # --- forms ------------------------------------------------------------------------------------------
-
-
-def field(label: str, name: str, value: str, *, hint: str | None = None, kind: str = "text") -> Element:
+def input_field(label: str, name: str, value: str, *, hint: str | None = None, kind: str = "text") -> Element:
     """Return a labelled field; `hint` is an example of a value."""
     return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"),
               class_="field")  # fmt: skip

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from html import escape
 
 from mcp_memory import __version__
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import Element, Node, el, html
-from mcp_memory.ui.views import Page
 from mcp_memory.ui.words import t
 
 _PLACES = (

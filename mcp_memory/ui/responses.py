@@ -7,11 +7,14 @@ The headers let a page use only its own scripts and styles, and forbid framing, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import anyio
@@ -19,6 +22,7 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.ui.words import t
 
 MOST_FORM = 2**20
@@ -63,8 +67,6 @@ def secured(response: Response) -> Response:
 
 
 # --- where a request comes from ---------------------------------------------------------------------
-
-
 def is_host(request: Request, host: str) -> bool:
     """Return whether a request names this host and no other."""
     return request.headers.getlist("host") == [host]
@@ -110,8 +112,6 @@ async def read_form(request: Request) -> Mapping[str, str]:
 
 
 # --- files ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _File:
     data: bytes
@@ -147,3 +147,60 @@ def attachment(data: bytes, name: str) -> Response:
         },
         media_type="text/plain; charset=utf-8",
     )
+
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+_POLL_SECONDS = 0.5
+_QUIET_SECONDS = 15.0
+_MOST_TOPICS = 200
+_MOST_STREAMS = 32
+
+
+class Streams:
+    """The streams of one server, at most 32 of a session."""
+
+    def __init__(self) -> None:
+        self._open = Counter[bytes]()
+        self._stopping = anyio.Event()
+
+    def stop(self) -> None:
+        """End all streams, soon."""
+        self._stopping.set()
+
+    def may_open(self, session: bytes) -> bool:
+        return self._open[session] < _MOST_STREAMS
+
+    async def of(self, session: bytes, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
+        """Yield events for a page that is open, as long as `goes_on`."""
+        self._open[session] += 1
+        try:
+            after, quiet = await memory.last_change(), 0.0
+            yield b"retry: 2000\n\n"
+            while not self._stopping.is_set() and await goes_on():
+                topics, after = await _changed(memory, after)
+                if topics is not None:
+                    yield b"data: " + json.dumps({"topics": topics}).encode() + b"\n\n"
+                    quiet = 0.0
+                elif quiet >= _QUIET_SECONDS:
+                    yield b": still here\n\n"  # fails where the reader is gone
+                    quiet = 0.0
+                with anyio.move_on_after(_POLL_SECONDS):
+                    await self._stopping.wait()
+                quiet += _POLL_SECONDS
+        finally:
+            self._open[session] -= 1
+            if not self._open[session]:
+                del self._open[session]
+
+
+async def _changed(memory: Memory, after: int) -> tuple[list[str] | None, int]:
+    """Return the topics that changed since a change, None for none, and the number of the last change."""
+    try:
+        now = await memory.last_change()
+        if now == after:
+            return None, after
+        changes = await memory.changes(after)
+    except McpMemoryError:  # a lock, a full disk: the next look may do better
+        return None, after
+    return list(dict.fromkeys(change.topic for change in changes))[:_MOST_TOPICS], now

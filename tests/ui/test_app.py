@@ -16,10 +16,10 @@ from starlette.types import Message
 from mcp_memory.core.types import NewTurn
 from mcp_memory.ui import pages
 from mcp_memory.ui.app import COOKIE
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import el
 from mcp_memory.ui.responses import MOST_FORM
 from mcp_memory.ui.sessions import Reader
-from mcp_memory.ui.views import Page, View
 from tests.ui.browsing import BASE, HOST, OWN, Browser, browsing, form_of
 
 pytestmark = pytest.mark.anyio

@@ -28,12 +28,11 @@ from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.apps import APP_TOOLS, PATH, URI
 from mcp_memory.server.resources import FIXED
 from mcp_memory.server.tools import TOOLS
-from mcp_memory.ui import app_view, elements
-from mcp_memory.ui.app_file import MOST_BYTES as MOST_OF_FILE
-from mcp_memory.ui.app_file import app_file
-from mcp_memory.ui.app_view import MOST_BYTES, AppView, fitted, path_of
+from mcp_memory.ui import elements, mcp_app
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import el
-from mcp_memory.ui.views import Page
+from mcp_memory.ui.mcp_app import MOST_FILE_BYTES as MOST_OF_FILE
+from mcp_memory.ui.mcp_app import MOST_PAGE_BYTES, AppView, app_file, fitted, path_of
 from scripts.install_peers import node
 from tests.server.answers import answer_of, error_of, text_of
 from tests.server.served import bearer, served
@@ -42,7 +41,7 @@ from tests.ui.hostile import PAYLOADS
 EXTENSION = "io.modelcontextprotocol/ui"
 MIME = "text/html;profile=mcp-app"
 OF_THE_APP = [tool.name for tool in APP_TOOLS]
-STATIC = Path(app_view.__file__).parent / "static"
+STATIC = Path(mcp_app.__file__).parent / "static"
 
 
 def settings_of(home: Path) -> Settings:
@@ -294,7 +293,7 @@ async def test_hostile_words_are_texts_of_a_tree(modern: Client) -> None:
 def test_a_page_that_is_too_large_is_cut_and_says_so(body: list[Any]) -> None:
     view = fitted(Page(title="Large", body=tuple(body)), "/r-9f2c1a7b3d4e")
     size = len(to_json(asdict(view)))
-    assert MOST_BYTES * 0.9 < size <= MOST_BYTES
+    assert MOST_PAGE_BYTES * 0.9 < size <= MOST_PAGE_BYTES
     assert view.tree[-1][1]["class"] == "note warn"
 
 

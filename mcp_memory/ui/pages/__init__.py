@@ -19,12 +19,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.words import t
 
 ADDRESSES = {
     r"/": "memory:overview",
-    r"/persona": "persona:persona",
+    r"/persona": "memory:persona",
     r"/scene/(?P<slug>[^/]+)": "memory:scene",
     r"/(?P<id>a\d{1,18})": "item:statement",
     r"/(?P<id>t\d{1,18})": "item:turn",

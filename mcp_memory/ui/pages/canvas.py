@@ -13,9 +13,9 @@ from mcp_memory.core.types import CanvasRow, Record, StepStatus, Why
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Node, padded, parse, read
 from mcp_memory.shortterm.canvas.folding import composite, nodes_of, top_level
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pictures.canvas import drawing, picture
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import WORDS, t
 
 if TYPE_CHECKING:

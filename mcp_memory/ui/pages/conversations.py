@@ -11,9 +11,9 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Atom, SessionInfo, Turn
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.canvas import record_row
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:

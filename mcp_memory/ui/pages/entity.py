@@ -12,10 +12,10 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Fact, StatementPage
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pages.correcting import without_repeated
-from mcp_memory.ui.pictures import graph, timeline
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.pages.item import without_repeated
+from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.words import t
 
 _FACTS = 60
@@ -40,7 +40,7 @@ async def entity(view: View) -> Page:
     past = None
     if not listed.atoms and as_of is None:
         past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=view.query.get("cursor"))
-    near = await memory.related_entities(name, limit=graph.MOST)
+    near = await memory.related_entities(name, limit=charts.MOST)
     shown = revealed(one_line(name, 80))
     return Page(
         title=t("entity.title", name=shown),
@@ -100,7 +100,7 @@ def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
         t("entity.facts"),
         _slider(name, facts, as_of),
         ui.note(t("entity.some_facts", shown=len(shown), count=len(facts))) if len(shown) < len(facts) else None,
-        timeline.facts(shown, now=datetime.now(UTC), as_of=moment),
+        charts.facts(shown, now=datetime.now(UTC), as_of=moment),
         beside=el("span", t("entity.as_of"), " ", el("strong", as_of.isoformat() if as_of else t("shared.now"))),
     )
 
@@ -137,7 +137,7 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
         ),
         el(
             "form",
-            ui.field(t("entity.date"), "as_of", as_of.isoformat() if as_of else "", kind="date"),
+            ui.input_field(t("entity.date"), "as_of", as_of.isoformat() if as_of else "", kind="date"),
             el("button", t("entity.show")),
             ui.link(path, t("entity.to_now")) if as_of else None,
             method="get",
@@ -178,7 +178,7 @@ def _near(name: str, near: Sequence[tuple[str, int]]) -> Element:
     lines = ((ui.link(f"/entity/{ui.part(other)}", ui.words_of(other)), ui.count(shared)) for other, shared in near)
     return ui.section(
         t("entity.near"),
-        graph.neighbourhood(name, near),
+        charts.neighbourhood(name, near),
         el(
             "details",
             el("summary", t("entity.as_table")),

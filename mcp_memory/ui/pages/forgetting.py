@@ -10,9 +10,9 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten, Mention, Turn
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ async def forget(view: View) -> Page:
     given = view.query.get("ids", "").replace(",", " ").split()
     ask = el(
         "form",
-        ui.field(t("forget.ids"), "ids", " ".join(given), hint="a14 t3"),
+        ui.input_field(t("forget.ids"), "ids", " ".join(given), hint="a14 t3"),
         el("button", t("forget.look")),
         method="get",
         action="/forget",
@@ -122,7 +122,7 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
     form = ui.form(
         view,
         "forget",
-        ui.field(t("forget.reason"), "reason", ""),
+        ui.input_field(t("forget.reason"), "reason", ""),
         el("button", t("forget.do"), class_="danger"),
         el("span", t("forget.undoable")),
         ids=" ".join(ids),

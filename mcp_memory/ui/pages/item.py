@@ -7,20 +7,107 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import EXTRACTED, SAID_BY, Atom, CitedResult, Evidence, Fact, Mention, ResultHit, Turn, Why
+from mcp_memory.core.types import (
+    EXTRACTED,
+    SAID_BY,
+    Atom,
+    CitedResult,
+    Evidence,
+    Fact,
+    Mention,
+    ResultHit,
+    StatementKind,
+    Turn,
+    Why,
+)
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.store.citations import address as at_lines
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
-from mcp_memory.ui.pages import correcting
-from mcp_memory.ui.pages.correcting import was_never_true
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
+
+
+def correct(view: View, atom: Atom) -> Iterator[Element]:
+    """Yield the form that corrects a statement, where the reader may."""
+    value = _value(atom.fact, atom.fact.value) if atom.fact else None
+    kind = "promise" if atom.label == "promise" else atom.kind
+    form = _form(view, atom, text=atom.text, kind=kind, when="never", day="", value=value)
+    if form:
+        yield ui.section(t("item.correct"), el("p", t("item.correct_about")), form)
+
+
+def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
+    """Return the form again, for a new text that no longer has the value of the statement's fact."""
+    form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
+    question = t("item.ask_value", fact=revealed(f"{fact.entity} · {fact.relation} · {fact.value}"))
+    return Page(
+        title=t("item.correct_title", id=atom.id), here="memory", body=ui.body(ui.note(question, kind="warn"), form)
+    )
+
+
+def _form(
+    view: View,
+    atom: Atom,
+    *,
+    text: str,
+    kind: StatementKind,
+    when: str,
+    day: str,
+    value: Element | None,
+    has_asked: bool = False,
+) -> Element | None:
+    return ui.form(
+        view,
+        "remember",
+        el("textarea", revealed(text), name="text", required=True, rows=3, dir="auto", id="correct",
+           aria_label=t("item.correct_words")),
+        value,
+        ui.hidden({"asked": 1} if has_asked else {}),
+        ui.choice(t("item.when_wrong"), "when", [(one, t(f"item.when_{one}")) for one in ("never", "changed")], when),
+        ui.input_field(t("item.changed_on"), "valid_from", day, kind="date"),
+        ui.choice(t("memory.kind"), "kind", [(one, t(f"memory.kind_{one}")) for one in get_args(StatementKind)], kind),
+        el("button", t("item.correct_do"), class_="main"),
+        needs="write",
+        supersedes=atom.id,
+        back=f"/{atom.id}",
+    )  # fmt: skip
+
+
+def _value(fact: Fact, value: str) -> Element:
+    label = t("item.fact_value", fact=revealed(f"{fact.entity} · {fact.relation}"))
+    return ui.input_field(label, "value", revealed(value))
+
+
+def was_never_true(one: Atom | Fact) -> bool:
+    """Return whether a statement was corrected as wrong from the start: then it ends where it began."""
+    return one.valid_to is not None and one.valid_to <= one.valid_from
+
+
+def without_repeated(facts: Sequence[Fact]) -> list[Fact]:
+    """Return facts without those that a correction repeated with the same value from the same moment on."""
+
+    def stated(one: Fact) -> tuple[object, ...]:
+        return one.entity, one.relation, one.value, one.valid_from
+
+    kept = {stated(one) for one in facts if not was_never_true(one)}
+    return [one for one in facts if not (was_never_true(one) and stated(one) in kept)]
+
+
+async def undo(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:
+    """Return the button that undoes a correction; None for one that was replaced itself, and for one of a model."""
+    if correction.valid_to is not None or not replaced:
+        return None
+    first = await view.memory.turns([correction.evidence])
+    if not any(turn.role == "note" for turn in first):
+        return None
+    return ui.action(view, "undo_correction", t("item.undo_correction"), id=correction.id, back=f"/{correction.id}")
+
 
 _AROUND = 3
 _MADE = 50
@@ -30,8 +117,6 @@ _FAR = 600  # characters between quotes that are shown apart
 
 
 # --- a statement ------------------------------------------------------------------------------------
-
-
 async def statement(view: View) -> Page:
     """Show a statement, the words it is based on, the pages that cite it, and its older and newer versions."""
     memory, id = view.memory, view.parts["id"]
@@ -40,7 +125,7 @@ async def statement(view: View) -> Page:
     evidence = [Evidence(turn=atom.evidence, span=atom.span, quote=""), *atom.also]
     turns = {one.turn.id: one.turn for one in why.quotes if one.turn}
     fact = next((one.fact for one in (atom, *why.replaces) if one.fact), None)
-    facts = correcting.without_repeated(await memory.facts_about(fact.entity)) if fact else []
+    facts = without_repeated(await memory.facts_about(fact.entity)) if fact else []
     newer = why.replaced_by[:1]
     return Page(
         title=t("item.statement", id=id),
@@ -49,15 +134,15 @@ async def statement(view: View) -> Page:
             ui.words_of(atom.text, tag="p", class_="said"),
             *_quarantined(view, atom.id, atom.held),
             *_questioned(view, atom.id, atom.doubts, note=t("item.doubted")),
-            *_ended(atom, newer, [await correcting.undo(view, one, [atom]) for one in newer]),
+            *_ended(atom, newer, [await undo(view, one, [atom]) for one in newer]),
             _to_actions(view, atom),
             ui.section(t("item.based_on"), *_quotes(id, evidence, list(turns.values())), id="evidence"),
             _about(atom, list(turns.values())),
             _support(why),
             _named_by(why.mentions, ended={id: atom.superseded_by} if atom.valid_to else {}),
-            *_replaced(why.replaces, await correcting.undo(view, atom, why.replaces)),
+            *_replaced(why.replaces, await undo(view, atom, why.replaces)),
             *_history(fact, facts),
-            *correcting.correct(view, atom),
+            *correct(view, atom),
         ),
     )
 
@@ -227,8 +312,6 @@ def _forget_link(view: View, id: str) -> Iterator[Element]:
 
 
 # --- a turn -----------------------------------------------------------------------------------------
-
-
 async def turn(view: View) -> Page:
     """The words as they were said, between those before and after, and the statements that are based on them."""
     memory, id = view.memory, view.parts["id"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.types import ActivityEntry
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.forgetting import kinds_of
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from mcp_memory.core.errors import Damaged
 from mcp_memory.core.text import decoded, one_line, revealed
 from mcp_memory.core.types import MaskedPlace, Ref, Why
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.pages.canvas import record_row
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 WINDOW = 64_000

@@ -12,8 +12,8 @@ from mcp_memory.core.text import revealed
 from mcp_memory.core.types import SAID_BY, Reviewed
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 _WAITING = 50

@@ -12,9 +12,9 @@ from typing import Any
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import DaySavings, SessionSavings
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pictures import charts
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 _SPANS = (7, 30, 90, 365)

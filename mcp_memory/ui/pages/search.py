@@ -17,12 +17,12 @@ from mcp_memory.core.types import AtomHit, Known, MemoryResults, Role, SceneHit,
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
 from mcp_memory.ui.pages.item import result_row
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.pictures import charts
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import WORDS, t
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ def _form(view: View, query: str, layer: str) -> Element:
     filters = [
         ui.choice(t("search.in"), "in", layers, layer),
         ui.choice(t("memory.kind"), "kind", kinds, asked.get("kind", "")),
-        ui.field(t("memory.entity"), "entity", asked.get("entity", "")),
-        ui.field(t("memory.since"), "since", asked.get("since", ""), hint=t("memory.time_hint")),
-        ui.field(t("memory.until"), "until", asked.get("until", "")),
-        ui.field(t("memory.as_of"), "as_of", asked.get("as_of", "")),
-        ui.field(t("search.session"), "session", asked.get("session", "")),
+        ui.input_field(t("memory.entity"), "entity", asked.get("entity", "")),
+        ui.input_field(t("memory.since"), "since", asked.get("since", ""), hint=t("memory.time_hint")),
+        ui.input_field(t("memory.until"), "until", asked.get("until", "")),
+        ui.input_field(t("memory.as_of"), "as_of", asked.get("as_of", "")),
+        ui.input_field(t("search.session"), "session", asked.get("session", "")),
         ui.choice(t("search.role"), "role", roles, asked.get("role", "")),
     ]
     chosen = any(asked.get(name) for name in (*_OF_MEMORIES, *_OF_TURNS, *_OF_BOTH, "in"))

@@ -17,9 +17,9 @@ from mcp_memory.shortterm.canvas.view import SHORT, phase_title
 from mcp_memory.ui.components import link
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.elements import svg as picture_of
+from mcp_memory.ui.pictures.charts import shortened, width, wrapped
 from mcp_memory.ui.pictures.columns import beside
 from mcp_memory.ui.pictures.layers import Box, Drawing, Label, Size, Wire, joined, upright
-from mcp_memory.ui.pictures.lettering import shortened, width, wrapped
 from mcp_memory.ui.words import t
 
 WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 
-from mcp_memory.ui.components import count
-from mcp_memory.ui.elements import Element, el
+from mcp_memory.core.text import revealed
+from mcp_memory.core.types import Fact
+from mcp_memory.ui.components import badge, count, gap, link, moment, name_of_source, part
+from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.words import t
 
 LOOKS = ("first", "second", "third")
 """How the series of a chart by day look, in their order; the style sheet also tells them apart without colour."""
-
 HEIGHT = 120
 """Of the place for bars in a chart by day, in pixels."""
 
@@ -53,8 +55,6 @@ def _number(value: float) -> str:
 
 
 # --- by day -----------------------------------------------------------------------------------------
-
-
 def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> Element:
     """Return a bar for each value of each day, beside each other, under a legend; values below 0 hang down.
 
@@ -120,3 +120,182 @@ def _told(series: Sequence[tuple[date, Mapping[str, float]]], names: Sequence[st
     """The chart in words: what each series comes to."""
     sums = (f"{name}: {_number(sum(values.get(name, 0.0) for _, values in series))}" for name in names)
     return f"{label}. {'; '.join(sums)}" if names else label
+
+
+_NARROW = frozenset("iljtfrI.,:;|!'`()[]{}/\\ -")
+_BROAD = frozenset("mwMW@%—…")
+
+
+def width(text: str, size: float = 13) -> float:
+    """Return about how many pixels a text takes at a size; wide characters, as of Chinese, take two places."""
+    return size * sum(map(_of, text))
+
+
+def _of(char: str) -> float:
+    if char in _NARROW:
+        return 0.38
+    if char in _BROAD:
+        return 0.95
+    if char.isascii():
+        return 0.7 if char.isupper() else 0.61
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.16
+    return 0.0 if unicodedata.combining(char) or unicodedata.category(char) == "Cf" else 0.7
+
+
+def shortened(text: str, room: float, size: float = 13) -> str:
+    """Return a text cut to a width of `room` pixels, with an ellipsis where it was cut."""
+    if width(text, size) <= room:
+        return text
+    left, kept = room - width("…", size), 0
+    while kept < len(text) and (left := left - size * _of(text[kept])) >= 0:
+        kept += 1
+    return f"{text[:kept].rstrip(' …')}…"
+
+
+def wrapped(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequence[str]:
+    """Return a text in at most `lines` lines, broken between words where possible; the last line is shortened."""
+    done: list[str] = []
+    rest = text.strip()
+    while rest and len(done) < lines - 1 and width(rest, size) > room:
+        head, rest = _broken(rest, room, size)
+        done.append(head)
+    return [*done, shortened(rest, room, size)] if rest else done
+
+
+def _broken(text: str, room: float, size: float) -> tuple[str, str]:
+    """The part of a text that fits into a line, and the rest."""
+    end, left = 0, room
+    while end < len(text) and (left := left - size * _of(text[end])) >= 0:
+        end += 1
+    end = max(1, end)
+    between = text.rfind(" ", 0, end + 1)
+    end = between if between > end // 2 else end
+    return text[:end].rstrip(), text[end:].lstrip()
+
+
+MOST = 60
+"""Neighbours that are drawn."""
+ROW, NAME, REACH, CENTRE = 24, 170, 90, 150
+"""Pixels: the height of a row; the width of a name, of the lines beside it, and of the name in the middle, at most."""
+
+
+def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
+    """Return the picture; a line is the thicker the more statements two entities share. Each name is a link."""
+    drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
+    sides = [drawn[0::2], drawn[1::2]]
+    rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
+    name = shortened(revealed(centre), CENTRE - 24, 15)
+    wide = round(width(name, 15)) + 24
+    whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
+    lines: list[Element] = []
+    links: list[Element] = []
+    for side, names in enumerate(sides):
+        for at, (other, shared) in enumerate(names):
+            y = 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW
+            lines.append(_line(side, y, height / 2, wide, 1 + 3 * shared / most))
+            links.append(_neighbour(other, shared, whole - NAME + 8 if side else NAME - 8, y, is_right=side == 1))
+    middle = el("text", el("title", revealed(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
+                text_anchor="middle", class_="centre")  # fmt: skip
+    label = t("pictures.neighbourhood", name=revealed(centre))
+    picture = svg(whole, height, lines, links, middle, label=label, role="group")
+    return el("div", picture, class_="picture scroll", tabindex="0", role="region", aria_label=label)
+
+
+def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Element:
+    inner = NAME + REACH + (wide if side else 0)
+    outer = NAME + (2 * REACH + wide if side else 0)
+    bend = (inner + outer) / 2
+    return el("g", el("path", d=f"M{inner:g} {middle:g}C{bend:g} {middle:g} {bend:g} {y:g} {outer:g} {y:g}",
+                      stroke_width=f"{thick:.2g}"), class_="edge")  # fmt: skip
+
+
+def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
+    shown, number = revealed(name), f" {shared}"
+    text = shortened(shown, NAME - 14 - width(number))
+    words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
+               text_anchor="start" if is_right else "end")  # fmt: skip
+    return link(f"/entity/{part(name)}", el("title", t("pictures.shared", count=shared, name=shown)), words)
+
+
+MARKS = 5
+"""Years named on the scale, at most."""
+
+
+def facts(facts: Sequence[Fact], *, now: datetime, as_of: datetime | None) -> Element:
+    """Return a row for each fact, in the order given; those that ended, or begin after `as_of`, look different.
+
+    `as_of` is a line through all bars.
+    """
+    scale = _Scale([fact.valid_from for fact in facts], [fact.valid_to for fact in facts], now, as_of)
+    return el(
+        "ul",
+        el("li", scale.axis()) if facts else None,
+        (el("li", *_row(fact, scale, now, as_of)) for fact in facts),
+        class_="timeline",
+        aria_label=t("pictures.timeline"),
+    )
+
+
+def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> Iterator[Element]:
+    at = as_of or now
+    holds = fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at)
+    yield gap(
+        link(f"/{fact.atom}", fact.atom, class_="id"),
+        el("span", revealed(fact.relation), " ", el("strong", revealed(fact.value)), dir="auto"),
+        moment(fact.valid_from, day=True),
+        ["– ", moment(fact.valid_to, day=True)] if fact.valid_to else None,
+        badge(t("pictures.holds" if holds else "pictures.holds_not"), "ok" if holds else ""),
+        name_of_source(fact.source),
+    )
+    yield scale.bar(fact, "bar" if holds else "bar ended")
+
+
+class _Scale:
+    """From the first beginning to the last moment, as percentages of the width."""
+
+    def __init__(self, begun: Sequence[datetime], ended: Sequence[datetime | None], now: datetime,
+                 as_of: datetime | None) -> None:  # fmt: skip
+        every = [*begun, *filter(None, ended), now, *filter(None, [as_of])]
+        self.first, self.last = min(every), max(every)
+        self.as_of = as_of
+        self.now = now
+
+    def place(self, at: datetime) -> float:
+        whole = (self.last - self.first).total_seconds()
+        return round(100 * (at - self.first).total_seconds() / whole, 2) if whole else 0.0
+
+    def bar(self, fact: Fact, looks: str) -> Element:
+        begun, ended = self.place(fact.valid_from), self.place(max(fact.valid_to or self.last, fact.valid_from))
+        wide = max(0.6, ended - begun)
+        begun = min(begun, 100 - wide)
+        return el(
+            "svg",
+            el("rect", x=f"{begun:g}%", y=3, width=f"{wide:g}%", height=9, rx=2, class_=looks),
+            self._line(15),
+            width="100%",
+            height=15,
+            aria_hidden="true",
+        )
+
+    def _line(self, height: float) -> Element | None:
+        if self.as_of is None:
+            return None
+        place = f"{self.place(self.as_of):g}%"
+        return el("line", x1=place, x2=place, y1=0, y2=height, class_="as-of")
+
+    def axis(self) -> Element:
+        return el("svg", list(self._marks()), self._line(18), width="100%", height=18, aria_hidden="true")
+
+    def _marks(self) -> Iterator[Element]:
+        """The days at both ends, and years between them where there is room."""
+        yield el("text", f"{self.first:%Y-%m-%d}", x=0, y=12)
+        if self.first.date() == self.last.date():
+            return
+        yield el("text", f"{self.last:%Y-%m-%d}", x="100%", y=12, text_anchor="end")
+        years = range(self.first.year + 1, self.last.year + 1)
+        step = -(-len(years) // MARKS) or 1
+        for year in years[::step]:
+            place = self.place(datetime(year, 1, 1, tzinfo=UTC))
+            if 25 <= place <= 75:  # else it stands in a date
+                yield el("text", str(year), x=f"{place:g}%", y=12, text_anchor="middle")

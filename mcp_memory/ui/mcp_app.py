@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,19 +19,16 @@ from pydantic_core import to_json
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
-from mcp_memory.ui.components import address, note
-from mcp_memory.ui.elements import el, tree
+from mcp_memory.ui.components import Page, View, address, note
+from mcp_memory.ui.elements import Element, el, html, svg, tree
 from mcp_memory.ui.pages import ADDRESSES, page_at
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-
-
-MOST_BYTES = 100_000
+MOST_PAGE_BYTES = 100_000
 """Of an answer; hosts withhold results from some 150,000 characters on."""
-_ROOM = MOST_BYTES - 6_000  # for title, path and the note that says what was cut
+_ROOM = MOST_PAGE_BYTES - 6_000  # for title, path and the note that says what was cut
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\\]{0,2000}")
 _AT_HOME = frozenset(("", "memory", "overview"))
 _NOT_HERE = "/forget"  # the page of a form
@@ -93,3 +92,61 @@ def _cut(node: Any, room: int) -> Any:
     tag, attributes, children = node
     frame = len(to_json([tag, attributes, []])) + 1
     return [tag, attributes, _within(children, room - frame)] if frame < room else "…"
+
+
+MOST_FILE_BYTES = 60_000
+"""Of the file."""
+_STYLES = ("page.css", "app.css")
+_SCRIPTS = ("build.js", "app.js")
+_OF_MODULES = re.compile(r'^(?:export (?=\w)|import .+ from "\./[\w.-]+";$)', re.MULTILINE)
+_ENDING = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
+_ENTRIES = (
+    ("/", "frame.memory"),
+    ("/conversations", "frame.conversations"),
+    ("/tasks", "frame.tasks"),
+    ("/review", "frame.review"),
+    ("/savings", "frame.savings"),
+    ("/home", "frame.home"),
+)
+
+
+@cache
+def app_file() -> str:
+    """Return the file. Reads from disk the first time."""
+    style = "\n".join(map(_read, _STYLES))
+    script = "\n".join(_OF_MODULES.sub("", _read(name)) for name in _SCRIPTS)
+    if found := _ENDING.search(style + script):
+        raise ValueError(f"{found[0]!r} would end the style sheet or the script")
+    parts = {"title": html(t("frame.name")), "style": style, "script": script, "body": html(_body())}
+    return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _read("app.html"))
+
+
+def _read(name: str) -> str:
+    return (resources.files("mcp_memory.ui") / "static" / name).read_text(encoding="utf-8")
+
+
+def _body() -> Element:
+    """Return the elements around the page. `app.js` finds them by their ids, and its texts in data attributes."""
+    hint = t("frame.search_hint")
+    entries = (el("li", el("a", t(word), href=path)) for path, word in _ENTRIES)
+    field = el("input", type="search", name="q", id="search", aria_label=hint, placeholder=hint, autocomplete="off")
+    said = {f"data_{name}": t(f"app.{name}") for name in ("cancelled", "closed", "silent")}
+    return el(
+        "div",
+        el(
+            "header",
+            _button("back", "M10 3 5 8l5 5"),
+            el("nav", el("ul", entries), aria_label=t("app.pages")),
+            el("form", field, action="/search", role="search", class_="search"),
+            _button("wide", "M9.5 2.5h4v4M6.5 13.5h-4v-4M13 3 9 7M3 13l4-4", data_less=t("app.narrow")),
+            class_="frame",
+        ),
+        el("main", el("p", t("app.waiting"), role="status"), id="view", tabindex="-1", **said),
+        class_="in-app",
+    )
+
+
+def _button(name: str, shape: str, **more: str) -> Element:
+    said = t(f"app.{name}")
+    sign = svg(16, 16, el("path", d=shape), label=said, class_="sign")
+    return el("button", sign, id=name, type="button", title=said, aria_label=said, hidden=True, **more)
