@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -172,3 +172,43 @@ async def get_prompt(memory: Memory, prompt: MenuPrompt, given: dict[str, str]) 
         description=prompt.run.__doc__,
         messages=[wire.PromptMessage(role="user", content=wire.TextContent(text=text))],
     )
+
+
+# --- completion ---
+
+_MOST_VALUES = 100  # the protocol's limit
+_MOST_CANDIDATES = 1000
+
+Reference = wire.PromptReference | wire.ResourceTemplateReference
+
+
+async def complete(memory: Memory, reference: Reference, name: str, typed: str) -> wire.Completion:
+    """Return what may stand for the argument: what begins with the typed text first, then what contains it."""
+    from mcp_memory.language.words import fold  # late: it brings the patterns of all scripts
+
+    wanted = fold(typed)
+    candidates = dict.fromkeys(await _candidates(memory, reference, name, typed))
+    values = [value for value in candidates if wanted in fold(value)]
+    values.sort(key=lambda value: not fold(value).startswith(wanted))
+    return wire.Completion(values=values[:_MOST_VALUES], total=len(values), has_more=len(values) > _MOST_VALUES)
+
+
+async def _candidates(memory: Memory, reference: Reference, name: str, typed: str) -> Iterable[str]:
+    place = reference.name if isinstance(reference, wire.PromptReference) else reference.uri
+    match place, name:
+        case "recall", "topic":
+            return await memory.entities(prefix=typed, limit=_MOST_CANDIDATES)
+        case "continue_task", "task":
+            return [f"{canvas.number:03}-{canvas.label}" for canvas in await memory.canvases(limit=_MOST_CANDIDATES)]
+        case "memory://canvas/{number}", "number":
+            return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_MOST_CANDIDATES)]
+        case (("wrap_up" | "memory://session/{session}"), "session"):
+            return [info.session for info in await memory.sessions(limit=_MOST_CANDIDATES)]
+        case "memory://scene/{slug}", "slug":
+            return [scene.slug for scene in await memory.scenes()]
+        case "memory://atom/{id}", "id":
+            return [atom.id for atom in await memory.atoms(limit=_MOST_CANDIDATES)]
+        case "memory://ref/{id}", "id":
+            return [record.ref for record in reversed(await memory.records(limit=_MOST_CANDIDATES))]
+        case _:
+            return []

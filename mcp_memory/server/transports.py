@@ -15,6 +15,8 @@ import ctypes
 import logging
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,19 +33,57 @@ from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server import authorization
-from mcp_memory.server.app import DEFINITIONS, MemoryServer, build_server
-from mcp_memory.server.client_watch import wait_for_clients_end
-from mcp_memory.server.local_token import make_token, read_token, token_file
+from mcp_memory.server.mcp_server import DEFINITIONS, MemoryServer, build_server
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
 
+_INTERVAL_SECONDS = 2.0
+
+
+async def wait_for_clients_end(output: int, *, parent: Callable[[], int] = os.getppid) -> None:
+    """Return when the client has gone; never, if that cannot be told.
+
+    `output` is a descriptor of the pipe to the client. `parent` returns the id of the process that started this one.
+    """
+    if sys.platform == "win32":
+        await anyio.to_thread.run_sync(_wait_for_parent, parent(), abandon_on_cancel=True)
+        return
+    first = parent()
+    # A server whose parent is 1 was started by init, or its starter had left before: that one's end cannot be seen.
+    while (first == 1 or parent() == first) and not _is_broken(output):  # noqa: ASYNC110 nothing tells
+        await anyio.sleep(_INTERVAL_SECONDS)
+
+
+if sys.platform == "win32":
+
+    def _wait_for_parent(parent: int) -> None:
+        import ctypes
+        import threading
+
+        synchronize, infinite = 0x00100000, 0xFFFFFFFF
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        handle = kernel.OpenProcess(synchronize, False, parent)
+        if not handle:
+            threading.Event().wait()  # it has ended before, or may not be watched
+        kernel.WaitForSingleObject(ctypes.c_void_p(handle), infinite)
+
+else:
+
+    def _is_broken(output: int) -> bool:
+        """Return whether a descriptor is the end of a pipe that nobody reads."""
+        import select
+
+        with suppress(OSError, ValueError):
+            watched = select.poll()
+            watched.register(output, 0)  # errors are reported unasked
+            return any(event & (select.POLLERR | select.POLLHUP) for _, event in watched.poll(0))
+        return False
+
+
 if TYPE_CHECKING:
-    from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
-    from mcp_memory.ui.app import Interface
-
-
+    from mcp_memory.server.http_middleware import AuthenticationMiddleware
 logger = logging.getLogger(__name__)
-
 TRANSPORTS = ("stdio", "http", "sse")
 MAX_BODY = 64 * 2**20
 _SESSIONS = 1_000
@@ -88,6 +128,8 @@ def serve(
 
 def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
     """Return the settings with the token of this machine, if that is needed, and what is said about it."""
+    from mcp_memory.server.authentication import make_token, read_token, token_file  # late: stdio has no tokens
+
     kept = None if settings.token or not needs_token else read_token(settings.home)
     if kept is not None:
         said = f"Clients show the token in {token_file(settings.home)}."
@@ -120,7 +162,8 @@ def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: 
 
     Raises InvalidInput for a setting that cannot be.
     """
-    from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
+    from mcp_memory.server.authentication import Credentials, TokenDoor
+    from mcp_memory.server.http_middleware import AuthenticationMiddleware
 
     security = authorization.security(host, settings.allowed_hosts)
     if transport == "sse":
@@ -131,15 +174,12 @@ def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: 
         )
     reachable = authorization.is_reachable(host, settings.allowed_hosts)
     credentials = Credentials(settings, server.memory.get, reachable=reachable)
-    pages = _pages(server, credentials) if transport == "http" else None
+    pages = None
+    if transport == "http":
+        from mcp_memory.ui.app import Interface
+
+        pages = Interface(server.memory.get, TokenDoor(credentials), base="/ui", host=None, has_tokens=True)
     return AuthenticationMiddleware(app, credentials, security=security, a_minute=settings.rate_limit, pages=pages)
-
-
-def _pages(server: MemoryServer, credentials: Credentials) -> Interface:
-    from mcp_memory.server.token_door import TokenDoor
-    from mcp_memory.ui.app import Interface
-
-    return Interface(server.memory.get, TokenDoor(credentials), base="/ui", host=None, has_tokens=True)
 
 
 def _has_tokens(settings: Settings) -> bool:
@@ -158,8 +198,6 @@ def _has_tokens(settings: Settings) -> bool:
 
 
 # --- stdio ------------------------------------------------------------------------------------------
-
-
 async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.running(), anyio.create_task_group() as tasks:
@@ -205,8 +243,6 @@ async def _answer_malformed(
 
 
 # --- HTTP and SSE -----------------------------------------------------------------------------------
-
-
 async def _serve_http(
     server: MemoryServer, app: AuthenticationMiddleware, transport: str, host: str, port: int, about_token: str
 ) -> None:
@@ -218,8 +254,6 @@ async def _serve_http(
 
 
 # --- both -------------------------------------------------------------------------------------------
-
-
 _M_ARENA_MAX = -8
 _HEAPS = 2
 

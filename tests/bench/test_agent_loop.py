@@ -9,7 +9,7 @@ from mcp import Client
 
 from bench.agent_loop import TALKS, Call, Talk, Turn, from_talk, play
 from mcp_memory.core.config import load_settings
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import build_server
 
 
 async def outcomes_of(talk: Talk, home: Path) -> list[bool]:

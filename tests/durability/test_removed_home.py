@@ -17,7 +17,7 @@ from mcp_memory.core.errors import HomeGone
 from mcp_memory.core.process_registry import sole
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import build_server
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.sqlite.store import open_store
 from tests.ui.browsing import browsing

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from bench.fuzz import oracle
 from bench.fuzz.protocol import hunted
 from mcp_memory.core.config import load_settings
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import build_server
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("forget", {"query": "hi", "session": ""}),

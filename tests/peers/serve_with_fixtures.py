@@ -17,7 +17,7 @@ from mcp import MCPDeprecationWarning
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.server import transports
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer, build_server
 
 
 def build_with_fixtures(settings: Settings) -> MemoryServer:

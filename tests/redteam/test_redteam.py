@@ -12,7 +12,7 @@ from mcp import Client
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.text import plain
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import build_server
 from mcp_memory.suspicion.flags import sifted
 from tests.redteam.cases import CASES, Case
 from tests.server.answers import answer_of, text_of

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 
 from mcp_memory.core.config import Settings, load_settings
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer, build_server
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import httpx2
 import uvicorn
 
 from mcp_memory.core.config import Settings
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer, build_server
 from mcp_memory.server.transports import http_app
 from mcp_memory.service.http_server import HEAD_SECONDS, patient
 from tests.server.answers import WAIT

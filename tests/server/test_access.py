@@ -27,10 +27,10 @@ from mcp.types import ToolAnnotations
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.server import authentication
-from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.authentication import SPACE_HEADER, ConcurrencyLimit
+from mcp_memory.server import http_middleware
 from mcp_memory.server.authorization import OWNER, Grant, is_reachable, of_request, part_of_status, security
+from mcp_memory.server.http_middleware import SPACE_HEADER, ConcurrencyLimit
+from mcp_memory.server.mcp_server import MemoryServer, build_server
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.server.transports import http_app
 from mcp_memory.service.http_server import listen, patient
@@ -411,7 +411,7 @@ async def test_a_connection_that_sends_no_whole_head_is_closed(home: Path) -> No
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "_BODY_SECONDS", 0.2)
+    monkeypatch.setattr(http_middleware, "_BODY_SECONDS", 0.2)
     head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
     async with served(settings_of(home)) as (url, _):
         assert (await anyio.to_thread.run_sync(answer_to, url, head + b"{")).startswith(b"HTTP/1.1 408 ")
@@ -467,8 +467,8 @@ async def test_who_takes_an_answer_slowly_gets_it_whole() -> None:
 async def test_a_request_whose_token_ends_before_it_has_come_is_told_so(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authentication, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(authentication, "_LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr(http_middleware, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(http_middleware, "_LEAVE_SECONDS", 0.05)
     (token,) = await door.tokens((["a"], "read"))
     head = (
         f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, EmptyResult, Implementation, Request
 
 from mcp_memory.core.config import Settings, load_settings
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer, build_server
 from tests.server.answers import WAIT, answer_of, error_of, files_under
 
 SAID = [{"role": "user", "content": "hello there"}]

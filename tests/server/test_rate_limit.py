@@ -8,7 +8,8 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from mcp_memory.server.authentication import ConcurrencyLimit, RateLimit, Rejected
+from mcp_memory.server.authentication import RateLimit, Rejected
+from mcp_memory.server.http_middleware import ConcurrencyLimit
 
 pytestmark = pytest.mark.anyio
 

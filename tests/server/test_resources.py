@@ -25,7 +25,7 @@ from mcp.types import (
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer, build_server
 from mcp_memory.server.resources import MOST
 
 FIXED = ["memory://persona", "memory://canvas/active", "memory://status"]

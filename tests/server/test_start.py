@@ -14,8 +14,7 @@ from mcp.types import Implementation
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.process_registry import all_processes
-from mcp_memory.server.app import build_server, warm_up
-from mcp_memory.server.tool_definitions import FILE, as_file, read_definitions
+from mcp_memory.server.mcp_server import DEFINITIONS_FILE, as_file, build_server, read_definitions, warm_up
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.service.memory import open_memory
 from tests.server.answers import WAIT
@@ -45,7 +44,7 @@ class Recording:
 
 def test_the_file_of_tool_definitions_is_what_the_signatures_say() -> None:
     built = [tool.definition for tool in TOOLS]
-    assert FILE.read_bytes() == as_file(built), "run python scripts/write_tool_definitions.py"
+    assert DEFINITIONS_FILE.read_bytes() == as_file(built), "run python scripts/write_tool_definitions.py"
     assert [*read_definitions()] == built
 
 

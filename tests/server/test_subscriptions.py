@@ -20,8 +20,8 @@ from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotificati
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.server import updates as updating
-from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.authorization import Grant, using
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.updates import Updates, uris_of
 from mcp_memory.service.memory import open_memory
 from tests.server.answers import WAIT, answer_of

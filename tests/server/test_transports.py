@@ -27,8 +27,8 @@ from mcp.types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
-from mcp_memory.server.app import build_server
-from mcp_memory.server.local_token import make_token, read_token
+from mcp_memory.server.authentication import make_token, read_token
+from mcp_memory.server.mcp_server import build_server
 from mcp_memory.server.transports import MAX_BODY, http_app, serve
 from mcp_memory.service.jsonrpc import repaired_message
 from tests.server.answers import WAIT, answer_of
@@ -227,8 +227,8 @@ def test_nothing_heavy_is_loaded_when_initialize_is_answered(tmp_path: Path) -> 
     code = (
         "import sys, threading\n"
         "from mcp_memory.core.config import load_settings\n"
-        "from mcp_memory.server import app, transports\n"
-        "app.build_server(load_settings({}, home=sys.argv[1]))\n"
+        "from mcp_memory.server import mcp_server, transports\n"
+        "mcp_server.build_server(load_settings({}, home=sys.argv[1]))\n"
         "print(*sorted(n for n in sys.modules if n in sys.argv[2:]))\n"
     )
     heavy = ["numpy", "litellm", "tiktoken", "model2vec", "apsw", "sqlite_vec", "Stemmer", "openai"]

@@ -24,8 +24,8 @@ from pydantic_core import to_json
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.text import revealed
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.apps import APP_TOOLS, PATH, URI
+from mcp_memory.server.mcp_app import APP_TOOLS, PATH, URI
+from mcp_memory.server.mcp_server import MemoryServer, build_server
 from mcp_memory.server.resources import FIXED
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.ui import elements, mcp_app

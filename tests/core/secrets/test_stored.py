@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import build_server
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.portable.reading import opened
 from mcp_memory.testing import HashEmbedder

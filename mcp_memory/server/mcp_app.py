@@ -31,15 +31,11 @@ from mcp_memory.service.jsonrpc import sendable
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.ui.mcp_app import AppView
-
-
 URI = "ui://mcp-memory/app.html"
 PATH = "mcp-memory/path"
 """Where the answer of `show_memory` has the path for the App, since some clients take out its structured content."""
-
 EXTENSION = Apps()
 """Announces the extension; it has no tools, since these are not for all."""
-
 APP = wire.Resource(
     uri=URI,
     name="app",
@@ -48,7 +44,6 @@ APP = wire.Resource(
     mime_type=APP_MIME_TYPE,
     _meta={"ui": {"prefersBorder": True}},
 )
-
 _offered: ContextVar[bool] = ContextVar("mcp_memory_app_offered", default=False)
 
 
@@ -63,8 +58,6 @@ def offered_to(ctx: ServerRequestContext[Any, Any]) -> Generator[None]:
 
 
 # --- tools ------------------------------------------------------------------------------------------
-
-
 def show_memory(
     what: Annotated[
         str, Field(description="a14, t3, r-…, 003, persona, tasks, review, savings, or words to search")
@@ -151,8 +144,6 @@ APP_TOOLS = (
     AppTool(declared=show_memory, answer=_show, title="Show the memory", visibility=("model", "app")),
     AppTool(declared=memory_view, answer=_view, title="A page for the App", visibility=("app",)),
 )
-
-
 UNSEEN = frozenset(tool.name for tool in APP_TOOLS if "model" not in tool.visibility)
 """The tools whose answers no model reads."""
 

@@ -12,6 +12,7 @@ without structured content.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Iterable
@@ -19,6 +20,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from hashlib import sha256
 from importlib import import_module, resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -45,18 +47,32 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import SafeText, event
 from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
-from mcp_memory.server.apps import APP, EXTENSION, UNSEEN, offered_to, read_app, tools_of_the_app
 from mcp_memory.server.authorization import current, needed, needed_by, of_request, shown, using
-from mcp_memory.server.tool_definitions import read_definitions
+from mcp_memory.server.mcp_app import APP, EXTENSION, UNSEEN, offered_to, read_app, tools_of_the_app
 from mcp_memory.server.updates import Updates
 from mcp_memory.service.shared_memory import SharedMemory
 
+DEFINITIONS_FILE = Path(__file__).with_name("tool_definitions.json")
+"""The definitions of the tools as `tools/list` gives them, written by `scripts/write_tool_definitions.py`.
+
+Building them from the signatures in `tools` takes 0.1 s, and importing those 0.2 s more, while a client waits. A test
+holds the file byte-equal to the signatures.
+"""
+
+
+def read_definitions() -> tuple[wire.Tool, ...]:
+    return tuple(map(wire.Tool.model_validate, json.loads(DEFINITIONS_FILE.read_bytes())))
+
+
+def as_file(definitions: Iterable[wire.Tool]) -> bytes:
+    """Return the content of the file for these definitions."""
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in definitions]
+    return (json.dumps(listed, ensure_ascii=False, indent=1) + "\n").encode()
+
+
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-
-
 logger = logging.getLogger(__name__)
-
 _CACHED = CacheHint(ttl_ms=3_600_000, scope="public")  # what only a new version of this package changes
 _OPENERS = {"initialize", "server/discover", "ping"}
 _NEXT = {"notifications/initialized", "tools/list"}
@@ -64,8 +80,6 @@ _NEXT = {"notifications/initialized", "tools/list"}
 _LISTENERS = {"subscriptions/listen", "resources/subscribe"}
 _LISTS = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 _NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
-
-
 INSTRUCTIONS = (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
 """What every client gets when it connects: when to use this server, and when not to.
 
@@ -73,8 +87,6 @@ The first 500 characters say when to search, record and distil, for some clients
 descriptions late; all of it is within 2,048 bytes, where older clients cut. Each sentence corrects something that an
 agent did when it had these words alone.
 """
-
-
 DEFINITIONS = read_definitions()
 
 
@@ -269,8 +281,13 @@ class MemoryServer(MCPServer[None]):
             raise MCPError(wire.INTERNAL_ERROR, f"Internal error in the prompt {name}.") from error
 
     async def _complete(
-        self, reference: Reference, argument: wire.CompletionArgument, _context: wire.CompletionContext | None
+        self,
+        reference: wire.PromptReference | wire.ResourceTemplateReference,
+        argument: wire.CompletionArgument,
+        _context: wire.CompletionContext | None,
     ) -> wire.Completion:
+        from mcp_memory.server.prompts import complete
+
         try:
             return await complete(await self._memory(), reference, argument.name, argument.value)
         except McpMemoryError:
@@ -358,41 +375,3 @@ def for_reader(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> Ha
 
 def _without(value: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: part for key, part in value.items() if key != name}
-
-
-_MOST = 100  # the protocol's limit
-_LOOKED_AT = 1000
-
-Reference = wire.PromptReference | wire.ResourceTemplateReference
-
-
-async def complete(memory: Memory, reference: Reference, name: str, typed: str) -> wire.Completion:
-    """Return what may stand for the argument: what begins with the typed text first, then what contains it."""
-    from mcp_memory.language.words import fold  # late: it brings the patterns of all scripts
-
-    wanted = fold(typed)
-    candidates = dict.fromkeys(await _candidates(memory, reference, name, typed))
-    values = [value for value in candidates if wanted in fold(value)]
-    values.sort(key=lambda value: not fold(value).startswith(wanted))
-    return wire.Completion(values=values[:_MOST], total=len(values), has_more=len(values) > _MOST)
-
-
-async def _candidates(memory: Memory, reference: Reference, name: str, typed: str) -> Iterable[str]:
-    place = reference.name if isinstance(reference, wire.PromptReference) else reference.uri
-    match place, name:
-        case "recall", "topic":
-            return await memory.entities(prefix=typed, limit=_LOOKED_AT)
-        case "continue_task", "task":
-            return [f"{canvas.number:03}-{canvas.label}" for canvas in await memory.canvases(limit=_LOOKED_AT)]
-        case "memory://canvas/{number}", "number":
-            return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_LOOKED_AT)]
-        case (("wrap_up" | "memory://session/{session}"), "session"):
-            return [info.session for info in await memory.sessions(limit=_LOOKED_AT)]
-        case "memory://scene/{slug}", "slug":
-            return [scene.slug for scene in await memory.scenes()]
-        case "memory://atom/{id}", "id":
-            return [atom.id for atom in await memory.atoms(limit=_LOOKED_AT)]
-        case "memory://ref/{id}", "id":
-            return [record.ref for record in reversed(await memory.records(limit=_LOOKED_AT))]
-        case _:
-            return []
