@@ -1,11 +1,11 @@
-"""Authentication: who sends a request over HTTP, by its bearer token.
+"""Authentication: checks the bearer token of a request over HTTP.
 
-A bearer token is the setting's, the machine's (`http-token` in the home), one of the store, or an OAuth access token.
-As long as none of them exists, and only this machine can reach the server (`serve --no-token`), every client is the
-owner. Tokens are never deleted, so a server that once required them always does.
+Valid tokens are the setting `token`, the machine's token (`http-token` in the home), the tokens in the store, and
+OAuth access tokens. While none of them exists, and only this machine can reach the server (`serve --no-token`), every
+client is the owner. Tokens are never deleted, so a server that once required them always does.
 
-`Credentials` checks tokens for the middleware (`http_middleware`) and for the key page of the pages at `/ui`
-(`TokenDoor`). Both count wrong tokens by address: after twenty in a minute the answer is to wait.
+`Credentials` checks tokens for requests (`http_middleware`) and for the form that opens the pages at `/ui`
+(`TokenAuthenticator`). Both count wrong tokens by address, at most twenty a minute.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LOOKED_S = 1.0
+_RECHECK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiClient:
-    """An authenticated client. `spaces` are those it may use, the first by default."""
+    """An authenticated client. The first of its `spaces` is the default."""
 
     who: str
     spaces: tuple[str, ...]
@@ -61,70 +61,74 @@ class ApiClient:
     """When its OAuth token ends, in seconds since 1970."""
 
 
+def _is_equal(token: str, expected: str) -> bool:
+    return hmac.compare_digest(token.encode("utf-8", "replace"), expected.encode())
+
+
 class InsufficientScope(Exception):
-    """An OAuth token is genuine, and has no scope or no space of ours."""
+    """A valid OAuth token that has none of our scopes or no space."""
 
 
 class Credentials:
-    """The tokens of one server. Raises McpMemoryError where the store is needed and cannot be opened."""
+    """Checks the tokens of a server. Raises McpMemoryError if the store is needed and cannot be opened."""
 
     def __init__(self, settings: Settings, memory: Callable[[], Awaitable[Memory]], *, reachable: bool) -> None:
-        """`reachable`: other machines, or others through them, can reach the server. Raises InvalidInput."""
-        self._setting = settings.token
+        """`reachable`: other machines can reach the server, directly or through a proxy. Raises InvalidInput."""
+        self._configured_token = settings.token
         self._claim = settings.oauth_space_claim
         self._owner = ApiClient(who="", spaces=(settings.space,), right="admin", is_owner=True)
         self.memory = memory
-        self.issuer = oauth.issuer_of(settings)
-        self._needed = reachable or bool(self._setting) or self.issuer is not None
-        self._looked = float("-inf")
+        self.issuer = oauth.configured_issuer(settings)
+        self._requires_token = reachable or bool(self._configured_token) or self.issuer is not None
+        self._checked_at = float("-inf")
 
     async def owner(self) -> ApiClient | None:
-        """Return the owner while no token is required."""
-        if not self._needed and anyio.current_time() - self._looked > _LOOKED_S:
-            self._needed = bool(await (await self.memory()).tokens())
-            self._looked = anyio.current_time()
-        return None if self._needed else self._owner
+        """Return the owner while no token is required, else None."""
+        if not self._requires_token and anyio.current_time() - self._checked_at > _RECHECK_SECONDS:
+            self._requires_token = bool(await (await self.memory()).tokens())
+            self._checked_at = anyio.current_time()
+        return None if self._requires_token else self._owner
 
-    async def of(self, shown: str) -> ApiClient | None:
+    async def authenticate(self, token: str) -> ApiClient | None:
         """Return the client of a token; None for a wrong token.
 
-        Raises InsufficientScope, and oauth.Unreachable where the token cannot be checked.
+        Raises InsufficientScope, and oauth.Unreachable if the token cannot be checked.
         """
-        if self._setting and hmac.compare_digest(shown.encode("utf-8", "replace"), self._setting.encode()):
+        if self._configured_token and _is_equal(token, self._configured_token):
             return replace(self._owner, who="owner")
-        token = await (await self.memory()).token_shown(shown) if shown.startswith("mcm_") else None
-        if token is not None:
-            return ApiClient(who=f"token {token.id}", spaces=token.spaces, right=token.right, token=token.id)
-        if self.issuer is None or shown.count(".") != 2:
+        stored = await (await self.memory()).token_shown(token) if token.startswith("mcm_") else None
+        if stored is not None:
+            return ApiClient(who=f"token {stored.id}", spaces=stored.spaces, right=stored.right, token=stored.id)
+        if self.issuer is None or token.count(".") != 2:
             return None
-        claims = await self.issuer.verify_token(shown)
+        claims = await self.issuer.verify_token(token)
         if claims is None:
             return None
-        right, spaces = oauth.right_of(claims), oauth.spaces_of(claims, self._claim)
+        right, spaces = oauth.token_right(claims), oauth.token_spaces(claims, self._claim)
         if right is None or not spaces:
             raise InsufficientScope
-        who = f"oauth {sha256(oauth.user_of(claims).encode()).hexdigest()[:20]}"
+        who = f"oauth {sha256(oauth.token_user(claims).encode()).hexdigest()[:20]}"
         return ApiClient(who=who, spaces=spaces, right=right, until=int(claims["exp"]))
 
-    async def is_good(self, client: ApiClient) -> bool:
-        """Return whether a client that was let in is still to be answered."""
+    async def is_valid(self, client: ApiClient) -> bool:
+        """Return whether the token of an admitted client is still valid."""
         if client.until is not None:
             return time.time() < client.until
         if client.token is not None:
             return await (await self.memory()).is_good(client.token)
-        return bool(self._setting) or await self.owner() is not None
+        return bool(self._configured_token) or await self.owner() is not None
 
 
 # --- wrong tokens and too many requests ---
 
 _WRONG_A_MINUTE = 20
-_MOST_KEYS = 10_000
-_SHARES = 20
+_MAX_RATE_KEYS = 10_000
+_SHARES_A_MINUTE = 20
 
 
 @dataclass
 class _Share:
-    """The requests that this server may still admit of one key, or until when the store has none for it."""
+    """The requests that this server may still admit for a key, or the time until which the store has none for it."""
 
     left: int = 0
     empty_until: float = 0.0
@@ -132,24 +136,24 @@ class _Share:
 
 
 class RateLimit:
-    """Requests a minute of each key, on all servers of a memory together.
+    """Requests per minute for each key, shared by all servers of a memory.
 
-    A server takes them out of the store in shares of a twentieth of a minute's, and answers from its share.
+    A server takes them from the store in shares of a twentieth of the minute's limit, and admits from its share.
     """
 
-    def __init__(self, name: str, a_minute: int, memory: Callable[[], Awaitable[Memory]]) -> None:
+    def __init__(self, name: str, per_minute: int, memory: Callable[[], Awaitable[Memory]]) -> None:
         """`name` distinguishes the keys of this limit from those of others."""
-        self._name, self._a_minute, self._memory = name, a_minute, memory
-        self._share = max(1, a_minute // _SHARES)
-        self._keys = LRU[str, _Share](_MOST_KEYS)
+        self._name, self._per_minute, self._memory = name, per_minute, memory
+        self._share = max(1, per_minute // _SHARES_A_MINUTE)
+        self._keys = LRU[str, _Share](_MAX_RATE_KEYS)
 
     async def take(self, key: str) -> None:
-        """Take one. Raises Rejected when there is none, with the seconds until there will be."""
+        """Count a request. Raises Rejected if the limit is reached, with the seconds to wait."""
         share = self._keys.get_or_put(key, _Share)
         async with share.lock:  # requests at the same time wait for one answer of the store
             if not share.left and share.empty_until <= anyio.current_time():
                 share.left = await self._more(key)
-                share.empty_until = 0.0 if share.left else anyio.current_time() + 60 / self._a_minute
+                share.empty_until = 0.0 if share.left else anyio.current_time() + 60 / self._per_minute
             if share.left:
                 share.left -= 1
                 return
@@ -159,27 +163,27 @@ class RateLimit:
     async def _more(self, key: str) -> int:
         try:
             memory = await self._memory()
-            return await memory.take_requests(f"{self._name} {key}", wanted=self._share, a_minute=self._a_minute)
+            return await memory.take_requests(f"{self._name} {key}", wanted=self._share, a_minute=self._per_minute)
         except McpMemoryError as error:
-            raise unavailable(error) from None
+            raise memory_unavailable(error) from None
 
 
 def wrong_tokens(memory: Callable[[], Awaitable[Memory]]) -> RateLimit:
-    """Return the limit on wrong tokens of an address, which all ways in share."""
+    """Return the limit on wrong tokens by address, which requests and the form of the pages share."""
     return RateLimit("wrong token", _WRONG_A_MINUTE, memory)
 
 
 @dataclass
 class Rejected(Exception):
-    """A request that is not admitted, and the answer to it."""
+    """A rejected request, with the response to it."""
 
     status: int
     text: str
     headers: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def network_of(said: str) -> str:
-    """Return the address under which the requests of a host are counted."""
+def counted_address(said: str) -> str:
+    """Return the address by which a host is counted: for IPv6 its /64 network, whose addresses a host has all."""
     try:
         address = ip_address(said)
     except ValueError:
@@ -189,38 +193,43 @@ def network_of(said: str) -> str:
     return str(IPv6Address(address.packed[:8] + bytes(8)))
 
 
-def unavailable(error: McpMemoryError) -> Rejected:
-    logger.warning("nobody can be let in: %s", error)
+def memory_unavailable(error: McpMemoryError) -> Rejected:
+    logger.warning("requests cannot be authenticated: %s", error)
     return Rejected(503, "This memory cannot be opened now. Its log says why.")
 
 
 # --- the token of this machine ---
 
-_FILE = "http-token"
-_TOKEN = re.compile(r"mcm_local_[\w-]{43}")
-_MOST = 1_000
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_TOKEN_FILE = "http-token"
+_LOCAL_TOKEN = re.compile(r"mcm_local_[\w-]{43}")
+_MAX_FILE_BYTES = 1_000
+_OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def token_file(home: Path) -> Path:
-    """Return the path of the token, which may not exist yet."""
-    return home / _FILE
+def local_token_file(home: Path) -> Path:
+    """Return the path of the machine's token, which may not exist yet.
+
+    Every user and program of a machine can reach its loopback addresses, so clients there need a token too. It is
+    created at the first start without another token, printed once, and readable by the owner of the home only. It gives
+    the same rights as the setting `token`.
+    """
+    return home / _TOKEN_FILE
 
 
-def read_token(home: Path) -> str | None:
-    """Return the token of a home; None if it has none. Raises Refused if the file cannot be used."""
-    path = token_file(home)
+def read_local_token(home: Path) -> str | None:
+    """Return the machine's token, None if there is none. Raises Refused if the file cannot be used."""
+    path = local_token_file(home)
     try:
-        token = read_regular(path, _MOST).decode("ascii", "replace").strip()
+        token = read_regular(path, _MAX_FILE_BYTES).decode("ascii", "replace").strip()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Refused(
             f"{path} cannot be read ({error.strerror}). Remove it: the next start makes a new token."
         ) from None
-    if not _TOKEN.fullmatch(token):
-        raise Refused(f"{path} is damaged: it holds no token. Remove it: the next start makes a new one.")
-    if os.name != "nt" and path.stat().st_mode & _OTHERS:
+    if not _LOCAL_TOKEN.fullmatch(token):
+        raise Refused(f"{path} does not contain a token. Remove it: the next start makes a new one.")
+    if os.name != "nt" and path.stat().st_mode & _OTHER_USERS:
         logger.warning(
             "%s could be read by other users of this machine. Remove it: the next start makes a new one.", path
         )
@@ -228,13 +237,13 @@ def read_token(home: Path) -> str | None:
     return token
 
 
-def make_token(home: Path) -> str:
-    """Make the token of a home and return it, or the one that another process has just made.
+def make_local_token(home: Path) -> str:
+    """Create the machine's token and return it; if another process has just created it, return that.
 
     Raises Refused if it cannot be stored.
     """
-    path, token = token_file(home), f"mcm_local_{secrets.token_urlsafe(32)}"
-    beside = path.with_name(f".{_FILE}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    path, token = local_token_file(home), f"mcm_local_{secrets.token_urlsafe(32)}"
+    beside = path.with_name(f".{_TOKEN_FILE}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         make_folder(home)
         try:
@@ -246,7 +255,7 @@ def make_token(home: Path) -> str:
         finally:
             beside.unlink(missing_ok=True)
     except FileExistsError:
-        return read_token(home) or token
+        return read_local_token(home) or token
     except OSError as error:
         raise Refused(
             f"The token of this server cannot be stored in {path} ({error.strerror}). Set MCP_MEMORY_TOKEN to a long "
@@ -258,8 +267,11 @@ def make_token(home: Path) -> str:
 # --- the pages ---
 
 
-class TokenDoor:
-    """Takes the tokens of one server, as its other requests show them (`ui.sessions.Door`)."""
+class TokenAuthenticator:
+    """Opens the pages at `/ui` with a client's token: for its spaces, with its right, until it ends.
+
+    Implements `ui.sessions.Authenticator`.
+    """
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -267,14 +279,17 @@ class TokenDoor:
 
     async def open(self, key: str, address: str) -> Reader | None:
         try:
-            client = await self._credentials.of(key)
+            client = await self._credentials.authenticate(key)
         except InsufficientScope:
             return None
         except oauth.Unreachable as error:
             logger.warning("a token cannot be checked: %s", error)
             raise StoreUnavailable(t("entry.unreachable")) from None
         if client is None:
-            await self._count(network_of(address))
+            try:
+                await self._wrong.take(counted_address(address))
+            except Rejected as rejected:
+                raise TooManyKeys(int(rejected.headers.get("Retry-After", "60"))) from None
             return None
         return Reader(
             space=client.spaces[0],
@@ -282,11 +297,5 @@ class TokenDoor:
             right=client.right,
             is_owner=client.is_owner,
             who=client.who,
-            is_good=partial(self._credentials.is_good, client),
+            is_good=partial(self._credentials.is_valid, client),
         )
-
-    async def _count(self, address: str) -> None:
-        try:
-            await self._wrong.take(address)
-        except Rejected as rejected:
-            raise TooManyKeys(int(rejected.headers.get("Retry-After", "60"))) from None

@@ -1,10 +1,10 @@
-"""The MCP App: two tools and a resource, for the clients that declare the extension `io.modelcontextprotocol/ui`.
+"""The MCP App: two tools and a resource for clients that declare the extension `io.modelcontextprotocol/ui`.
 
-Other clients do not see them: their lists are unchanged, byte for byte, and a call or a read is answered as one of an
-unknown name. The SDK's `Apps` would list its tools to everybody.
+Other clients do not see them: their lists are unchanged, byte for byte, and a call or read is answered like one of an
+unknown name. (The SDK's `Apps` would list its tools to everybody.)
 
-`show_memory` is for the model, `memory_view` for the App alone. Both only read: hosts have shown tools of an app to
-the model. So nothing that approves, changes or erases, and nothing that makes tokens, is ever a tool here.
+`show_memory` is for the model, `memory_view` for the App alone. Both only read, because hosts have shown the tools of
+an app to the model: no tool here may ever approve, change or erase anything, or create tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 
 from mcp_memory.core.text import one_line
 from mcp_memory.server.arguments import argument_model, input_schema, parse_arguments
-from mcp_memory.server.authorization import current
+from mcp_memory.server.authorization import current_grant
 from mcp_memory.service.jsonrpc import sendable
 
 if TYPE_CHECKING:
@@ -44,17 +44,17 @@ APP = wire.Resource(
     mime_type=APP_MIME_TYPE,
     _meta={"ui": {"prefersBorder": True}},
 )
-_offered: ContextVar[bool] = ContextVar("mcp_memory_app_offered", default=False)
+_client_shows_apps: ContextVar[bool] = ContextVar("mcp_memory_app_offered", default=False)
 
 
 @contextmanager
-def offered_to(ctx: ServerRequestContext[Any, Any]) -> Generator[None]:
-    """Note whether the client of this request shows Apps."""
-    token = _offered.set(client_supports_apps(ctx))
+def note_app_support(ctx: ServerRequestContext[Any, Any]) -> Generator[None]:
+    """Remember whether the client of this request shows Apps."""
+    token = _client_shows_apps.set(client_supports_apps(ctx))
     try:
         yield
     finally:
-        _offered.reset(token)
+        _client_shows_apps.reset(token)
 
 
 # --- tools ------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ async def _view(memory: Memory, path: str) -> wire.CallToolResult:
 async def _page(memory: Memory, path: str) -> AppView:
     from mcp_memory.ui.mcp_app import app_view
 
-    grant = current()
+    grant = current_grant()
     return await app_view(memory, path, right=grant.right, is_owner=grant.is_owner)
 
 
@@ -134,28 +134,28 @@ class AppTool:
         )
 
     async def call(
-        self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any], _meta: Mapping[str, Any]
+        self, memory: Callable[[], Awaitable[Memory]], arguments: dict[str, Any], _meta: Mapping[str, Any]
     ) -> wire.CallToolResult:
-        arguments = parse_arguments(self.name, self.model, given)
-        return await self.answer(await memory(), **arguments)
+        parsed = parse_arguments(self.name, self.model, arguments)
+        return await self.answer(await memory(), **parsed)
 
 
 APP_TOOLS = (
     AppTool(declared=show_memory, answer=_show, title="Show the memory", visibility=("model", "app")),
     AppTool(declared=memory_view, answer=_view, title="A page for the App", visibility=("app",)),
 )
-UNSEEN = frozenset(tool.name for tool in APP_TOOLS if "model" not in tool.visibility)
+APP_ONLY_TOOLS = frozenset(tool.name for tool in APP_TOOLS if "model" not in tool.visibility)
 """The tools whose answers no model reads."""
 
 
-def tools_of_the_app() -> tuple[AppTool, ...]:
+def app_tools() -> tuple[AppTool, ...]:
     """Return the additional tools of the App; none if the client of this request does not show Apps."""
-    return APP_TOOLS if _offered.get() else ()
+    return APP_TOOLS if _client_shows_apps.get() else ()
 
 
 async def read_app(uri: str) -> ReadResourceContents | None:
-    """Return the file of the App; None where the client does not show Apps, or asks for something else."""
-    if uri != URI or not _offered.get():
+    """Return the App's HTML file; None for another address, or if the client does not show Apps."""
+    if uri != URI or not _client_shows_apps.get():
         return None
     from mcp_memory.ui.mcp_app import app_file
 

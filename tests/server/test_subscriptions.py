@@ -20,7 +20,7 @@ from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotificati
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.server import updates as updating
-from mcp_memory.server.authorization import Grant, using
+from mcp_memory.server.authorization import Grant, use_grant
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.updates import Updates, uris_of
 from mcp_memory.service.memory import open_memory
@@ -145,7 +145,7 @@ async def test_who_unsubscribes_is_told_no_more(server: MemoryServer) -> None:
 async def test_a_connection_watches_so_many_addresses_and_no_more(
     server: MemoryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(updating, "_MOST_WATCHED", 2)
+    monkeypatch.setattr(updating, "_MAX_WATCHED", 2)
 
     async def subscribe(uri: str) -> None:
         with pytest.warns(MCPDeprecationWarning):
@@ -194,20 +194,20 @@ async def test_a_client_that_stopped_reading_holds_up_no_other_space(
     async with open_memory(home=home, embedder="none", space="stuck") as memory:
         updates, stuck = Updates("stuck"), Stuck()
         feeds = updates._feeds  # pyright: ignore[reportPrivateUsage]
-        with using(Grant(space="stuck")):
+        with use_grant(Grant(space="stuck")):
             await updates.begin_to_listen(memory)
         feeds["stuck"].connections[cast("Connection", stuck)] = {"memory://status"}
-        with using(Grant(space="other")):
+        with use_grant(Grant(space="other")):
             updates.subscribe(lambda event: send.send_nowait(str(event)))
             await updates.begin_to_listen(memory.in_space("other"))
         async with send, heard, anyio.create_task_group() as tasks:
             await tasks.start(updates.watch, memory)
             await memory.remember("The first space has news.", typed=True)
-            updates.written()
+            updates.notice_write()
             with anyio.fail_after(WAIT / 2):
                 await begun.wait()
                 await memory.in_space("other").remember("So has the other.", typed=True)
-                updates.written()
+                updates.notice_write()
                 while "memory://atom/a1" not in await heard.receive():
                     pass
             tasks.cancel_scope.cancel()

@@ -25,7 +25,7 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.text import revealed
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.server.mcp_app import APP_TOOLS, PATH, URI
-from mcp_memory.server.mcp_server import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.resources import FIXED
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.ui import elements, mcp_app
@@ -55,7 +55,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 async def server(settings: Settings) -> AsyncIterator[MemoryServer]:
-    server = build_server(settings)
+    server = MemoryServer(settings)
     async with server.running():
         yield server
 
