@@ -17,7 +17,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Fact, StatementKind
-from mcp_memory.ui.components import Page, View, action, link, note, part, section, words_of
+from mcp_memory.ui.components import Page, View, action, link, memory_text, note, part, section
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.sessions import Reader
 from mcp_memory.ui.words import t
@@ -29,16 +29,16 @@ _MOST_VALUES = 12
 
 def confirmation_address(path: str, name: str, *values: str | int) -> str:
     """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
-    given = ".".join(map(str, (name, *values[:_MOST_VALUES])))
-    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={given}"
+    confirmation = ".".join(map(str, (name, *values[:_MOST_VALUES])))
+    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}"
 
 
-def confirmation(given: str | None, view: View) -> list[Element]:
+def confirmation(parameter: str | None, view: View) -> list[Element]:
     """Return the message that an address asks for, and the button that undoes a correction.
 
     Empty where it asks for none, or for one that there is not.
     """
-    name, dot, rest = (given or "").partition(".")
+    name, dot, rest = (parameter or "").partition(".")
     if name not in _MESSAGES or not _CONFIRMATION_VALUES.fullmatch(f"{dot}{rest}"):
         return []
     values = rest.split(".") if rest else []
@@ -50,7 +50,7 @@ def confirmation(given: str | None, view: View) -> list[Element]:
 
 
 def _say_stored(values: Sequence[str]) -> str:
-    id, *ended = [one for one in values if one[0] == "a"] or [""]
+    id, *ended = [value for value in values if value[0] == "a"] or [""]
     if not id:
         return ""
     over = t("done.over", count=len(ended), ids=", ".join(ended)) if ended else ""
@@ -78,8 +78,8 @@ def _count_kinds(values: Sequence[str]) -> str:
     """Return how many statements, turns and tool results these are."""
     keys = ("item.gone_statements", "item.gone_turns", "item.gone_results")
     many = [int(value) for value in values if value.isdecimal()]
-    told = [t(key, count=number) for key, number in zip(keys, many, strict=False) if number]
-    return ", ".join(told) or t("done.nothing")
+    counts = [t(key, count=number) for key, number in zip(keys, many, strict=False) if number]
+    return ", ".join(counts) or t("done.nothing")
 
 
 def _with_count(key: str) -> Callable[[Sequence[str]], str]:
@@ -139,10 +139,10 @@ class Call:
         return self.form.get(name, "").split()
 
     def number(self, name: str) -> int:
-        given = self.text(name)
-        if not (given.isascii() and given.isdigit() and len(given) <= 9):
-            raise InvalidInput(t("actions.number", name=name, given=one_line(given, 40)))
-        return int(given)
+        text = self.text(name)
+        if not (text.isascii() and text.isdigit() and len(text) <= 9):
+            raise InvalidInput(t("actions.number", name=name, given=one_line(text, 40)))
+        return int(text)
 
     @property
     def view(self) -> View:
@@ -184,18 +184,18 @@ async def _remember(call: Call) -> str | Page:
         raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(StatementKind))))
     ids, fact = call.ids("supersedes"), dict[str, str]()
     older = await call.memory.statements_by_id(ids)
-    known = next((one.fact for one in older if one.fact), None)
-    if known is not None and "value" in call.form:
+    fact_before = next((atom.fact for atom in older if atom.fact), None)
+    if fact_before is not None and "value" in call.form:
         value = call.text("value")
-        if value and value != known.value:
-            fact = {"entity": known.entity, "relation": known.relation, "value": value}
+        if value and value != fact_before.value:
+            fact = {"entity": fact_before.entity, "relation": fact_before.relation, "value": value}
         elif text and "asked" not in call.form and not await call.memory.still_stated(text, supersedes=ids):
-            return _ask_value(call, older[0], known)
+            return _ask_value(call, older[0], fact_before)
     is_owner = call.reader.allows("admin")  # who may write but not administer can be an agent
     stored = await call.memory.remember(
         text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", typed=is_owner, **fact
     )
-    id, ended = stored.atom.id, [one.id for one in stored.replaced]
+    id, ended = stored.atom.id, [atom.id for atom in stored.replaced]
     return (
         confirmation_address(f"/{id}", "known", id)
         if stored.duplicate
@@ -216,13 +216,13 @@ def _since(call: Call, older: Sequence[Atom]) -> str | None:
     if day := call.text("valid_from"):
         return day
     if older and call.text("when") == "never":
-        return min(one.valid_from for one in older).isoformat()
+        return min(atom.valid_from for atom in older).isoformat()
     return None
 
 
 async def _undo_correction(call: Call) -> str:
     id = call.text("id")
-    replaced = [one.id for one in await call.memory.superseded_by([id])]
+    replaced = [atom.id for atom in await call.memory.superseded_by([id])]
     undone = await call.memory.undo_correction(id)
     return confirmation_address(f"/{replaced[0] if replaced else undone.tombstone}", "uncorrected", id, *replaced)
 
@@ -239,8 +239,8 @@ async def _forget(call: Call) -> str:
 
 async def _undo(call: Call) -> str:
     tombstone = call.text("tombstone")
-    found = await call.memory.forget(undo=tombstone)
-    return confirmation_address(call.back(f"/{part(tombstone)}"), "back", *_kinds(found.ids))
+    restored = await call.memory.forget(undo=tombstone)
+    return confirmation_address(call.back(f"/{part(tombstone)}"), "back", *_kinds(restored.ids))
 
 
 def _kinds(ids: Iterable[str]) -> list[int]:
@@ -264,9 +264,11 @@ async def _purge(call: Call) -> str:
     tombstones = call.ids("tombstones")
     if not tombstones:
         raise InvalidInput(t("actions.nothing"))
-    going = [id for one in await call.memory.purgeable() if one.id in tombstones for id in one.ids]
+    purged_ids = [
+        id for tombstone in await call.memory.purgeable() if tombstone.id in tombstones for id in tombstone.ids
+    ]
     await call.memory.purge(tombstones)
-    return confirmation_address(call.back("/home"), "erased", *_kinds(going))
+    return confirmation_address(call.back("/home"), "erased", *_kinds(purged_ids))
 
 
 # --- scenes and tasks -------------------------------------------------------------------------------
@@ -324,7 +326,7 @@ async def _create_token(call: Call) -> Page:
         None,
         note(t("actions.token_once"), kind="warn"),
         el("p", el("code", text, class_="secret")),
-        el("p", t("actions.token_opens", right=token.right), " ", words_of(", ".join(token.spaces))),
+        el("p", t("actions.token_opens", right=token.right), " ", memory_text(", ".join(token.spaces))),
         el("p", link("/home", t("actions.to_home"))),
     )
     return Page(title=t("actions.token_title", name=token.name), body=(body,), here="home")

@@ -54,19 +54,19 @@ from mcp_memory.service.shared_memory import SharedMemory
 from mcp_memory.ui import actions
 from mcp_memory.ui.components import Page, View, link, note
 from mcp_memory.ui.elements import el, tree
-from mcp_memory.ui.frame import document, entry, framed, plain
+from mcp_memory.ui.frame import document, entry_page, frame_page, plain_page
 from mcp_memory.ui.pages import ADDRESSES, page_at
 from mcp_memory.ui.responses import (
     Rejected,
     Streams,
+    add_security_headers,
     attachment,
     check_origin,
     is_host,
     read_form,
-    secured,
     static_file,
 )
-from mcp_memory.ui.sessions import Door, OneTimeKeys, Reader, Session, Sessions, TooManyKeys, is_form_token
+from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader, Session, Sessions, TooManyKeys, is_form_token
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Interface:
     def __init__(
         self,
         memory: Callable[[], Awaitable[Memory]],
-        door: Door,
+        door: Authenticator,
         *,
         base: str,
         host: str | None,
@@ -147,7 +147,7 @@ class Interface:
         except Exception:
             logger.exception("a request of the interface failed")
             response = self._plain(500, t("frame.error"), t("http.internal"))
-        await secured(response)(scope, receive, send)
+        await add_security_headers(response)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         if self._host is not None and not is_host(request, self._host):
@@ -183,8 +183,8 @@ class Interface:
         static = f"{self._base}/.static"
         return HTMLResponse(document(title, body, base=self._base, static=static, script=script), status)  # pyright: ignore
 
-    def _plain(self, status: int, title: str, *said: str) -> Response:
-        return self._document(plain(title, *(el("p", text) for text in said)), title=title, status=status)
+    def _plain(self, status: int, title: str, *texts: str) -> Response:
+        return self._document(plain_page(title, *(el("p", text) for text in texts)), title=title, status=status)
 
     async def _entry(self, request: Request) -> Response:
         session = await self._session(request)
@@ -192,8 +192,8 @@ class Interface:
             return RedirectResponse(self._home(session.reader.space), 303)
         return self._key_page()
 
-    def _key_page(self, said: str | None = None, *, status: int = 200, **headers: str) -> Response:
-        body = entry("/.enter", said, has_tokens=self._kind == "token")
+    def _key_page(self, message: str | None = None, *, status: int = 200, **headers: str) -> Response:
+        body = entry_page("/.enter", message, has_tokens=self._kind == "token")
         response = self._document(body, title=t("entry.title"), status=status)
         response.headers.update(headers)
         return response
@@ -207,7 +207,7 @@ class Interface:
             wait = {"Retry-After": str(many.seconds)}
             return self._key_page(t("entry.wait", seconds=many.seconds), status=429, **wait)
         except McpMemoryError as error:
-            return self._key_page(await _masked(error), status=_status_of(error))
+            return self._key_page(await _mask_error(error), status=_status_of(error))
         if reader is None:
             return self._key_page(t(f"entry.wrong_{self._kind}"), status=403)
         response = RedirectResponse(self._home(reader.space), 303)
@@ -257,9 +257,9 @@ class Interface:
             if session.reader.who:
                 memory = memory.of_client(session.reader.who)
         except McpMemoryError as error:
-            return self._plain(_status_of(error), t("frame.error"), await _masked(error))
+            return self._plain(_status_of(error), t("frame.error"), await _mask_error(error))
         if not self._is_loaded:
-            await anyio.to_thread.run_sync(_load_pages)
+            await anyio.to_thread.run_sync(_import_pages)
             self._is_loaded = True
         visit = _Visit(request=request, session=session, memory=memory, path=path)
         try:
@@ -267,7 +267,7 @@ class Interface:
                 return await self._do(visit)
             return await self._show(visit)
         except McpMemoryError as error:
-            return await self._error(visit, _status_of(error), await _masked(error))
+            return await self._error(visit, _status_of(error), await _mask_error(error))
         except (Rejected, ClientDisconnect):
             raise
         except Exception:
@@ -310,7 +310,7 @@ class Interface:
         if reader.spaces is None:
             with suppress(McpMemoryError):
                 spaces = await visit.memory.spaces()
-        body = framed(
+        body = frame_page(
             page,
             space=space,
             spaces=sorted({space, reader.space, *spaces}),
@@ -350,7 +350,7 @@ class Interface:
         try:
             done = await actions.run(unquote(name), call)
         except McpMemoryError as error:
-            return await self._error(visit, _status_of(error), await _masked(error), back=call.back(""))
+            return await self._error(visit, _status_of(error), await _mask_error(error), back=call.back(""))
         if isinstance(done, Page):
             return await self._page(visit, done)
         return RedirectResponse(f"{self._home(visit.memory.space).rstrip('/')}{done}", 303)
@@ -360,11 +360,11 @@ def _status_of(error: McpMemoryError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-async def _masked(error: McpMemoryError) -> str:
+async def _mask_error(error: McpMemoryError) -> str:
     return await anyio.to_thread.run_sync(mask, str(error))
 
 
-def _load_pages() -> None:
+def _import_pages() -> None:
     for module in {name.partition(":")[0] for name in ADDRESSES.values()}:
         with suppress(ModuleNotFoundError):
             import_module(f"mcp_memory.ui.pages.{module}")
@@ -372,14 +372,14 @@ def _load_pages() -> None:
 
 async def warm_up(memory: Memory) -> None:
     """Load what the first pages need: their modules, and what explains a search."""
-    await anyio.to_thread.run_sync(_load_pages)
+    await anyio.to_thread.run_sync(_import_pages)
     with suppress(McpMemoryError):
         await memory.explain("warm up", limit=1)
 
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-HOST = "127.0.0.1"
+LOCAL_HOST = "127.0.0.1"
 _BYTES = 16
 
 
@@ -393,8 +393,8 @@ def serve_ui(settings: Settings, *, port: int, show: Callable[[str], None]) -> N
 
 
 async def _serve(settings: Settings, port: int, show: Callable[[str], None]) -> None:
-    with listen(HOST, port) as listener:
-        address, base = address_of(HOST, listener), f"/{secrets.token_urlsafe(_BYTES)}"
+    with listen(LOCAL_HOST, port) as listener:
+        address, base = address_of(LOCAL_HOST, listener), f"/{secrets.token_urlsafe(_BYTES)}"
         keys = OneTimeKeys(Reader(space=settings.space, is_owner=True))
         quiet = settings.model_copy(update={"distil": False})  # to look at a memory sets no model to work
         memory = SharedMemory(quiet, alongside=_warm, what="ui")

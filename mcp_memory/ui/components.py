@@ -56,9 +56,9 @@ def address(path: str, /, **query: object) -> str:
 
     A place in the page (`#…`) may follow the path.
     """
-    given = {name: str(value) for name, value in query.items() if value not in (None, "")}
+    parameters = {name: str(value) for name, value in query.items() if value not in (None, "")}
     path, mark, place = path.partition("#")
-    return f"{path}?{urlencode(given, errors='replace')}{mark}{place}" if given else f"{path}{mark}{place}"
+    return f"{path}?{urlencode(parameters, errors='replace')}{mark}{place}" if parameters else f"{path}{mark}{place}"
 
 
 def part(text: str) -> str:
@@ -76,19 +76,19 @@ def moment(at: datetime, *, day: bool = False) -> Element:
               data_day=day)  # fmt: skip
 
 
-def span(first: datetime, last: datetime) -> Element:
+def time_span(first: datetime, last: datetime) -> Element:
     """Return from when to when something went on; one time where both would read the same."""
     short = (last - first).total_seconds() < 60 and first.minute == last.minute
     return el("span", moment(first), None if short else [" – ", moment(last)])
 
 
 # --- texts of the memory ----------------------------------------------------------------------------
-def words_of(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
+def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
     """Return a text that the memory holds, as it is: its own direction, hidden characters made visible."""
     return el(tag, revealed(text), dir="auto", class_=class_)
 
 
-def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
+def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
     """Return a text with these spans marked; `around` limits the characters before the first and after the last."""
     spans = sorted((max(0, start), min(len(text), end)) for start, end in spans if start < end)
     first = 0 if around is None or not spans else max(0, spans[0][0] - around)
@@ -102,7 +102,9 @@ def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = 
     return [*pieces, revealed(text[place:last]), *(["…"] if last < len(text) else [])]
 
 
-def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None) -> Element:
+def quote_turn(
+    turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None
+) -> Element:
     """Return the words of a turn as evidence, with the speaker, the time, and the quoted spans marked.
 
     `of` is the statement that is based on them; the page of the turn then marks the same words.
@@ -110,7 +112,7 @@ def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None =
     to_turn = link(f"/{turn.id}", turn.id, **({"for": of} if of else {}))
     return el(
         "figure",
-        el("blockquote", marked(turn.content, spans, around=around), dir="auto"),
+        el("blockquote", mark_spans(turn.content, spans, around=around), dir="auto"),
         el("figcaption", to_turn, " · ", speaker(turn), " · ", moment(turn.said_at)),
         class_="quote",
     )
@@ -120,8 +122,8 @@ def speaker(turn: Turn) -> Node:
     """Return the speaker of a turn: the name, and the role unless that is the user; the role alone without a name."""
     role = t(f"shared.role_{turn.role}")
     if not turn.name:
-        return words_of(role)
-    return words_of(turn.name if turn.role == "user" else f"{turn.name} ({role})")
+        return memory_text(role)
+    return memory_text(turn.name if turn.role == "user" else f"{turn.name} ({role})")
 
 
 def name_of_source(source: Source) -> Node | None:
@@ -150,7 +152,7 @@ def columns(*children: Any) -> Element:
     return el("div", *children, class_="columns")
 
 
-def gap(*children: Any) -> Element:
+def line(*children: Any) -> Element:
     """Return things in a line that wraps."""
     return el("div", *children, class_="line")
 
@@ -205,7 +207,7 @@ def table(caption: str, head: Sequence[str], lines: Iterable[Sequence[Any]], *, 
     )
 
 
-def facts_of(pairs: Iterable[tuple[str, Any]]) -> Element:
+def labelled_values(pairs: Iterable[tuple[str, Any]]) -> Element:
     """Return labels with their values; those whose value is None are left out."""
     return el("dl", ([el("dt", name), el("dd", value)] for name, value in pairs if value is not None), class_="facts")
 
@@ -223,8 +225,8 @@ def statement_row(atom: Atom) -> Element:
     ended = atom.valid_to is not None
     return el(
         "div",
-        el("p", link(f"/{atom.id}", words_of(atom.text)), class_="said"),
-        gap(
+        el("p", link(f"/{atom.id}", memory_text(atom.text)), class_="said"),
+        line(
             el("span", atom.id, class_="id"),
             kind_badge(atom.kind),
             moment(atom.valid_from, day=True),
@@ -232,7 +234,7 @@ def statement_row(atom: Atom) -> Element:
             name_of_source(atom.source),
             badge(t("shared.held"), "warn") if atom.held else None,
             badge(t("shared.doubted"), "warn") if atom.doubts else None,
-            (link(f"/entity/{part(name)}", words_of(name), class_="entity") for name in atom.entities),
+            (link(f"/entity/{part(name)}", memory_text(name), class_="entity") for name in atom.entities),
         ),
         class_="statement ended" if ended else "statement",
     )
@@ -242,8 +244,8 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
     """Return a turn as it was said."""
     return el(
         "div",
-        gap(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
-        el("div", marked(turn.content, spans), dir="auto", class_="verbatim"),
+        line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
+        el("div", mark_spans(turn.content, spans), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
 
@@ -286,8 +288,8 @@ def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: 
     """
     if not view.may(needs):
         return None
-    given = hidden({"form_token": view.form_token, **values})
-    return el("form", given, *children, method="post", action=f"/do/{name}", class_=class_, id=id_)
+    fields = hidden({"form_token": view.form_token, **values})
+    return el("form", fields, *children, method="post", action=f"/do/{name}", class_=class_, id=id_)
 
 
 def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: str = "", key: str | None = None,

@@ -61,7 +61,7 @@ def el(tag: str, *children: Any, **attributes: str | int | float | bool | None) 
     """
     if tag not in _TAGS:
         raise ValueError(f"no page may have <{tag}>")
-    given: dict[str, str] = {}
+    checked: dict[str, str] = {}
     for key, value in attributes.items():
         name = key.rstrip("_") if key in ("class_", "for_") else key.replace("_", "-")
         if value is None or value is False:
@@ -73,17 +73,17 @@ def el(tag: str, *children: Any, **attributes: str | int | float | bool | None) 
             raise ValueError(f"{text!r} is no address of this interface")
         if name == "type" and tag == "input" and text not in _INPUTS:
             raise ValueError(f"no page may have an input of type {text}")
-        given[name] = text
-    return Element(tag, given, tuple(_flat(children)))
+        checked[name] = text
+    return Element(tag, checked, tuple(_flatten(children)))
 
 
 def svg(width: float, height: float, *children: Any, label: str, **attributes: str | int | float | None) -> Element:
     """Return a picture of this size, as wide as its place allows; `label` describes it for screen readers."""
-    given = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", "aria_label": label, **attributes}
-    return el("svg", el("title", label), *children, width=f"{width:g}", height=f"{height:g}", **given)
+    picture_attributes = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", "aria_label": label, **attributes}
+    return el("svg", el("title", label), *children, width=f"{width:g}", height=f"{height:g}", **picture_attributes)
 
 
-def _flat(children: Iterable[Any]) -> Iterable[Node]:
+def _flatten(children: Iterable[Any]) -> Iterable[Node]:
     for child in children:
         if child is None:
             continue
@@ -92,7 +92,7 @@ def _flat(children: Iterable[Any]) -> Iterable[Node]:
         elif isinstance(child, (int, float)):
             yield str(child)
         else:
-            yield from _flat(child)
+            yield from _flatten(child)
 
 
 def html(node: Node, *, base: str = "") -> str:
@@ -102,12 +102,12 @@ def html(node: Node, *, base: str = "") -> str:
 
 def _html(node: Node, base: str) -> Iterable[str]:
     if isinstance(node, str):
-        yield escaping.escape(_shown(node), quote=False)
+        yield escaping.escape(_writable(node), quote=False)
         return
     yield f"<{node.tag}"
     for name, value in node.attributes.items():
         address = base + value if name in _ADDRESSES and value.startswith("/") else value
-        yield f' {name}="{escaping.escape(_shown(address))}"' if value else f" {name}"
+        yield f' {name}="{escaping.escape(_writable(address))}"' if value else f" {name}"
     yield ">"
     if node.tag not in _VOID:
         for child in node.children:
@@ -118,10 +118,10 @@ def _html(node: Node, base: str) -> Iterable[str]:
 def tree(node: Node) -> Any:
     """Return a node as JSON values: a text, or `[tag, {attributes}, [children]]`; addresses as they were given."""
     if isinstance(node, str):
-        return _shown(node)
+        return _writable(node)
     return [
         node.tag,
-        {name: _shown(value) for name, value in node.attributes.items()},
+        {name: _writable(value) for name, value in node.attributes.items()},
         [tree(child) for child in node.children],
     ]
 
@@ -131,6 +131,6 @@ def text_of(node: Node) -> str:
     return node if isinstance(node, str) else "".join(map(text_of, node.children))
 
 
-def _shown(text: str) -> str:
+def _writable(text: str) -> str:
     """Return a text as a page can have it: control characters and lone surrogates become U+FFFD."""
     return _UNWRITABLE.sub("\ufffd", text)

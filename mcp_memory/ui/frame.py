@@ -59,14 +59,18 @@ def document(title: str, body: Sequence[Node], *, base: str, static: str, script
     )
 
 
-def framed(page: Page, *, space: str, spaces: Sequence[str], form_token: str, query: str = "") -> list[Node]:
+def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str, query: str = "") -> list[Node]:
     """Return a page in its frame. `spaces`: those that the reader may go to; `query` stands in the search field."""
     return [
         el("a", t("frame.skip"), href="#main", class_="skip"),
         el(
             "header",
             el("a", t("frame.name"), href="/", class_="name"),
-            el("nav", el("ul", (_entry(name, path, page.here) for name, path in _PLACES)), aria_label=t("frame.pages")),
+            el(
+                "nav",
+                el("ul", (_navigation_entry(name, path, page.here) for name, path in _PLACES)),
+                aria_label=t("frame.pages"),
+            ),
             _search(query),
             _switch(space, spaces),
             class_="frame",
@@ -77,7 +81,7 @@ def framed(page: Page, *, space: str, spaces: Sequence[str], form_token: str, qu
     ]
 
 
-def _entry(name: str, path: str, here: str) -> Element:
+def _navigation_entry(name: str, path: str, here: str) -> Element:
     return el("li", el("a", t(f"frame.{name}"), href=path, aria_current="page" if name == here else None))
 
 
@@ -131,12 +135,12 @@ def _keys() -> Element:
     )
 
 
-def plain(title: str, *said: Node) -> list[Node]:
+def plain_page(title: str, *content: Node) -> list[Node]:
     """Return the content of a page without a session: a heading and some words."""
-    return [el("main", el("h1", title), said, id="main", tabindex="-1")]
+    return [el("main", el("h1", title), content, id="main", tabindex="-1")]
 
 
-def entry(action: str, note: str | None = None, *, has_tokens: bool = False) -> list[Node]:
+def entry_page(action: str, note: str | None = None, *, has_tokens: bool = False) -> list[Node]:
     """Return the page with the form that takes a key, or where `has_tokens` a token of the server."""
     kind = "token" if has_tokens else "key"
     field = el(
@@ -158,5 +162,5 @@ def entry(action: str, note: str | None = None, *, has_tokens: bool = False) -> 
         action=action,
         id="entry",
     )
-    said = el("p", note, class_="note bad", role="alert") if note else None
-    return plain(t("entry.title"), *([said] if said else []), el("p", t(f"entry.about_{kind}")), form)
+    alert = el("p", note, class_="note bad", role="alert") if note else None
+    return plain_page(t("entry.title"), *([alert] if alert else []), el("p", t(f"entry.about_{kind}")), form)

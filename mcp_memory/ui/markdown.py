@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_memory.core.text import revealed
-from mcp_memory.ui.components import link, part, words_of
+from mcp_memory.ui.components import link, memory_text, part
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.words import t
 
@@ -88,22 +88,22 @@ class _Page:
                 yield el("hr")
                 at += 1
             elif depth < _DEEPEST and _QUOTE.match(line):
-                inside = _run(lines, at, _QUOTE.match)
-                rest = [_QUOTE.sub("", one, count=1) for one in inside]
+                inside = _take_lines(lines, at, _QUOTE.match)
+                rest = [_QUOTE.sub("", line_inside, count=1) for line_inside in inside]
                 yield el("blockquote", self.blocks(rest, depth + 1))
                 at += len(inside)
             elif depth < _DEEPEST and (item := _ITEM.match(line)):
                 at, block = self._list(lines, at, item, depth)
                 yield block
             elif _is_table(lines, at):
-                rows = _run(lines, at + 2, lambda one: "|" in one)
+                rows = _take_lines(lines, at + 2, lambda one: "|" in one)
                 yield self._table(line, rows)
                 at += 2 + len(rows)
             else:
                 end = at + 1
                 while end < len(lines) and not self._begins(lines, end, depth):
                     end += 1
-                yield el("p", self.inline("\n".join(one.strip() for one in lines[at:end])), dir="auto")
+                yield el("p", self.inline("\n".join(line_inside.strip() for line_inside in lines[at:end])), dir="auto")
                 at = end
 
     def _begins(self, lines: Sequence[str], at: int, depth: int) -> bool:
@@ -157,20 +157,20 @@ class _Page:
         """Return a text as nodes."""
         open_ = [_Open("", list[Node]())]
         place = 0
-        for found in _TOKEN.finditer(text):
-            if found.start() > place:
-                open_[-1].nodes.append(text[place : found.start()])
-            place = found.end()
-            kind, token = str(found.lastgroup), found[0]
+        for match in _TOKEN.finditer(text):
+            if match.start() > place:
+                open_[-1].nodes.append(text[place : match.start()])
+            place = match.end()
+            kind, token = str(match.lastgroup), match[0]
             if kind == "mark":
-                _mark(open_, token, text, found.start(), found.end())
+                _toggle_mark(open_, token, text, match.start(), match.end())
             elif kind == "cites":
                 self._cites(open_[-1], token)
             else:
                 open_[-1].nodes += self._token(kind, token)
         open_[-1].nodes.append(text[place:])
         while len(open_) > 1:
-            _unmarked(open_)
+            _close_unmatched(open_)
         return [node for node in open_[0].nodes if node != ""]
 
     def _token(self, kind: str, token: str) -> list[Node]:
@@ -192,19 +192,19 @@ class _Page:
 
     def _linked(self, parts: re.Pattern[str], text: str) -> list[Node]:
         nodes, place = list[Node](), 0
-        for found in parts.finditer(text):
-            name = found[0]
+        for match in parts.finditer(text):
+            name = match[0]
             nodes += [
-                text[place : found.start()],
+                text[place : match.start()],
                 *([self._named(name[2:-2])] if name[0] == "[" else self._cited(name)),
             ]
-            place = found.end()
+            place = match.end()
         return [*nodes, text[place:]]
 
     def _cites(self, words: _Open, group: str) -> None:
         """Add a group of ids; the words since the last group are struck out where all of these have ended."""
         nodes = self._linked(_IN_GROUP, group)
-        ids = [found[0] for found in _IN_GROUP.finditer(group) if found[0][0] == "a"]
+        ids = [match[0] for match in _IN_GROUP.finditer(group) if match[0][0] == "a"]
         if ids and all(id in self.ended for id in ids):
             struck = [node for node in words.nodes[words.cited :] if node != ""]
             first = struck[0] if struck and isinstance(struck[0], str) else ""
@@ -230,10 +230,10 @@ class _Page:
             return f"[[{inside}]]"
         slug = self.scenes.get(name.lower())
         text = f"{shown} ({name})" if shown and shown != name else name
-        return link(f"/scene/{part(slug)}" if slug else f"/entity/{part(name)}", words_of(text))
+        return link(f"/scene/{part(slug)}" if slug else f"/entity/{part(name)}", memory_text(text))
 
 
-def _run(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> Sequence[str]:
+def _take_lines(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> Sequence[str]:
     """Return the lines from a place on, as long as they belong."""
     end = at
     while end < len(lines) and belongs(lines[end]):
@@ -298,22 +298,22 @@ class _Open:
     """How many of the nodes come before the words since the last group of ids."""
 
 
-def _mark(open_: list[_Open], mark: str, text: str, start: int, end: int) -> None:
+def _toggle_mark(open_: list[_Open], mark: str, text: str, start: int, end: int) -> None:
     """Close what the mark closes, else open it where it can open something; else it is text."""
     before, after = text[start - 1 : start], text[end : end + 1]
     in_word = mark[0] == "_" and before.isalnum() and after.isalnum()
-    if before.strip() and not in_word and any(one.mark == mark for one in open_):
+    if before.strip() and not in_word and any(opened.mark == mark for opened in open_):
         while open_[-1].mark != mark:
-            _unmarked(open_)
+            _close_unmatched(open_)
         done = open_.pop()
         open_[-1].nodes.append(el("strong" if len(mark) == 2 else "em", done.nodes))
-    elif after.strip() and not in_word and not any(one.mark == mark for one in open_):
+    elif after.strip() and not in_word and not any(opened.mark == mark for opened in open_):
         open_.append(_Open(mark))
     else:
         open_[-1].nodes.append(mark)
 
 
-def _unmarked(open_: list[_Open]) -> None:
+def _close_unmatched(open_: list[_Open]) -> None:
     """Make the last open mark, which nothing closed, a text again."""
     last = open_.pop()
     open_[-1].nodes += [last.mark, *last.nodes]

@@ -60,19 +60,19 @@ async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -
     """Return the page at a path. Raises NotFound, and what its verbs raise."""
     if not _PATH.fullmatch(path):
         raise NotFound(t("frame.no_page", path=one_line(path, 60)))
-    return fitted(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
+    return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
 
 
-def fitted(page: Page, path: str) -> AppView:
+def fit_page(page: Page, path: str) -> AppView:
     """Return a page as JSON of at most MOST_BYTES; one that is larger is cut, and says so at its end."""
     whole = [tree(node) for node in el("main", page.body).children]
-    trees = _within(whole, _ROOM)
+    trees = _fit_trees(whole, _ROOM)
     if trees is not whole:
         trees = [*trees, tree(note(t("app.cut"), kind="warn"))]
     return AppView(title=one_line(tree(page.title), 500), tree=trees, path=path)
 
 
-def _within(trees: list[Any], room: int) -> list[Any]:
+def _fit_trees(trees: list[Any], room: int) -> list[Any]:
     """Return trees, cut to `room` bytes of JSON: the largest one if it is most of the content, else from the end."""
     sizes = [len(to_json(node)) + 1 for node in trees]
     if sum(sizes) <= room:
@@ -91,7 +91,7 @@ def _cut(node: Any, room: int) -> Any:
         return node[: max(0, fitting - 1)] + "…"
     tag, attributes, children = node
     frame = len(to_json([tag, attributes, []])) + 1
-    return [tag, attributes, _within(children, room - frame)] if frame < room else "…"
+    return [tag, attributes, _fit_trees(children, room - frame)] if frame < room else "…"
 
 
 MOST_FILE_BYTES = 60_000
@@ -115,8 +115,8 @@ def app_file() -> str:
     """Return the file. Reads from disk the first time."""
     style = "\n".join(map(_read, _STYLES))
     script = "\n".join(_OF_MODULES.sub("", _read(name)) for name in _SCRIPTS)
-    if found := _ENDING.search(style + script):
-        raise ValueError(f"{found[0]!r} would end the style sheet or the script")
+    if ending := _ENDING.search(style + script):
+        raise ValueError(f"{ending[0]!r} would end the style sheet or the script")
     parts = {"title": html(t("frame.name")), "style": style, "script": script, "body": html(_body())}
     return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _read("app.html"))
 
@@ -130,7 +130,7 @@ def _body() -> Element:
     hint = t("frame.search_hint")
     entries = (el("li", el("a", t(word), href=path)) for path, word in _ENTRIES)
     field = el("input", type="search", name="q", id="search", aria_label=hint, placeholder=hint, autocomplete="off")
-    said = {f"data_{name}": t(f"app.{name}") for name in ("cancelled", "closed", "silent")}
+    messages = {f"data_{name}": t(f"app.{name}") for name in ("cancelled", "closed", "silent")}
     return el(
         "div",
         el(
@@ -141,12 +141,12 @@ def _body() -> Element:
             _button("wide", "M9.5 2.5h4v4M6.5 13.5h-4v-4M13 3 9 7M3 13l4-4", data_less=t("app.narrow")),
             class_="frame",
         ),
-        el("main", el("p", t("app.waiting"), role="status"), id="view", tabindex="-1", **said),
+        el("main", el("p", t("app.waiting"), role="status"), id="view", tabindex="-1", **messages),
         class_="in-app",
     )
 
 
 def _button(name: str, shape: str, **more: str) -> Element:
-    said = t(f"app.{name}")
-    sign = svg(16, 16, el("path", d=shape), label=said, class_="sign")
-    return el("button", sign, id=name, type="button", title=said, aria_label=said, hidden=True, **more)
+    label = t(f"app.{name}")
+    sign = svg(16, 16, el("path", d=shape), label=label, class_="sign")
+    return el("button", sign, id=name, type="button", title=label, aria_label=label, hidden=True, **more)

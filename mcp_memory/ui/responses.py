@@ -59,7 +59,7 @@ class Rejected(Exception):
     text: str
 
 
-def secured(response: Response) -> Response:
+def add_security_headers(response: Response) -> Response:
     """Add the headers that every answer has; those that it has already stay."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
@@ -178,7 +178,7 @@ class Streams:
             after, quiet = await memory.last_change(), 0.0
             yield b"retry: 2000\n\n"
             while not self._stopping.is_set() and await goes_on():
-                topics, after = await _changed(memory, after)
+                topics, after = await _changed_topics(memory, after)
                 if topics is not None:
                     yield b"data: " + json.dumps({"topics": topics}).encode() + b"\n\n"
                     quiet = 0.0
@@ -194,7 +194,7 @@ class Streams:
                 del self._open[session]
 
 
-async def _changed(memory: Memory, after: int) -> tuple[list[str] | None, int]:
+async def _changed_topics(memory: Memory, after: int) -> tuple[list[str] | None, int]:
     """Return the topics that changed since a change, None for none, and the number of the last change."""
     try:
         now = await memory.last_change()

@@ -58,7 +58,7 @@ class TooManyKeys(Exception):
         self.seconds = seconds
 
 
-class Door(Protocol):
+class Authenticator(Protocol):
     """Takes keys. One is for keys of one use, one for the tokens of a server (`server.token_door`)."""
 
     async def open(self, key: str, address: str) -> Reader | None:
@@ -77,15 +77,17 @@ class OneTimeKeys:
     def new(self) -> str:
         """Return a new key, for the fragment of an address."""
         key = secrets.token_urlsafe(_BYTES)
-        self._keys.append((_hashed(key), self._clock() + KEY_SECONDS))
+        self._keys.append((_hash(key), self._clock() + KEY_SECONDS))
         return key
 
     async def open(self, key: str, address: str) -> Reader | None:
-        now, shown = self._clock(), _hashed(key)
-        self._keys = [(known, until) for known, until in self._keys if now < until]
-        matches = [hmac.compare_digest(shown, known) for known, _ in self._keys]  # all of them, so none is told by time
+        now, shown = self._clock(), _hash(key)
+        self._keys = [(hashed, until) for hashed, until in self._keys if now < until]
+        matches = [
+            hmac.compare_digest(shown, hashed) for hashed, _ in self._keys
+        ]  # all of them, so none is told by time
         if any(matches):
-            self._keys = [one for one, is_it in zip(self._keys, matches, strict=True) if not is_it]
+            self._keys = [entry for entry, is_it in zip(self._keys, matches, strict=True) if not is_it]
             return self._reader
         while self._wrong and self._wrong[0] <= now - 60:
             self._wrong.popleft()
@@ -115,7 +117,7 @@ class Sessions:
     def start(self, reader: Reader) -> str:
         """Open a session and return its cookie. The least recently used makes room where there are very many."""
         cookie = secrets.token_urlsafe(_BYTES)
-        id = _hashed(cookie)
+        id = _hash(cookie)
         self._open.put(id, Session(id=id, reader=reader, form_token=_form_token(cookie), used_at=self._clock()))
         return cookie
 
@@ -124,7 +126,7 @@ class Sessions:
 
         `by_reader`: the request counts as use. Requests that a page makes by script do not.
         """
-        id = _hashed(cookie or "")
+        id = _hash(cookie or "")
         session = self._open.get(id)
         if session is None or not hmac.compare_digest(session.id, id):
             return None
@@ -138,8 +140,8 @@ class Sessions:
 
     def is_open(self, session: Session) -> bool:
         """Return whether a session goes on, without using it."""
-        known = self._open.get(session.id)
-        return known is not None and self._clock() - known.used_at < IDLE_SECONDS
+        current = self._open.get(session.id)
+        return current is not None and self._clock() - current.used_at < IDLE_SECONDS
 
     def end(self, session: Session) -> None:
         self._open.pop(session.id)
@@ -150,7 +152,7 @@ def is_form_token(session: Session, shown: str) -> bool:
     return hmac.compare_digest(session.form_token.encode(), shown.encode("utf-8", "replace"))
 
 
-def _hashed(secret: str) -> bytes:
+def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
 
 

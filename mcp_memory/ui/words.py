@@ -19,7 +19,7 @@ def t(key: str, /, *, count: int | None = None, **values: object) -> str:
     """Return a text of the catalogue with its values; `count` chooses its form and fills in `{count}`."""
     text = WORDS[key]
     if count is not None:
-        one, _, many = text.partition("|")
-        text = one if count == 1 or not many else many
+        singular, _, plural = text.partition("|")
+        text = singular if count == 1 or not plural else plural
         values["count"] = f"{count:,}"
     return text.format(**values) if values else text

@@ -156,7 +156,7 @@ async def test_a_connection_watches_so_many_addresses_and_no_more(
             await subscribe(f"memory://atom/a{number}")
         with pytest.raises(MCPError, match="You watch 2 resources already"):
             await subscribe("memory://atom/a3")
-        with pytest.raises(MCPError, match="as long as that"):
+        with pytest.raises(MCPError, match="longer than that of any resource"):
             await subscribe(f"memory://session/{'x' * 1_000}")
         with pytest.warns(MCPDeprecationWarning):
             await client.unsubscribe_resource("memory://atom/a1")
@@ -176,7 +176,7 @@ async def test_a_connection_that_ended_is_forgotten(server: MemoryServer) -> Non
         await client.list_tools()
         (feed,) = server.updates._feeds.values()
         assert len(feed.connections) == 1
-    assert not feed.is_heard
+    assert not feed.has_listeners
 
 
 async def test_a_client_that_stopped_reading_holds_up_no_other_space(
@@ -195,11 +195,11 @@ async def test_a_client_that_stopped_reading_holds_up_no_other_space(
         updates, stuck = Updates("stuck"), Stuck()
         feeds = updates._feeds  # pyright: ignore[reportPrivateUsage]
         with use_grant(Grant(space="stuck")):
-            await updates.begin_to_listen(memory)
+            await updates.start_listening(memory)
         feeds["stuck"].connections[cast("Connection", stuck)] = {"memory://status"}
         with use_grant(Grant(space="other")):
             updates.subscribe(lambda event: send.send_nowait(str(event)))
-            await updates.begin_to_listen(memory.in_space("other"))
+            await updates.start_listening(memory.in_space("other"))
         async with send, heard, anyio.create_task_group() as tasks:
             await tasks.start(updates.watch, memory)
             await memory.remember("The first space has news.", typed=True)

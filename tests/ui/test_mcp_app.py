@@ -32,7 +32,7 @@ from mcp_memory.ui import elements, mcp_app
 from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import el
 from mcp_memory.ui.mcp_app import MOST_FILE_BYTES as MOST_OF_FILE
-from mcp_memory.ui.mcp_app import MOST_PAGE_BYTES, AppView, app_file, fitted, path_of
+from mcp_memory.ui.mcp_app import MOST_PAGE_BYTES, AppView, app_file, fit_page, path_of
 from scripts.install_peers import node
 from tests.server.answers import answer_of, error_of, text_of
 from tests.server.served import bearer, served
@@ -291,7 +291,7 @@ async def test_hostile_words_are_texts_of_a_tree(modern: Client) -> None:
     ],
 )
 def test_a_page_that_is_too_large_is_cut_and_says_so(body: list[Any]) -> None:
-    view = fitted(Page(title="Large", body=tuple(body)), "/r-9f2c1a7b3d4e")
+    view = fit_page(Page(title="Large", body=tuple(body)), "/r-9f2c1a7b3d4e")
     size = len(to_json(asdict(view)))
     assert MOST_PAGE_BYTES * 0.9 < size <= MOST_PAGE_BYTES
     assert view.tree[-1][1]["class"] == "note warn"
@@ -299,13 +299,13 @@ def test_a_page_that_is_too_large_is_cut_and_says_so(body: list[Any]) -> None:
 
 def test_a_long_text_is_cut_where_the_way_to_its_rest_stays() -> None:
     way = el("p", el("a", "Next lines", href="?line=2000"), class_="pager")
-    view = fitted(Page(title="Log", body=(el("p", "A log"), el("pre", "line\n" * 100_000), way)), "/r-9f2c1a7b3d4e")
+    view = fit_page(Page(title="Log", body=(el("p", "A log"), el("pre", "line\n" * 100_000), way)), "/r-9f2c1a7b3d4e")
     assert [view.tree[0], view.tree[2]] == [elements.tree(el("p", "A log")), elements.tree(way)]
     assert view.tree[1][2][0].endswith("…")
 
 
 def test_a_page_that_fits_is_whole() -> None:
-    view = fitted(Page(title="Small", body=(el("p", "one", el("b", "two")), "three")), "/")
+    view = fit_page(Page(title="Small", body=(el("p", "one", el("b", "two")), "three")), "/")
     assert view == AppView(title="Small", tree=[["p", {}, ["one", ["b", {}, ["two"]]]], "three"], path="/")
 
 

@@ -19,7 +19,7 @@ from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node
 from mcp_memory.ui.elements import Element, html, text_of, tree
 from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.pictures.canvas import drawing, picture
-from mcp_memory.ui.pictures.charts import shortened, width, wrapped
+from mcp_memory.ui.pictures.charts import shorten, text_width, wrap
 from mcp_memory.ui.pictures.layers import Box, Drawing, Wire
 
 T0 = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
@@ -196,7 +196,7 @@ def test_a_long_title_is_shortened_with_the_whole_in_its_title() -> None:
     long = "Compare every sailing of the winter timetable with what the operator sent us"
     shown = picture(canvas_of(1, [], title=long), {}, selected=None)
     assert long in text_of(found(shown, "a", "node")[0].children[0])
-    assert all(width(text_of(line)) <= 170 for line in found(shown, "text"))
+    assert all(text_width(text_of(line)) <= 170 for line in found(shown, "text"))
 
 
 def test_phases_are_columns_of_a_canvas_of_many_steps() -> None:
@@ -327,16 +327,16 @@ def test_a_neighbourhood_shows_at_most_sixty_names_none_over_another() -> None:
 
 
 def test_wide_characters_take_two_places() -> None:
-    assert width("漢字") > 1.8 * width("ab")
+    assert text_width("漢字") > 1.8 * text_width("ab")
 
 
 @given(st.text(max_size=120), st.floats(40, 300))
 def test_a_shortened_text_fits(text: str, room: float) -> None:
-    assert width(shortened(text, room)) <= room
+    assert text_width(shorten(text, room)) <= room
 
 
 @given(st.text(max_size=120), st.floats(40, 300), st.integers(1, 3))
 def test_wrapped_lines_fit_and_are_no_more_than_asked_for(text: str, room: float, lines: int) -> None:
-    done = wrapped(text, room, lines=lines)
+    done = wrap(text, room, lines=lines)
     assert len(done) <= lines
-    assert all(width(line) <= room for line in done)
+    assert all(text_width(line) <= room for line in done)

@@ -50,8 +50,8 @@ async def page_at(address: str, view: View) -> Page:
     """Return the page at `/path?query`, made from a view. Raises NotFound, and what its verbs raise."""
     split = urlsplit(address)
     for pattern, name in ADDRESSES.items():
-        if found := re.fullmatch(pattern, split.path or "/"):
-            parts = {part: unquote(value) for part, value in found.groupdict().items() if value is not None}
+        if match := re.fullmatch(pattern, split.path or "/"):
+            parts = {part: unquote(value) for part, value in match.groupdict().items() if value is not None}
             query: dict[str, str] = {}
             for key, value in parse_qsl(split.query):  # ticked boxes of one name count together
                 query[key] = f"{query[key]} {value}" if key in query else value

@@ -14,7 +14,7 @@ from mcp_memory.core.types import Fact, StatementPage
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pages.item import without_repeated
+from mcp_memory.ui.pages.item import drop_repeated
 from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.words import t
 
@@ -27,7 +27,7 @@ async def entity(view: View) -> Page:
     """Everything about one name, today or as of `as_of` (a date) or `day` (of the slider, counted from the first)."""
     name, memory = view.parts["name"], view.memory
     try:
-        facts = without_repeated(await memory.facts_about(name))
+        facts = drop_repeated(await memory.facts_about(name))
     except NotFound as unknown:
         return _unknown(name, unknown)
     as_of = _as_of(view, facts)
@@ -72,14 +72,14 @@ def _unknown(name: str, problem: NotFound) -> Page:
 
 
 def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
-    given, day = view.query.get("as_of"), view.query.get("day")
+    as_of, day = view.query.get("as_of"), view.query.get("day")
     try:
-        if given:
-            return date.fromisoformat(given)
+        if as_of:
+            return date.fromisoformat(as_of)
         if day and facts and (asked := _first(facts) + timedelta(days=int(day))) < _today():
             return asked
     except (ValueError, OverflowError):
-        raise InvalidInput(t("entity.no_date", given=one_line(given or day or "", 30))) from None
+        raise InvalidInput(t("entity.no_date", given=one_line(as_of or day or "", 30))) from None
     return None
 
 
@@ -143,7 +143,7 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
             method="get",
             action=path,
         ),
-        el("nav", ui.gap(t("entity.changed"), links), aria_label=t("entity.changed")),
+        el("nav", ui.line(t("entity.changed"), links), aria_label=t("entity.changed")),
     ]
 
 
@@ -175,7 +175,7 @@ def _past(name: str, listed: StatementPage) -> Element:
 def _near(name: str, near: Sequence[tuple[str, int]]) -> Element:
     if not near:
         return ui.section(t("entity.near"), ui.empty(t("entity.no_near")))
-    lines = ((ui.link(f"/entity/{ui.part(other)}", ui.words_of(other)), ui.count(shared)) for other, shared in near)
+    lines = ((ui.link(f"/entity/{ui.part(other)}", ui.memory_text(other)), ui.count(shared)) for other, shared in near)
     return ui.section(
         t("entity.near"),
         charts.neighbourhood(name, near),

@@ -15,7 +15,7 @@ from mcp_memory.core.text import size
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pages.forgetting import words_box
+from mcp_memory.ui.pages.forgetting import forgotten_words
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -34,10 +34,13 @@ async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
 
     Whoever may bring them back can open the words of the last ones.
     """
-    found = sorted(tombstones, key=lambda one: int(one.id[1:]), reverse=True)
-    shown = found[:_TOMBSTONES]
-    words = {one.id: await words_box(view, one.id) for one in [one for one in shown if _is_open(one)][:_WORDED]}
-    can_erase = view.is_owner and any(_is_open(one) for one in shown)
+    newest_first = sorted(tombstones, key=lambda one: int(one.id[1:]), reverse=True)
+    shown = newest_first[:_TOMBSTONES]
+    words = {
+        tombstone.id: await forgotten_words(view, tombstone.id)
+        for tombstone in [tombstone for tombstone in shown if _is_open(tombstone)][:_WORDED]
+    }
+    can_erase = view.is_owner and any(_is_open(tombstone) for tombstone in shown)
     purge = can_erase and ui.form(
         view,
         "purge",
@@ -48,35 +51,37 @@ async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
     )
     return ui.section(
         t("forgotten.title"),
-        ui.rows((_tombstone(view, one), words.get(one.id)) for one in shown)
+        ui.rows((_tombstone(view, tombstone), words.get(tombstone.id)) for tombstone in shown)
         if shown
         else ui.empty(t("forgotten.none")),
-        el("p", t("forgotten.more", count=len(found) - len(shown))) if len(found) > len(shown) else None,
+        el("p", t("forgotten.more", count=len(newest_first) - len(shown))) if len(newest_first) > len(shown) else None,
         el("details", el("summary", t("forgotten.erase")), purge) if purge else None,
         id="forgotten",
     )
 
 
-def _is_open(one: Tombstone) -> bool:
-    return not (one.undone or one.purged)
+def _is_open(tombstone: Tombstone) -> bool:
+    return not (tombstone.undone or tombstone.purged)
 
 
-def _tombstone(view: View, one: Tombstone) -> Element:
+def _tombstone(view: View, tombstone: Tombstone) -> Element:
     tick = undo = None
-    if _is_open(one) and view.may("admin"):
-        label = t("forgotten.tick", id=one.id)
+    if _is_open(tombstone) and view.may("admin"):
+        label = t("forgotten.tick", id=tombstone.id)
         if view.is_owner:
-            tick = el("input", type="checkbox", name="tombstones", value=one.id, form=_PURGE, aria_label=label)
-        undo = ui.action(view, "undo", t("shared.undo"), key="u", tombstone=one.id, back="/home")
-    state = t("forgotten.purged") if one.purged else t("forgotten.undone") if one.undone else None
-    more = f" … {ui.count(len(one.ids) - _IDS)}" if len(one.ids) > _IDS else ""
-    return ui.gap(
+            tick = el("input", type="checkbox", name="tombstones", value=tombstone.id, form=_PURGE, aria_label=label)
+        undo = ui.action(view, "undo", t("shared.undo"), key="u", tombstone=tombstone.id, back="/home")
+    state = t("forgotten.purged") if tombstone.purged else t("forgotten.undone") if tombstone.undone else None
+    more = f" … {ui.count(len(tombstone.ids) - _IDS)}" if len(tombstone.ids) > _IDS else ""
+    return ui.line(
         tick,
-        ui.link(f"/{one.id}", one.id, class_="id"),
-        ui.moment(one.at),
-        ui.badge(t(f"item.how_{one.how}"), "kind"),
-        el("span", t("forgotten.ids", count=len(one.ids)), ": ", ", ".join(one.ids[:_IDS]), more) if one.ids else None,
-        ui.words_of(one.reason) if one.reason else None,
+        ui.link(f"/{tombstone.id}", tombstone.id, class_="id"),
+        ui.moment(tombstone.at),
+        ui.badge(t(f"item.how_{tombstone.how}"), "kind"),
+        el("span", t("forgotten.ids", count=len(tombstone.ids)), ": ", ", ".join(tombstone.ids[:_IDS]), more)
+        if tombstone.ids
+        else None,
+        ui.memory_text(tombstone.reason) if tombstone.reason else None,
         ui.badge(state) if state else None,
         undo,
     )
@@ -87,13 +92,16 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
     head = (t("retention.what"), t("retention.after"), t("retention.going"), t("retention.took"), t("retention.ran"))
     lines: list[Sequence[Any]] = [
         (
-            t(f"retention.{one.policy.what}"),
-            t("retention.days", count=one.policy.days),
-            [ui.count(one.going), *([f" ({t('retention.staying', count=one.staying)})"] if one.staying else [])],
-            ui.count(one.policy.took),
-            ui.moment(one.policy.ran_at) if one.policy.ran_at else t("retention.never_ran"),
+            t(f"retention.{overdue.policy.what}"),
+            t("retention.days", count=overdue.policy.days),
+            [
+                ui.count(overdue.going),
+                *([f" ({t('retention.staying', count=overdue.staying)})"] if overdue.staying else []),
+            ],
+            ui.count(overdue.policy.took),
+            ui.moment(overdue.policy.ran_at) if overdue.policy.ran_at else t("retention.never_ran"),
         )
-        for one in policies
+        for overdue in policies
     ]
     return ui.section(
         t("retention.title"),
@@ -102,10 +110,18 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
     )
 
 
-def backups(view: View, found: Sequence[Backup]) -> Element:
+def backups(view: View, stored: Sequence[Backup]) -> Element:
     """Return the backups in the home, and the button that makes one."""
     head = (t("backups.made"), t("backups.size"), t("backups.holds"), t("backups.file"))
-    lines = [(_made(one), size(one.bytes), _holds(one), ui.words_of(one.path.name, tag="code")) for one in found]
+    lines = [
+        (
+            _backup_time(backup),
+            size(backup.bytes),
+            _backup_content(backup),
+            ui.memory_text(backup.path.name, tag="code"),
+        )
+        for backup in stored
+    ]
     return ui.section(
         t("backups.title"),
         ui.table(t("backups.caption"), head, lines, numbers=(1,)) if lines else ui.empty(t("backups.none")),
@@ -114,14 +130,14 @@ def backups(view: View, found: Sequence[Backup]) -> Element:
     )
 
 
-def _made(one: Backup) -> Element:
-    return ui.moment(one.manifest.made) if one.manifest else ui.badge(t("backups.broken"), "bad")
+def _backup_time(backup: Backup) -> Element:
+    return ui.moment(backup.manifest.made) if backup.manifest else ui.badge(t("backups.broken"), "bad")
 
 
-def _holds(one: Backup) -> Any:
-    if one.manifest is None:
-        return ui.words_of(one.problem or "")
-    counts, spaces = one.manifest.counts, t("backups.spaces", count=len(one.manifest.spaces))
+def _backup_content(backup: Backup) -> Any:
+    if backup.manifest is None:
+        return ui.memory_text(backup.problem or "")
+    counts, spaces = backup.manifest.counts, t("backups.spaces", count=len(backup.manifest.spaces))
     turns, statements = t("home.turns", count=counts["turns"]), t("home.atoms", count=counts["statements"])
     return " · ".join((turns, statements, t("backups.results", count=counts["results"]), spaces))
 
@@ -132,7 +148,7 @@ def export(view: View, space: str) -> Element:
     return ui.section(
         t("export.title"),
         el("p", t("export.how")),
-        el("pre", ui.words_of(f"mcp-memory export{here}", tag="code")),
+        el("pre", ui.memory_text(f"mcp-memory export{here}", tag="code")),
         el("p", t("export.import")),
         el("pre", el("code", "mcp-memory import FILE.zip")),
         el("p", t("export.others"), " ", ui.link("/conversations", t("export.imports"))) if view.is_owner else None,
@@ -154,7 +170,7 @@ async def home(view: View) -> Page:
         title=t("home.title"),
         here="home",
         body=ui.body(
-            ui.columns(_contents(view, status), _health(view, status, await _found(view) if checked else None)),
+            ui.columns(_contents(view, status), _health(view, status, await _run_checks(view) if checked else None)),
             await forgotten(view, await memory.tombstones()),
             ui.columns(retention(await memory.retention()), export(view, memory.space)),
             backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
@@ -173,9 +189,9 @@ def _contents(view: View, status: dict[str, Any]) -> Element:
     return ui.section(
         t("home.contents"),
         _spaces(view, status),
-        ui.facts_of(
+        ui.labelled_values(
             (
-                (t("home.space"), ui.words_of(status["space"])),
+                (t("home.space"), ui.memory_text(status["space"])),
                 (t("home.conversation"), ui.link("/conversations", turns)),
                 (t("home.statements"), t("home.current", count=counts["current"], past=ui.count(past))),
                 (t("home.facts"), ui.count(counts["facts"])),
@@ -200,7 +216,7 @@ def _spaces(view: View, status: dict[str, Any]) -> Element | None:
     others = [name for name in status["spaces"] if name != status["space"]]
     if not (view.is_owner and view.form_token and others):
         return None
-    options = (el("option", ui.words_of(name, tag="span").children, value=name) for name in others)
+    options = (el("option", ui.memory_text(name, tag="span").children, value=name) for name in others)
     return el(
         "form",
         el("label", t("home.other_space"), " ", el("select", options, name="space")),
@@ -211,7 +227,7 @@ def _spaces(view: View, status: dict[str, Any]) -> Element | None:
 
 
 # --- health -----------------------------------------------------------------------------------------
-async def _found(view: View) -> list[Element]:
+async def _run_checks(view: View) -> list[Element]:
     """Run the checks: every claim down to its words, and for the owner rows and files."""
     verified = await view.memory.verify()
     counts = (
@@ -222,9 +238,9 @@ async def _found(view: View) -> list[Element]:
         t("home.turns", count=verified.turns),
     )
     lines = [el("p", t("health.verified"), " ", " · ".join(counts))]
-    lines += _list(verified.problems, t("health.problems"), kind="bad")
-    lines += _list(verified.uncovered, t("health.uncovered"), kind="warn")
-    lines += _list(verified.doubted, t("health.doubted"), kind="warn")
+    lines += _problem_list(verified.problems, t("health.problems"), kind="bad")
+    lines += _problem_list(verified.uncovered, t("health.uncovered"), kind="warn")
+    lines += _problem_list(verified.doubted, t("health.doubted"), kind="warn")
     problems, behind = [], []
     if view.is_owner:
         agreed = await view.memory.agreement()
@@ -232,52 +248,52 @@ async def _found(view: View) -> list[Element]:
         behind = agreed.behind if agreed else []
         if await view.memory.unproven():
             lines.append(ui.note(t("health.unproven"), " ", el("code", "mcp-memory doctor --repair"), kind="warn"))
-    lines += _list(list(dict.fromkeys(problems)), t("health.files"), kind="bad")
-    lines += _list(behind, t("health.behind"), kind="warn")
+    lines += _problem_list(list(dict.fromkeys(problems)), t("health.files"), kind="bad")
+    lines += _problem_list(behind, t("health.behind"), kind="warn")
     is_well = not (verified.problems or verified.doubted or problems)
     return [*lines, *([ui.note(t("health.well"), kind="ok")] if is_well else [])]
 
 
-def _list(lines: Sequence[str], title: str, *, kind: str) -> list[Element]:
+def _problem_list(lines: Sequence[str], title: str, *, kind: str) -> list[Element]:
     if not lines:
         return []
-    more = [ui.words_of(f"… {ui.count(len(lines) - _PROBLEMS)}", tag="li")] if len(lines) > _PROBLEMS else []
-    shown = (ui.words_of(line, tag="li") for line in lines[:_PROBLEMS])
+    more = [ui.memory_text(f"… {ui.count(len(lines) - _PROBLEMS)}", tag="li")] if len(lines) > _PROBLEMS else []
+    shown = (ui.memory_text(line, tag="li") for line in lines[:_PROBLEMS])
     return [ui.note(title, kind=kind), el("ul", shown, more, class_="rows")]
 
 
-def _health(view: View, status: dict[str, Any], found: list[Element] | None) -> Element:
-    if found is None:
-        found = [el("p", ui.link("/home", t("health.check"), check=1), " ", el("small", t("health.takes")))]
-    return ui.section(t("health.title"), list(_standing(view, status)), found, id="health")
+def _health(view: View, status: dict[str, Any], checks: list[Element] | None) -> Element:
+    if checks is None:
+        checks = [el("p", ui.link("/home", t("health.check"), check=1), " ", el("small", t("health.takes")))]
+    return ui.section(t("health.title"), list(_known_problems(view, status)), checks, id="health")
 
 
-def _standing(view: View, status: dict[str, Any]) -> Iterator[Element]:
+def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
     """Yield what the status itself knows to be wrong."""
     pyramid, embedding = status["pyramid"], status["embedding"]
     if paused := pyramid["paused"]:
-        yield ui.note(t("health.paused"), " ", ui.words_of(paused["reason"]), kind="warn")
+        yield ui.note(t("health.paused"), " ", ui.memory_text(paused["reason"]), kind="warn")
     failed = [work for work in pyramid["works"] if work["state"] == "parked"]
     for work in failed[:_FAILED]:
-        error = ui.words_of(work["error"] or "")
+        error = ui.memory_text(work["error"] or "")
         yield ui.note(t("health.failed", stage=work["stage"], count=work["attempts"]), " ", error, kind="warn")
     if embedding["error"]:
-        yield ui.note(t("health.embedding"), " ", ui.words_of(embedding["error"]), kind="warn")
+        yield ui.note(t("health.embedding"), " ", ui.memory_text(embedding["error"]), kind="warn")
     if status["damaged"]:
-        yield ui.note(t("health.damaged"), " ", ui.words_of(status["damaged"][0]), kind="bad")
-    for one in status["recovered"] if view.is_owner else ():
-        lines, left = t("health.lines", count=one["lines"]), t("health.left", count=one["left"])
-        kind = "warn" if one["left"] else ""
-        yield ui.note(t("health.recovered"), " ", ui.words_of(one["path"]), f": {lines}, {left}", kind=kind)
+        yield ui.note(t("health.damaged"), " ", ui.memory_text(status["damaged"][0]), kind="bad")
+    for file in status["recovered"] if view.is_owner else ():
+        lines, left = t("health.lines", count=file["lines"]), t("health.left", count=file["left"])
+        kind = "warn" if file["left"] else ""
+        yield ui.note(t("health.recovered"), " ", ui.memory_text(file["path"]), f": {lines}, {left}", kind=kind)
     if status["set_aside"] and view.is_owner:
-        paths = ui.words_of(", ".join(status["set_aside"]))
+        paths = ui.memory_text(", ".join(status["set_aside"]))
         yield ui.note(t("health.set_aside"), " ", paths, " ", el("code", "mcp-memory doctor --repair"), kind="warn")
 
 
 # --- the machine ------------------------------------------------------------------------------------
 def _tokens(view: View, tokens: Sequence[Token]) -> Element:
     head = (t("tokens.name"), t("tokens.spaces"), t("tokens.right"), t("tokens.used"), t("tokens.ends"), "")
-    table = ui.table(t("tokens.all"), head, (_token(view, one) for one in tokens))
+    table = ui.table(t("tokens.all"), head, (_token(view, token) for token in tokens))
     rights = (el("option", right, value=right, selected=right == "write") for right in RIGHTS)
     return ui.section(
         t("tokens.title"),
@@ -294,17 +310,17 @@ def _tokens(view: View, tokens: Sequence[Token]) -> Element:
     )
 
 
-def _token(view: View, one: Token) -> tuple[Any, ...]:
+def _token(view: View, token: Token) -> tuple[Any, ...]:
     ends: Any = t("tokens.never_ends")
-    if one.revoked_at is not None:
-        ends = [t("tokens.revoked"), " ", ui.moment(one.revoked_at, day=True)]
-    elif one.until is not None:
-        ends = ui.moment(one.until, day=True)
-    used = ui.moment(one.used_at) if one.used_at else t("tokens.never_used")
+    if token.revoked_at is not None:
+        ends = [t("tokens.revoked"), " ", ui.moment(token.revoked_at, day=True)]
+    elif token.until is not None:
+        ends = ui.moment(token.until, day=True)
+    used = ui.moment(token.used_at) if token.used_at else t("tokens.never_used")
     revoke = (
-        None if one.revoked_at else ui.action(view, "revoke_token", t("tokens.revoke"), kind="danger", which=one.id)
+        None if token.revoked_at else ui.action(view, "revoke_token", t("tokens.revoke"), kind="danger", which=token.id)
     )
-    return ui.words_of(one.name), ui.words_of(", ".join(one.spaces)), one.right, used, ends, revoke
+    return ui.memory_text(token.name), ui.memory_text(", ".join(token.spaces)), token.right, used, ends, revoke
 
 
 def _disk(status: dict[str, Any]) -> Element | None:
@@ -319,19 +335,19 @@ def _disk(status: dict[str, Any]) -> Element | None:
 
 
 def _connected(status: dict[str, Any]) -> Element:
-    there = status["connected"]
+    processes = status["connected"]
     head = (t("connected.what"), t("connected.clients"), t("connected.since"), t("connected.version"))
     lines = (
         (
-            f"{one['what']} ({one['pid']})",
-            ui.words_of(", ".join(one["clients"])) if one["clients"] else t("shared.none"),
-            ui.moment(datetime.fromisoformat(one["since"])) if one["since"] else "",
-            one["version"],
+            f"{process['what']} ({process['pid']})",
+            ui.memory_text(", ".join(process["clients"])) if process["clients"] else t("shared.none"),
+            ui.moment(datetime.fromisoformat(process["since"])) if process["since"] else "",
+            process["version"],
         )
-        for one in there
+        for process in processes
     )
     table = ui.table(t("connected.caption"), head, lines)
-    return ui.section(t("connected.title"), table if there else ui.empty(t("connected.none")))
+    return ui.section(t("connected.title"), table if processes else ui.empty(t("connected.none")))
 
 
 def _versions(view: View, status: dict[str, Any]) -> Element:
@@ -341,13 +357,13 @@ def _versions(view: View, status: dict[str, Any]) -> Element:
     exact = t("versions.exact") if tokenizer["exact"] else t("versions.estimated")
     return ui.section(
         t("versions.title"),
-        ui.facts_of(
+        ui.labelled_values(
             (
                 (t("versions.program"), status["version"]),
                 (t("versions.schema"), status["schema"]),
-                (t("versions.place"), ui.words_of(status["home"], tag="code") if in_files else None),
-                (t("versions.store"), ui.words_of(status["store"], tag="code") if view.is_owner else None),
-                (t("versions.model"), ui.words_of(status["model"]["name"] or t("versions.no_model"))),
+                (t("versions.place"), ui.memory_text(status["home"], tag="code") if in_files else None),
+                (t("versions.store"), ui.memory_text(status["store"], tag="code") if view.is_owner else None),
+                (t("versions.model"), ui.memory_text(status["model"]["name"] or t("versions.no_model"))),
                 (t("versions.embedder"), f"{embedding['model'] or t('shared.none')} · {embedded}"),
                 (t("versions.tokenizer"), f"{tokenizer['name']} · {exact}"),
             )

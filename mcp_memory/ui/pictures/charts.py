@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 
 from mcp_memory.core.text import revealed
 from mcp_memory.core.types import Fact
-from mcp_memory.ui.components import badge, count, gap, link, moment, name_of_source, part
+from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part
 from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.words import t
 
@@ -30,12 +30,12 @@ def signals(found_by: Mapping[str, float | None], *, most: float | None = None) 
     A signal without a value is named all the same: it found the row, and says nothing about how well.
     """
     ordered = sorted(found_by.items(), key=lambda found: -(found[1] or 0.0))
-    given = [(name, value or 0.0, "–" if value is None else f"{value:.3f}") for name, value in ordered]
-    highest = most or max((value for _, value, _ in given), default=0.0)
-    return _bars(given, highest, t("pictures.signals"))
+    values = [(name, value or 0.0, "–" if value is None else f"{value:.3f}") for name, value in ordered]
+    highest = most or max((value for _, value, _ in values), default=0.0)
+    return _bars(values, highest, t("pictures.signals"))
 
 
-def _bars(given: Sequence[tuple[str, float, str]], most: float, label: str) -> Element:
+def _bars(values: Sequence[tuple[str, float, str]], most: float, label: str) -> Element:
     def bar(value: float) -> Element:
         width = f"{min(100.0, 100 * abs(value) / most) if most else 0:.4g}%"
         looks = "bar" if value >= 0 else "bar second"
@@ -45,7 +45,7 @@ def _bars(given: Sequence[tuple[str, float, str]], most: float, label: str) -> E
 
     lines = (
         el("li", el("span", name, dir="auto"), bar(value), el("span", text, class_="number"))
-        for name, value, text in given
+        for name, value, text in values
     )
     return el("ul", lines, class_="bars", aria_label=label)
 
@@ -76,14 +76,14 @@ def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> E
         width="100%",
         height=HEIGHT + 38,
         role="img",
-        aria_label=_told(series, names, label),
+        aria_label=_describe_chart(series, names, label),
     )
     return el("figure", _legend(names) if len(names) > 1 else None, chart, class_="days")
 
 
 def _day(at: int, day: date, values: Mapping[str, float], names: Sequence[str], width: float, zero: float, scale: float
          ) -> Element:  # fmt: skip
-    said = "; ".join(f"{name}: {_number(values[name])}" for name in names if name in values)
+    summary = "; ".join(f"{name}: {_number(values[name])}" for name in names if name in values)
     each = width * 0.8 / len(names) if names else 0.0
     drawn: list[Element] = []
     for place, name in enumerate(names):
@@ -93,7 +93,7 @@ def _day(at: int, day: date, values: Mapping[str, float], names: Sequence[str], 
             left = f"{at * width + width * 0.1 + place * each:.4g}%"
             drawn.append(el("rect", x=left, y=f"{top:.4g}", width=f"{each:.4g}%", height=f"{height:.4g}",
                             class_=f"bar {LOOKS[place % len(LOOKS)]}"))  # fmt: skip
-    return el("g", el("title", f"{day:%Y-%m-%d}: {said}"), drawn)
+    return el("g", el("title", f"{day:%Y-%m-%d}: {summary}"), drawn)
 
 
 def _ends(series: Sequence[tuple[date, Mapping[str, float]]]) -> list[Element]:
@@ -116,7 +116,7 @@ def _legend(names: Sequence[str]) -> Element:
     return el("figcaption", (el("span", swatch(place), " ", name) for place, name in enumerate(names)), class_="line")
 
 
-def _told(series: Sequence[tuple[date, Mapping[str, float]]], names: Sequence[str], label: str) -> str:
+def _describe_chart(series: Sequence[tuple[date, Mapping[str, float]]], names: Sequence[str], label: str) -> str:
     """The chart in words: what each series comes to."""
     sums = (f"{name}: {_number(sum(values.get(name, 0.0) for _, values in series))}" for name in names)
     return f"{label}. {'; '.join(sums)}" if names else label
@@ -126,12 +126,12 @@ _NARROW = frozenset("iljtfrI.,:;|!'`()[]{}/\\ -")
 _BROAD = frozenset("mwMW@%—…")
 
 
-def width(text: str, size: float = 13) -> float:
+def text_width(text: str, size: float = 13) -> float:
     """Return about how many pixels a text takes at a size; wide characters, as of Chinese, take two places."""
-    return size * sum(map(_of, text))
+    return size * sum(map(_char_width, text))
 
 
-def _of(char: str) -> float:
+def _char_width(char: str) -> float:
     if char in _NARROW:
         return 0.38
     if char in _BROAD:
@@ -143,30 +143,30 @@ def _of(char: str) -> float:
     return 0.0 if unicodedata.combining(char) or unicodedata.category(char) == "Cf" else 0.7
 
 
-def shortened(text: str, room: float, size: float = 13) -> str:
+def shorten(text: str, room: float, size: float = 13) -> str:
     """Return a text cut to a width of `room` pixels, with an ellipsis where it was cut."""
-    if width(text, size) <= room:
+    if text_width(text, size) <= room:
         return text
-    left, kept = room - width("…", size), 0
-    while kept < len(text) and (left := left - size * _of(text[kept])) >= 0:
+    left, kept = room - text_width("…", size), 0
+    while kept < len(text) and (left := left - size * _char_width(text[kept])) >= 0:
         kept += 1
     return f"{text[:kept].rstrip(' …')}…"
 
 
-def wrapped(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequence[str]:
+def wrap(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequence[str]:
     """Return a text in at most `lines` lines, broken between words where possible; the last line is shortened."""
     done: list[str] = []
     rest = text.strip()
-    while rest and len(done) < lines - 1 and width(rest, size) > room:
-        head, rest = _broken(rest, room, size)
+    while rest and len(done) < lines - 1 and text_width(rest, size) > room:
+        head, rest = _break_line(rest, room, size)
         done.append(head)
-    return [*done, shortened(rest, room, size)] if rest else done
+    return [*done, shorten(rest, room, size)] if rest else done
 
 
-def _broken(text: str, room: float, size: float) -> tuple[str, str]:
+def _break_line(text: str, room: float, size: float) -> tuple[str, str]:
     """The part of a text that fits into a line, and the rest."""
     end, left = 0, room
-    while end < len(text) and (left := left - size * _of(text[end])) >= 0:
+    while end < len(text) and (left := left - size * _char_width(text[end])) >= 0:
         end += 1
     end = max(1, end)
     between = text.rfind(" ", 0, end + 1)
@@ -185,8 +185,8 @@ def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
     drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
     sides = [drawn[0::2], drawn[1::2]]
     rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
-    name = shortened(revealed(centre), CENTRE - 24, 15)
-    wide = round(width(name, 15)) + 24
+    name = shorten(revealed(centre), CENTRE - 24, 15)
+    wide = round(text_width(name, 15)) + 24
     whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
     lines: list[Element] = []
     links: list[Element] = []
@@ -212,7 +212,7 @@ def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Elem
 
 def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
     shown, number = revealed(name), f" {shared}"
-    text = shortened(shown, NAME - 14 - width(number))
+    text = shorten(shown, NAME - 14 - text_width(number))
     words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
                text_anchor="start" if is_right else "end")  # fmt: skip
     return link(f"/entity/{part(name)}", el("title", t("pictures.shared", count=shared, name=shown)), words)
@@ -240,7 +240,7 @@ def facts(facts: Sequence[Fact], *, now: datetime, as_of: datetime | None) -> El
 def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> Iterator[Element]:
     at = as_of or now
     holds = fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at)
-    yield gap(
+    yield line(
         link(f"/{fact.atom}", fact.atom, class_="id"),
         el("span", revealed(fact.relation), " ", el("strong", revealed(fact.value)), dir="auto"),
         moment(fact.valid_from, day=True),

@@ -83,13 +83,13 @@ class _Place:
     is_box: bool = True
 
 
-def upright(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels: Mapping[tuple[str, str], Size]
+def lay_out_layers(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels: Mapping[tuple[str, str], Size]
             ) -> Drawing:  # fmt: skip
     """Return the drawing of boxes of these sizes; `labels` are the sizes of the words at edges, which are left empty.
 
     Edges join different boxes and are there once.
     """
-    ranks, turned = ranked(list(sizes), edges)
+    ranks, turned = rank_boxes(list(sizes), edges)
     boxes = {id_: _Place(size.width, size.height) for id_, size in sizes.items()}
     layers: list[list[_Place]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
     for id_, place in boxes.items():
@@ -97,12 +97,12 @@ def upright(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels:
     chains = {edge: _chain(edge, boxes, ranks, layers, turned=edge in turned) for edge in edges}
     _order(layers)
     width = _spread(layers)
-    rows, told = _label_rows(layers, chains, labels, width)
+    rows, label_places = _label_rows(layers, chains, labels, width)
     levels = _heights(layers, rows)
 
     def wire(edge: tuple[str, str]) -> Wire:
         first, last = sorted(ranks[id_] for id_ in edge)
-        return _wire(edge, chains[edge], levels[first : last + 1], told.get(edge), turned=edge in turned)
+        return _wire(edge, chains[edge], levels[first : last + 1], label_places.get(edge), turned=edge in turned)
 
     drawn = {
         id_: Box(round(each.x - each.width / 2), levels[ranks[id_]][0], each.width, each.height)
@@ -115,7 +115,7 @@ def upright(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels:
 # --- which layer ------------------------------------------------------------------------------------
 
 
-def ranked(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[str, int], set[tuple[str, str]]]:
+def rank_boxes(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[str, int], set[tuple[str, str]]]:
     """Return the layer of each box, and the edges to draw upwards, so that none leads round in a circle.
 
     A box without any edge stands below the one made before it.
@@ -123,7 +123,7 @@ def ranked(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[s
     after: dict[str, list[str]] = {id_: [] for id_ in ids}
     for source, target in edges:
         after[source].append(target)
-    done, turned = _sorted(ids, after)
+    done, turned = _topological_order(ids, after)
     before: dict[str, list[str]] = {id_: [] for id_ in ids}
     for source, target in edges:
         source, target = (target, source) if (source, target) in turned else (source, target)
@@ -142,7 +142,9 @@ def ranked(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[s
     return ranks, turned
 
 
-def _sorted(ids: Sequence[str], after: Mapping[str, Sequence[str]]) -> tuple[list[str], set[tuple[str, str]]]:
+def _topological_order(
+    ids: Sequence[str], after: Mapping[str, Sequence[str]]
+) -> tuple[list[str], set[tuple[str, str]]]:
     """The boxes in an order in which every edge leads on, but for those that close a circle."""
     done: list[str] = []
     state: dict[str, int] = {}
@@ -163,10 +165,10 @@ def _sorted(ids: Sequence[str], after: Mapping[str, Sequence[str]]) -> tuple[lis
                 done.append(id_)
                 stack.pop()
     place = {id_: at for at, id_ in enumerate(ids)}
-    return _stable(list(reversed(done)), after, turned, place), turned
+    return _keep_creation_order(list(reversed(done)), after, turned, place), turned
 
 
-def _stable(
+def _keep_creation_order(
     done: list[str], after: Mapping[str, Sequence[str]], turned: set[tuple[str, str]], place: Mapping[str, int]
 ) -> list[str]:
     """The same, the ones made first as early as edges allow."""
@@ -253,8 +255,8 @@ def _spread(layers: Sequence[Sequence[_Place]]) -> float:
     for sweep in range(2 * SWEEPS + 1):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
-            wanted = [_wanted(place.above if down else place.below, place.x) for place in layer]
-            _fit(layer, wanted)
+            targets = [_mean_x(place.above if down else place.below, place.x) for place in layer]
+            _fit(layer, targets)
     left = min((place.x - place.width / 2 for layer in layers for place in layer), default=0.0)
     for layer in layers:
         for place in layer:
@@ -262,24 +264,24 @@ def _spread(layers: Sequence[Sequence[_Place]]) -> float:
     return max((place.x + place.width / 2 for layer in layers for place in layer), default=0.0) + MARGIN
 
 
-def _wanted(joined: Sequence[_Place], own: float) -> float:
+def _mean_x(joined: Sequence[_Place], own: float) -> float:
     return sum(place.x for place in joined) / len(joined) if joined else own
 
 
-def _fit(layer: Sequence[_Place], wanted: Sequence[float]) -> None:
+def _fit(layer: Sequence[_Place], targets: Sequence[float]) -> None:
     """Set each x as near as possible to the wanted one, by least squares, keeping the order and the distances."""
     offsets = [0.0]
-    for one, other in pairwise(layer):
-        offsets.append(offsets[-1] + (one.width + other.width) / 2 + (BESIDE if one.is_box or other.is_box else LANE))
+    for left, right in pairwise(layer):
+        offsets.append(offsets[-1] + (left.width + right.width) / 2 + (BESIDE if left.is_box or right.is_box else LANE))
     pools: list[tuple[float, float, int]] = []  # sum, weight, places
-    for place, want, offset in zip(layer, wanted, offsets, strict=False):
+    for place, want, offset in zip(layer, targets, offsets, strict=False):
         weight = 1.0 if place.is_box else 4.0  # passing edges go straight
         pools.append((weight * (want - offset), weight, 1))
         while len(pools) > 1 and pools[-2][0] / pools[-2][1] > pools[-1][0] / pools[-1][1]:
             (a, b, c), (d, e, f) = pools.pop(-2), pools.pop()
             pools.append((a + d, b + e, c + f))
-    found = [total / weight for total, weight, places in pools for _ in range(places)]
-    for place, at, offset in zip(layer, found, offsets, strict=False):
+    positions = [total / weight for total, weight, places in pools for _ in range(places)]
+    for place, at, offset in zip(layer, positions, offsets, strict=False):
         place.x = at + offset
 
 
@@ -295,18 +297,18 @@ def _label_rows(
     """The rows of labels in the gap above each layer, and for each label its x and row. None covers another."""
     level = {id(place): at for at, layer in enumerate(layers) for place in layer}
     taken: list[list[list[tuple[float, float]]]] = [[] for _ in layers]
-    told: dict[tuple[str, str], tuple[float, int]] = {}
+    label_places: dict[tuple[str, str], tuple[float, int]] = {}
     for edge, size in labels.items():
-        one, other = chains[edge][-2:]
+        upper, lower = chains[edge][-2:]
         half = size.width / 2
-        x = round(max(half + 2, min(width - half - 2, one.x + ACROSS * (other.x - one.x))))
-        rows = taken[level[id(other)]]
+        x = round(max(half + 2, min(width - half - 2, upper.x + ACROSS * (lower.x - upper.x))))
+        rows = taken[level[id(lower)]]
         row = next((at for at, row in enumerate(rows) if all(x + half < a or b < x - half for a, b in row)), len(rows))
         if row == len(rows):
             rows.append([])
         rows[row].append((x - half - 4, x + half + 4))
-        told[edge] = (x, row)
-    return [len(rows) for rows in taken], told
+        label_places[edge] = (x, row)
+    return [len(rows) for rows in taken], label_places
 
 
 def _heights(layers: Sequence[Sequence[_Place]], rows: Sequence[int]) -> list[tuple[float, float]]:
@@ -324,26 +326,28 @@ def _wire(
     edge: tuple[str, str],
     chain: Sequence[_Place],
     levels: Sequence[tuple[float, float]],
-    told: tuple[float, int] | None,
+    label_place: tuple[float, int] | None,
     *,
     turned: bool,
 ) -> Wire:
     """The path of an edge through these levels: straight within them, bent in the gaps between."""
     x, y = chain[0].x, levels[0][0] + chain[0].height
     start, path = (x, y), [f"M{x:g} {y:g}"]
-    for (one, other), (_, low), (high, _) in zip(pairwise(chain), levels, levels[1:], strict=False):
+    for (upper, lower), (_, low), (high, _) in zip(pairwise(chain), levels, levels[1:], strict=False):
         if y < low:
             path.append(f"V{low:g}")
         bend = round((low + high) / 2)
-        straight = one.x == other.x
-        path.append(f"V{high:g}" if straight else f"C{one.x:g} {bend:g} {other.x:g} {bend:g} {other.x:g} {high:g}")
-        x, y = other.x, high
-    label = None if told is None else Label("", told[0], round(levels[-1][0] - 14 - LABEL * told[1]))
+        straight = upper.x == lower.x
+        path.append(f"V{high:g}" if straight else f"C{upper.x:g} {bend:g} {lower.x:g} {bend:g} {lower.x:g} {high:g}")
+        x, y = lower.x, high
+    label = (
+        None if label_place is None else Label("", label_place[0], round(levels[-1][0] - 14 - LABEL * label_place[1]))
+    )
     end, way = (start, "up") if turned else ((x, y), "down")
     return Wire(edge[0], edge[1], "".join(path), end, way, label)
 
 
-def joined(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def drawable_edges(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the edges that a drawing can show: between two boxes, each once, in one direction."""
     kept: dict[tuple[str, str], None] = {}
     for source, target in edges:
