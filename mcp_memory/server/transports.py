@@ -41,12 +41,14 @@ _INTERVAL_SECONDS = 2.0
 
 
 async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.getppid) -> None:
-    """Return when the client of a stdio server has exited although standard input is still open; never, if unknown.
+    """Return when the client of a stdio server has exited although its standard input is open.
 
-    A pipe ends when every process that can write to it has closed it. If a client started other processes that inherited
-    its end and was then killed, its server would wait forever. So two more signs are watched: the process that started
+    A pipe ends when every process that can write to it has closed it. If a client started other processes that
+    inherited its end and was then killed, its server would wait forever. So two more signs are watched: the process that started
     the server has ended (on Linux and macOS the parent changes, on Windows its handle is signalled), or nobody can read
-    standard output any more. `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent.
+    standard output any more. Never returns if neither can be observed.
+
+    `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
     """
     if sys.platform == "win32":
         await anyio.to_thread.run_sync(_wait_for_parent, parent(), abandon_on_cancel=True)
@@ -101,10 +103,10 @@ def serve(
     *,
     needs_token: bool = True,
 ) -> None:
-    """Serve until the client exits (stdio) or a signal arrives. Port 0 chooses a free port; stderr names it.
+    """Serve until the client exits (stdio) or a signal arrives. Port 0 chooses a free port.
 
-    Without `needs_token`, clients of this machine need no token as long as none exists. Raises Refused if other machines
-    can reach the server and there is no token, if the token cannot be stored, and for a port in use.
+    Without `needs_token`, clients of this machine need no token as long as none exists. Raises Refused if other
+    machines can reach the server and there is no token, if the token cannot be stored, and for a port in use.
     """
     limit_malloc_arenas()
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)

@@ -1,7 +1,10 @@
-"""What forms change: one function for each action, by name. `run` checks the right, calls it, and says where to go.
+"""What forms change: a function for each action, by name. `run` checks the right, calls it, and returns where to go.
 
-An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action
-(`confirmations`), or a page that is shown only once. Tokens, backups and purging are for the owner, whatever the right.
+An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that
+is shown only once. Tokens, backups and purging are for the owner, whatever the right.
+
+A confirmation is in the address as the name of a message with ids and numbers: `/a43?done=stored.a43.a33` says "Stored
+as a43. a33 no longer holds." So no link can put any other text onto a page.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.sessions import Reader
 from mcp_memory.ui.words import t
 
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+
+
 CONFIRMATION = "done"
 _CONFIRMATION_VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
 _MOST_VALUES = 12
@@ -34,94 +41,59 @@ def confirmation_address(path: str, name: str, *values: str | int) -> str:
 
 
 def confirmation(parameter: str | None, view: View) -> list[Element]:
-    """Return the message that an address asks for, and the button that undoes a correction.
+    """Return the message that an address names, and the button that undoes a correction.
 
-    Empty where it asks for none, or for one that there is not.
+    Empty without a parameter, or for an unknown message.
     """
     name, dot, rest = (parameter or "").partition(".")
-    if name not in _MESSAGES or not _CONFIRMATION_VALUES.fullmatch(f"{dot}{rest}"):
+    if not _CONFIRMATION_VALUES.fullmatch(f"{dot}{rest}"):
         return []
     values = rest.split(".") if rest else []
-    text = _MESSAGES[name](values)
+    text = _confirmation_text(name, values)
     undo = None
     if name == "stored" and len(values) > 1:
         undo = action(view, "undo_correction", t("item.undo_correction"), id=values[0], back=f"/{values[0]}")
     return [note(text, kind="ok"), *([undo] if undo else [])] if text else []
 
 
-def _say_stored(values: Sequence[str]) -> str:
-    id, *ended = [value for value in values if value[0] == "a"] or [""]
-    if not id:
-        return ""
-    over = t("done.over", count=len(ended), ids=", ".join(ended)) if ended else ""
-    return f"{t('done.stored', id=id)} {over}".strip()
-
-
-def _say_uncorrected(values: Sequence[str]) -> str:
-    id, *again = values or [""]
-    return t("done.uncorrected", count=len(again), id=id, ids=", ".join(again)) if again else ""
-
-
-def _say_known(values: Sequence[str]) -> str:
-    return t("done.known", id=values[0]) if values else ""
-
-
-def _say_restored(values: Sequence[str]) -> str:
-    return t("done.back", things=_count_kinds(values))
-
-
-def _say_erased(values: Sequence[str]) -> str:
-    return t("done.erased", things=_count_kinds(values))
+def _confirmation_text(name: str, values: Sequence[str]) -> str:
+    """Return the text of a message; empty for an unknown message or unsuitable values."""
+    match name, values:
+        case "stored", [id, *ended] if all(value[0] == "a" for value in values):
+            over = t("done.over", count=len(ended), ids=", ".join(ended)) if ended else ""
+            return f"{t('done.stored', id=id)} {over}".strip()
+        case "known", [id, *_]:
+            return t("done.known", id=id)
+        case "uncorrected", [id, *again] if again:
+            return t("done.uncorrected", count=len(again), id=id, ids=", ".join(again))
+        case (("back" | "erased"), _):
+            return t(f"done.{name}", things=_count_kinds(values))
+        case (("forgotten" | "released" | "kept" | "restored"), [count, *_]) if count.isdecimal():
+            return t(f"done.{name}", count=int(count))
+        case (
+            ("unpatched" | "fold" | "unfold" | "complete" | "switch" | "paused" | "resumed" | "copied" | "revoked"),
+            _,
+        ):
+            return t(f"done.{name}")
+        case _:
+            return ""
 
 
 def _count_kinds(values: Sequence[str]) -> str:
     """Return how many statements, turns and tool results these are."""
     keys = ("item.gone_statements", "item.gone_turns", "item.gone_results")
-    many = [int(value) for value in values if value.isdecimal()]
-    counts = [t(key, count=number) for key, number in zip(keys, many, strict=False) if number]
+    numbers = [int(value) for value in values if value.isdecimal()]
+    counts = [t(key, count=number) for key, number in zip(keys, numbers, strict=False) if number]
     return ", ".join(counts) or t("done.nothing")
 
 
-def _with_count(key: str) -> Callable[[Sequence[str]], str]:
-    def of(values: Sequence[str]) -> str:
-        return t(key, count=int(values[0])) if values and values[0].isdecimal() else ""
-
-    return of
-
-
-def _without_values(key: str) -> Callable[[Sequence[str]], str]:
-    return lambda _: t(key)
-
-
-_MESSAGES: Mapping[str, Callable[[Sequence[str]], str]] = {
-    "stored": _say_stored,
-    "known": _say_known,
-    "uncorrected": _say_uncorrected,
-    "back": _say_restored,
-    "erased": _say_erased,
-    "forgotten": _with_count("done.forgotten"),
-    "released": _with_count("done.released"),
-    "kept": _with_count("done.kept"),
-    "restored": _with_count("done.restored"),
-    "unpatched": _without_values("done.unpatched"),
-    "fold": _without_values("done.fold"),
-    "unfold": _without_values("done.unfold"),
-    "complete": _without_values("done.complete"),
-    "switch": _without_values("done.switch"),
-    "paused": _without_values("done.paused"),
-    "resumed": _without_values("done.resumed"),
-    "copied": _without_values("done.copied"),
-    "revoked": _without_values("done.revoked"),
-}
-if TYPE_CHECKING:
-    from mcp_memory.service.memory import Memory
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 _MOST_DAYS = 36_500
 
 
 class Forbidden(Refused):
-    """The reader has not the right to an action."""
+    """The reader lacks the right to an action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +184,7 @@ def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
 
 
 def _since(call: Call, older: Sequence[Atom]) -> str | None:
-    """Return from when a correction holds: the day that is given, or the start of what was never true."""
+    """Return the start of a correction: the given day, or the start of the earliest statement if it was never true."""
     if day := call.text("valid_from"):
         return day
     if older and call.text("when") == "never":

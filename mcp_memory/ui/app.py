@@ -2,12 +2,15 @@
 
     /BASE/               the page that takes a key or a token       /BASE/.enter        the key, posted
     /BASE/.static/…      style sheet and scripts                    /BASE/SPACE/…       the pages of a space (`pages`)
-    /BASE/SPACE/do/…     actions, posted by forms (`actions`)       /BASE/SPACE/events  what changes (`events`)
-    /BASE/SPACE/download/r-…   a tool result as a file              /BASE/SPACE/go      to another space
+    /BASE/SPACE/do/…     actions, posted by forms (`actions`)       /BASE/SPACE/events  changes (`responses.Streams`)
+    /BASE/SPACE/download/r-…   a tool result as a file              /BASE/SPACE/go      redirects to another space
 
-A request is refused if its host is not ours, if it changes something and does not come from a page of ours, or if it
-has no session (`sessions`). A page is HTML, or with `Accept: application/json` its trees. Our errors are pages with
-their text; anything else is a bug, which is logged, and its page says no more than that.
+A request is refused if its host is not ours, if it changes something and does not come from one of our pages, or if it
+has no session (`sessions`). A page is HTML, or its trees with `Accept: application/json`. Our errors are pages with
+their text; any other exception is a bug: it is logged, and its page says nothing else.
+
+`mcp-memory ui` serves on loopback at a path that cannot be guessed: browsers send cookies to all ports of a host, so
+the random path keeps the session's cookie from other programs that listen on this machine.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 COOKIE = "mcp-memory-session"
 REFRESH_HEADER = "mcp-memory-refresh"
-"""With requests that a page makes without its reader; they do not keep a session alive."""
+"""Marks requests that a page makes by itself; they do not keep a session alive."""
 _STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
     (NotFound, 404),
     (InvalidInput, 400),
@@ -89,13 +92,13 @@ _STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
 
 
 def ui_app(interface: Interface) -> Starlette:
-    """Return an application that is the interface and nothing else."""
+    """Return an application that serves only the interface."""
     return Starlette(routes=[Mount("/", app=interface)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Visit:
-    """A request inside of a session: for which space, at which path below it."""
+    """A request inside a session: the memory of its space, and the path below the space."""
 
     request: Request
     session: Session
@@ -118,14 +121,14 @@ class Interface:
     def __init__(
         self,
         memory: Callable[[], Awaitable[Memory]],
-        door: Authenticator,
+        authenticator: Authenticator,
         *,
         base: str,
         host: str | None,
         has_tokens: bool = False,
     ) -> None:
-        """`host`: the only Host that is answered, None where that is checked before. `has_tokens`: keys are tokens."""
-        self._memory, self._door, self._host = memory, door, host
+        """`host`: the only accepted Host, None if checked before. `has_tokens`: readers enter tokens, not keys."""
+        self._memory, self._authenticator, self._host = memory, authenticator, host
         self._base = base.rstrip("/")
         self._kind = "token" if has_tokens else "key"
         self._sessions = Sessions()
@@ -133,7 +136,7 @@ class Interface:
         self._is_loaded = False
 
     def stop(self) -> None:
-        """End the streams, so that the server can."""
+        """End the event streams, so that the server can stop."""
         self._streams.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -202,7 +205,7 @@ class Interface:
         form = await read_form(request)
         address = request.client.host if request.client else ""
         try:
-            reader = await self._door.open(form.get("key", "").strip(), address)
+            reader = await self._authenticator.open(form.get("key", "").strip(), address)
         except TooManyKeys as many:
             wait = {"Retry-After": str(many.seconds)}
             return self._key_page(t("entry.wait", seconds=many.seconds), status=429, **wait)
@@ -230,19 +233,19 @@ class Interface:
         return session if session is not None and await self._goes_on(session) else None
 
     async def _goes_on(self, session: Session) -> bool:
-        """Return whether a session is open still. One whose token has ended is ended too."""
+        """Return whether a session is still open. Ends a session whose token has ended."""
         if not self._sessions.is_open(session):
             return False
         ask = session.reader.is_good
         try:
             is_good = ask is None or await ask()
         except McpMemoryError:
-            return True  # what is asked for fails of itself
+            return True  # the request itself fails too
         if not is_good:
             self._sessions.end(session)
         return is_good
 
-    # --- inside of one ------------------------------------------------------------------------------
+    # --- in a session ------------------------------------------------------------------------------
 
     async def _inside(self, request: Request, space: str, path: str) -> Response:
         session = await self._session(request)
@@ -287,7 +290,7 @@ class Interface:
             case "download", id:
                 ref, data = await visit.memory.ref(unquote(id))
                 return attachment(data, f"{ref.id}.txt")
-            case "", rest if rest:  # `//host/…`, which is an address elsewhere to whoever takes it apart
+            case "", rest if rest:  # `//host/…`, which other parsers read as another host
                 raise NotFound(t("http.not_found"))
             case "do", _:
                 raise Rejected(405, t("http.method"))
@@ -371,7 +374,7 @@ def _import_pages() -> None:
 
 
 async def warm_up(memory: Memory) -> None:
-    """Load what the first pages need: their modules, and what explains a search."""
+    """Load what the first pages need: their modules, and those that explain a search."""
     await anyio.to_thread.run_sync(_import_pages)
     with suppress(McpMemoryError):
         await memory.explain("warm up", limit=1)
@@ -384,9 +387,9 @@ _BYTES = 16
 
 
 def serve_ui(settings: Settings, *, port: int, show: Callable[[str], None]) -> None:
-    """Serve the pages until a signal ends it; `show` gets the address with its key. Port 0 takes any free one.
+    """Serve the pages until a signal arrives; `show` gets the address with its key. Port 0 chooses a free port.
 
-    Raises Refused for a port that is taken, and what opening the memory raises.
+    Raises Refused for a port in use, and the errors of opening the memory.
     """
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
     anyio.run(_serve, settings, port, show)
@@ -396,7 +399,7 @@ async def _serve(settings: Settings, port: int, show: Callable[[str], None]) -> 
     with listen(LOCAL_HOST, port) as listener:
         address, base = address_of(LOCAL_HOST, listener), f"/{secrets.token_urlsafe(_BYTES)}"
         keys = OneTimeKeys(Reader(space=settings.space, is_owner=True))
-        quiet = settings.model_copy(update={"distil": False})  # to look at a memory sets no model to work
+        quiet = settings.model_copy(update={"distil": False})  # viewing a memory must not start a model
         memory = SharedMemory(quiet, alongside=_warm, what="ui")
         interface = Interface(memory.get, keys, base=base, host=address.removeprefix("http://"))
         async with memory.held():

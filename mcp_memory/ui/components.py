@@ -1,6 +1,7 @@
-"""Parts that pages share: headings, lists, tables, times, quotes with their words marked, forms.
+"""Parts that pages share: headings, lists, tables, times, quotes with marked words, forms; and `View` and `Page`.
 
-Every class that the style sheet knows is used here or in `pictures`; pages put components together.
+A page is a function from a `View` to a `Page`, the same for the browser and for the MCP App; `pages` lists them by
+address. All classes of the style sheet are used here or in `pictures`; pages only combine components.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A request for a page: whose memory, with which parts of the address and of its query, by whom.
+    """A request for a page: the memory, the parts of the address and its query, and the reader's rights.
 
-    `form_token` is empty where nothing can be changed, as in the App: there pages have no forms that change anything.
-    `is_owner`: the reader has this machine, so pages may name other spaces, tokens and folders.
+    `form_token` is empty if nothing can be changed, as in the App: pages then have no forms that change anything.
+    `is_owner`: the reader owns this machine, so pages may name other spaces, tokens and folders.
     """
 
     memory: Memory
@@ -37,13 +38,13 @@ class View:
     is_owner: bool = False
 
     def may(self, right: Right) -> bool:
-        """Return whether the reader may change what needs this right."""
+        """Return whether the reader may make changes that need this right."""
         return bool(self.form_token) and includes(self.right, right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A title and the content below it. `here` is the entry of the navigation that the page belongs to."""
+    """A title and the content below it. `here` is the page's entry in the navigation."""
 
     title: str
     body: tuple[Element | str, ...]
@@ -52,9 +53,9 @@ class Page:
 
 # --- addresses and times ----------------------------------------------------------------------------
 def address(path: str, /, **query: object) -> str:
-    """Return an address of this interface; each part of `path` is escaped by the caller with `part`, values here.
+    """Return an address of this interface. The caller escapes each part of `path` with `part`; values are escaped here.
 
-    A place in the page (`#…`) may follow the path.
+    `path` may end in a fragment (`#…`).
     """
     parameters = {name: str(value) for name, value in query.items() if value not in (None, "")}
     path, mark, place = path.partition("#")
@@ -77,14 +78,14 @@ def moment(at: datetime, *, day: bool = False) -> Element:
 
 
 def time_span(first: datetime, last: datetime) -> Element:
-    """Return from when to when something went on; one time where both would read the same."""
+    """Return a time range; a single time if both ends would read the same."""
     short = (last - first).total_seconds() < 60 and first.minute == last.minute
     return el("span", moment(first), None if short else [" – ", moment(last)])
 
 
 # --- texts of the memory ----------------------------------------------------------------------------
 def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
-    """Return a text that the memory holds, as it is: its own direction, hidden characters made visible."""
+    """Return a text of the memory unchanged, with its own direction and hidden characters made visible."""
     return el(tag, revealed(text), dir="auto", class_=class_)
 
 
@@ -138,7 +139,7 @@ def body(*children: Any) -> tuple[Node, ...]:
 
 
 def section(title: str | None, *children: Any, id: str | None = None, beside: Any = None) -> Element:
-    """Return a part of a page under a heading of the second level; `beside` stands in the line of the heading."""
+    """Return a part of a page under a second-level heading; `beside` is placed in the line of the heading."""
     head = el("div", el("h2", title), beside, class_="head") if title else None
     return el("section", head, *children, id=id)
 
@@ -148,12 +149,12 @@ def card(*children: Any, tag: str = "article", class_: str = "") -> Element:
 
 
 def columns(*children: Any) -> Element:
-    """Return boxes beside each other, below each other where it is narrow."""
+    """Return boxes in columns, or below each other on narrow screens."""
     return el("div", *children, class_="columns")
 
 
 def line(*children: Any) -> Element:
-    """Return things in a line that wraps."""
+    """Return elements in a line that wraps."""
     return el("div", *children, class_="line")
 
 
@@ -168,7 +169,7 @@ def kind_badge(kind: Kind) -> Element:
 
 
 def note(*children: Any, kind: str = "") -> Element:
-    """Return a line that the reader should know. Kinds: warn, bad, ok."""
+    """Return a notice for the reader. Kinds: warn, bad, ok."""
     return el("p", *children, class_=f"note {kind}".strip(), role="status" if kind else None)
 
 
@@ -181,7 +182,7 @@ def count(number: float, *, digits: int = 0) -> str:
 
 
 def rows(children: Iterable[Any], *, ordered: bool = False) -> Element:
-    """Return a list of rows, which `j` and `k` walk; Enter opens the first link of the one that has the focus."""
+    """Return a list of rows. The keys `j` and `k` move through them; Enter opens the first link of the focused row."""
     return el("ol" if ordered else "ul", (el("li", child, tabindex="-1") for child in children), class_="rows",
               data_rows=True)  # fmt: skip
 
@@ -213,7 +214,7 @@ def labelled_values(pairs: Iterable[tuple[str, Any]]) -> Element:
 
 
 def pager(path: str, cursor: str | None, text: str, **query: object) -> Element | None:
-    """Return the link to the next page, None on the last one."""
+    """Return the link to the next page, None on the last page."""
     return (
         None if cursor is None else el("p", el("a", text, href=address(path, cursor=cursor, **query)), class_="pager")
     )
@@ -241,7 +242,7 @@ def statement_row(atom: Atom) -> Element:
 
 
 def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
-    """Return a turn as it was said."""
+    """Return a turn, verbatim."""
     return el(
         "div",
         line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
@@ -251,7 +252,7 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
 
 
 def forgotten_line(many: int) -> Element | None:
-    """Return how many things were forgotten, with the way to them; None where nothing was."""
+    """Return the number of forgotten items with a link to them; None if there are none."""
     if not many:
         return None
     way = el("a", t("shared.to_forgotten", count=many), href="/home#forgotten")
@@ -266,13 +267,13 @@ def input_field(label: str, name: str, value: str, *, hint: str | None = None, k
 
 
 def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Element:
-    """Return a labelled list of values, each with its words, to choose one of."""
+    """Return a labelled select element; `options` are values with their labels."""
     lines = (el("option", words, value=value, selected=value == chosen) for value, words in options)
     return el("label", label, " ", el("select", lines, name=name), class_="field")
 
 
 def tick(label: str, name: str, *, checked: bool) -> Element:
-    """Return a labelled box to tick, whose value is then 1."""
+    """Return a labelled checkbox with the value 1."""
     return el("label", el("input", type="checkbox", name=name, value="1", checked=checked), " ", label)
 
 

@@ -1,6 +1,6 @@
 """The frame of every page in a browser: navigation, search, the choice of the space, the keys; and the entry page.
 
-All of it is made of elements, inside the one document that this module writes. The MCP App has no frame.
+All of it consists of elements, inside the single HTML document that this module writes. The MCP App has no frame.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def document(title: str, body: Sequence[Node], *, base: str, static: str, script
 
 
 def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str, query: str = "") -> list[Node]:
-    """Return a page in its frame. `spaces`: those that the reader may go to; `query` stands in the search field."""
+    """Return a page in its frame. `spaces` are those the reader may open; `query` fills the search field."""
     return [
         el("a", t("frame.skip"), href="#main", class_="skip"),
         el(
@@ -136,12 +136,12 @@ def _keys() -> Element:
 
 
 def plain_page(title: str, *content: Node) -> list[Node]:
-    """Return the content of a page without a session: a heading and some words."""
+    """Return the content of a page without a session: a heading and some text."""
     return [el("main", el("h1", title), content, id="main", tabindex="-1")]
 
 
 def entry_page(action: str, note: str | None = None, *, has_tokens: bool = False) -> list[Node]:
-    """Return the page with the form that takes a key, or where `has_tokens` a token of the server."""
+    """Return the page with the form for a key or, if `has_tokens`, a token of the server."""
     kind = "token" if has_tokens else "key"
     field = el(
         "input",

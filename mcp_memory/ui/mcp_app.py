@@ -1,6 +1,8 @@
-"""A page as the MCP App gets it: title, tree and path as JSON, of at most 100 kB.
+"""The MCP App: a single HTML file made of the files in `static/`, and the pages it shows, as JSON.
 
-The reader may change nothing there: the view has no form token, so pages have no forms that change anything.
+A host shows the file in a sandboxed frame where nothing can be fetched, so it includes the style sheet and the
+scripts, and gets each page through the tool `memory_view`: title, tree and path, of at most 100 kB. The reader may
+change nothing: the view has no form token, so pages have no forms that change anything.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _NOT_HERE = "/forget"  # the page of a form
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppView:
-    """A page under its path; `tree` is the list of the JSON trees of its body."""
+    """A page and its path; `tree` is the list of the JSON trees of its body."""
 
     title: str
     tree: list[Any]
@@ -44,7 +46,7 @@ class AppView:
 
 
 def path_of(what: str) -> str:
-    """Return the path of what somebody wants to see: a path, an id, the name of a page, or words to search."""
+    """Return the path of a page to show: from a path, an id, the name of a page, or words to search."""
     what = what.strip()
     if what.startswith("/"):
         return what.replace(" ", "%20")
@@ -57,14 +59,14 @@ def path_of(what: str) -> str:
 
 
 async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -> AppView:
-    """Return the page at a path. Raises NotFound, and what its verbs raise."""
+    """Return the page at a path. Raises NotFound, and the errors of its verbs."""
     if not _PATH.fullmatch(path):
         raise NotFound(t("frame.no_page", path=one_line(path, 60)))
     return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
 
 
 def fit_page(page: Page, path: str) -> AppView:
-    """Return a page as JSON of at most MOST_BYTES; one that is larger is cut, and says so at its end."""
+    """Return a page as JSON of at most MOST_PAGE_BYTES; a larger page is cut and ends with a note."""
     whole = [tree(node) for node in el("main", page.body).children]
     trees = _fit_trees(whole, _ROOM)
     if trees is not whole:
@@ -73,7 +75,7 @@ def fit_page(page: Page, path: str) -> AppView:
 
 
 def _fit_trees(trees: list[Any], room: int) -> list[Any]:
-    """Return trees, cut to `room` bytes of JSON: the largest one if it is most of the content, else from the end."""
+    """Return trees cut to `room` bytes of JSON: the largest tree if it is most of the content, else the last trees."""
     sizes = [len(to_json(node)) + 1 for node in trees]
     if sum(sizes) <= room:
         return trees
@@ -112,7 +114,7 @@ _ENTRIES = (
 
 @cache
 def app_file() -> str:
-    """Return the file. Reads from disk the first time."""
+    """Return the HTML file. The first call reads from disk."""
     style = "\n".join(map(_read, _STYLES))
     script = "\n".join(_OF_MODULES.sub("", _read(name)) for name in _SCRIPTS)
     if ending := _ENDING.search(style + script):

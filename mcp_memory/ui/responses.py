@@ -1,4 +1,4 @@
-"""Answers over HTTP: the headers of all of them, the static files, forms that come in, and requests that are refused.
+"""HTTP responses of the interface: security headers, static files, forms, and event streams of changes.
 
 The headers let a page use only its own scripts and styles, and forbid framing, cross-origin reading, and caching.
 `Referrer-Policy` is `same-origin` and not `no-referrer`: with the latter, browsers send `Origin: null` with forms
@@ -60,7 +60,7 @@ class Rejected(Exception):
 
 
 def add_security_headers(response: Response) -> Response:
-    """Add the headers that every answer has; those that it has already stay."""
+    """Add the headers of every response, without replacing existing headers."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     return response
@@ -73,10 +73,10 @@ def is_host(request: Request, host: str) -> bool:
 
 
 def check_origin(request: Request, host: str | None) -> None:
-    """Raise Rejected for a request that changes something and does not come from a page of ours.
+    """Raise Rejected for a request that changes something and does not come from one of our pages.
 
-    `host` is ours; None where Host is checked before, and the origin has to fit it. There `Sec-Fetch-Site` may be
-    missing, which browsers send over HTTPS and to this machine only.
+    `host` is ours; None if the Host header is checked before, and the origin must match it. Then `Sec-Fetch-Site` may
+    be missing: browsers send it only over HTTPS and to this machine.
     """
     origins, site = request.headers.getlist("origin"), request.headers.get("sec-fetch-site")
     if host is not None:
@@ -89,7 +89,7 @@ def check_origin(request: Request, host: str | None) -> None:
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
-    """Return the fields of a form; values of one name are joined by spaces. Raises Rejected."""
+    """Return the fields of a form, with repeated fields joined by spaces. Raises Rejected."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Rejected(415, t("http.body"))
@@ -127,7 +127,7 @@ def _files() -> dict[str, _File]:
 
 
 async def static_file(request: Request, name: str) -> Response | None:
-    """Return one of the files of the interface, None for any other name. Browsers keep it and ask whether it is new."""
+    """Return a file of the interface, None for an unknown name. Browsers cache it and revalidate."""
     if name not in _STATIC:
         return None
     file = (await anyio.to_thread.run_sync(_files))[name]
@@ -138,7 +138,7 @@ async def static_file(request: Request, name: str) -> Response | None:
 
 
 def attachment(data: bytes, name: str) -> Response:
-    """Return bytes that the browser saves and never shows. `name` is made of letters, digits, dots and `-`."""
+    """Return bytes that the browser saves and never shows. `name` consists of letters, digits, dots and `-`."""
     return Response(
         data,
         headers={
@@ -158,7 +158,11 @@ _MOST_STREAMS = 32
 
 
 class Streams:
-    """The streams of one server, at most 32 of a session."""
+    """Server-sent events that notify open pages of changes, by any process; at most 32 streams per session.
+
+    The store is asked twice a second for the number of the last change, which blocks no writer. A stream ends with its
+    session, and when the server stops.
+    """
 
     def __init__(self) -> None:
         self._open = Counter[bytes]()
@@ -172,7 +176,7 @@ class Streams:
         return self._open[session] < _MOST_STREAMS
 
     async def of(self, session: bytes, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
-        """Yield events for a page that is open, as long as `goes_on`."""
+        """Yield events for an open page, while `goes_on` returns True."""
         self._open[session] += 1
         try:
             after, quiet = await memory.last_change(), 0.0
@@ -183,7 +187,7 @@ class Streams:
                     yield b"data: " + json.dumps({"topics": topics}).encode() + b"\n\n"
                     quiet = 0.0
                 elif quiet >= _QUIET_SECONDS:
-                    yield b": still here\n\n"  # fails where the reader is gone
+                    yield b": still here\n\n"  # fails if the reader has left
                     quiet = 0.0
                 with anyio.move_on_after(_POLL_SECONDS):
                     await self._stopping.wait()
@@ -195,12 +199,12 @@ class Streams:
 
 
 async def _changed_topics(memory: Memory, after: int) -> tuple[list[str] | None, int]:
-    """Return the topics that changed since a change, None for none, and the number of the last change."""
+    """Return the topics changed since `after` (None if unchanged), and the number of the last change."""
     try:
         now = await memory.last_change()
         if now == after:
             return None, after
         changes = await memory.changes(after)
-    except McpMemoryError:  # a lock, a full disk: the next look may do better
+    except McpMemoryError:  # a lock, a full disk: the next check may succeed
         return None, after
     return list(dict.fromkeys(change.topic for change in changes))[:_MOST_TOPICS], now

@@ -1,10 +1,10 @@
-"""Access to the pages: a key that opens them once, and the session that it opens.
+"""Access to the pages: one-time keys, and the sessions that keys or tokens open.
 
-A key and a cookie have 256 random bits. Both are kept as hashes, in memory only, and compared in constant time; when
-the process ends, so do all sessions. A session ends after twelve hours without a request of its reader. The token of a
-session's forms is computed from its cookie, so no form of one session is taken in another.
+A key and a cookie have 256 random bits. Both are kept as hashes, in memory only, and compared in constant time;
+sessions end with the process. A session ends after twelve hours without a request by its reader. The token of a
+session's forms is computed from its cookie, so a form cannot be submitted in another session.
 
-A right key is taken whatever others try. After twenty wrong ones in a minute the answer is to wait.
+A correct key is accepted whatever others try. After twenty wrong keys in a minute the answer is to wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """The access that a key gives. `space` is shown first; `spaces` are the visible ones, None for all spaces."""
+    """The access that a key gives. `space` is shown first; `spaces` are the visible spaces, None for all."""
 
     space: str
     spaces: tuple[str, ...] | None = None
@@ -51,7 +51,7 @@ class Reader:
 
 
 class TooManyKeys(Exception):
-    """Too many wrong keys were shown; `seconds` until another is looked at."""
+    """Too many wrong keys; `seconds` until the next attempt."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds)
@@ -59,7 +59,7 @@ class TooManyKeys(Exception):
 
 
 class Authenticator(Protocol):
-    """Takes keys. One is for keys of one use, one for the tokens of a server (`server.token_door`)."""
+    """Checks keys: `OneTimeKeys` here, tokens in `server.authentication`."""
 
     async def open(self, key: str, address: str) -> Reader | None:
         """Return the reader that a key admits, None for a wrong key; `address` is the client's. Raises TooManyKeys."""
@@ -67,7 +67,7 @@ class Authenticator(Protocol):
 
 
 class OneTimeKeys:
-    """Keys that open the pages to `reader`, each once and for a minute."""
+    """Keys that open the pages for `reader`, each once and for a minute."""
 
     def __init__(self, reader: Reader, *, clock: Clock = time.monotonic) -> None:
         self._reader, self._clock = reader, clock
@@ -75,7 +75,7 @@ class OneTimeKeys:
         self._wrong = deque[float]()
 
     def new(self) -> str:
-        """Return a new key, for the fragment of an address."""
+        """Return a new key; it is put into the fragment of an address."""
         key = secrets.token_urlsafe(_BYTES)
         self._keys.append((_hash(key), self._clock() + KEY_SECONDS))
         return key
@@ -108,21 +108,21 @@ class Session:
 
 
 class Sessions:
-    """The open sessions of one server."""
+    """The open sessions of a server."""
 
     def __init__(self, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._open = LRU[bytes, Session](_MOST_SESSIONS)
 
     def start(self, reader: Reader) -> str:
-        """Open a session and return its cookie. The least recently used makes room where there are very many."""
+        """Open a session and return its cookie. If there are very many, the least recently used session ends."""
         cookie = secrets.token_urlsafe(_BYTES)
         id = _hash(cookie)
         self._open.put(id, Session(id=id, reader=reader, form_token=_form_token(cookie), used_at=self._clock()))
         return cookie
 
     def of(self, cookie: str | None, *, by_reader: bool = True) -> Session | None:
-        """Return the session of a cookie, or None after it has ended.
+        """Return the session of a cookie, None if it has ended.
 
         `by_reader`: the request counts as use. Requests that a page makes by script do not.
         """
@@ -139,7 +139,7 @@ class Sessions:
         return session
 
     def is_open(self, session: Session) -> bool:
-        """Return whether a session goes on, without using it."""
+        """Return whether a session is still open, without counting as use."""
         current = self._open.get(session.id)
         return current is not None and self._clock() - current.used_at < IDLE_SECONDS
 
@@ -148,7 +148,7 @@ class Sessions:
 
 
 def is_form_token(session: Session, shown: str) -> bool:
-    """Return whether a form is of this session."""
+    """Return whether a form belongs to this session."""
     return hmac.compare_digest(session.form_token.encode(), shown.encode("utf-8", "replace"))
 
 

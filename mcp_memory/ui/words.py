@@ -16,7 +16,7 @@ WORDS = _read_catalogue()
 
 
 def t(key: str, /, *, count: int | None = None, **values: object) -> str:
-    """Return a text of the catalogue with its values; `count` chooses its form and fills in `{count}`."""
+    """Return a text of the catalogue with its values; `count` chooses singular or plural and fills in `{count}`."""
     text = WORDS[key]
     if count is not None:
         singular, _, plural = text.partition("|")

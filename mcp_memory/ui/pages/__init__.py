@@ -1,11 +1,11 @@
-"""The pages by address. `page_at` finds and makes one.
+"""The pages by address. `page_at` finds a page and draws it.
 
-memory          persona, scenes, statements         item            a statement, a turn, a tombstone
-result          a tool result, in windows of lines  canvas          a task: picture, outline, versions
-search          hits, and why                       entity          facts over time, the neighbourhood
+memory          overview, persona, scenes           item            a statement with its correction form, a turn
+result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
+search          hits, and why they match            entity          facts over time, the neighbourhood
 conversations   sessions and their turns            review          quarantined items
-savings         tokens and money, by day            live            what happens now
-home            spaces, tokens, copies, forgotten items, health
+savings         tokens and money, by day            live            recent activity
+forgetting      the preview and the tombstones      home            spaces, tokens, backups, forgotten items, health
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ADDRESSES = {
 
 
 async def page_at(address: str, view: View) -> Page:
-    """Return the page at `/path?query`, made from a view. Raises NotFound, and what its verbs raise."""
+    """Return the page at `/path?query`. Raises NotFound, and the errors of its verbs."""
     split = urlsplit(address)
     for pattern, name in ADDRESSES.items():
         if match := re.fullmatch(pattern, split.path or "/"):

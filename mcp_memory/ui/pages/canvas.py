@@ -41,7 +41,7 @@ def status_badge(status: StepStatus) -> Element:
 
 
 async def tasks(view: View) -> Page:
-    """All tasks, the one worked on last first."""
+    """List all tasks, the most recent first."""
     rows = await view.memory.canvases(limit=_LISTED)
     active = await view.memory.active_canvas()
     listed = ui.rows(_task(row, is_active=active is not None and row.number == active.number) for row in rows)
@@ -69,7 +69,7 @@ def _task(row: CanvasRow, *, is_active: bool) -> Element:
 
 @lru_cache(maxsize=2 * _LISTED)
 def _summary(text: str) -> tuple[str, int, int] | None:
-    """Return the goal of a canvas, its steps and its dead ends; None if its text is torn. A long one takes 2 ms."""
+    """Return the goal of a canvas, its steps and its dead ends; None if the text is damaged. A long one takes 2 ms."""
     try:
         canvas = parse(text)
     except InvalidInput:
@@ -81,7 +81,7 @@ def _summary(text: str) -> tuple[str, int, int] | None:
 
 
 async def canvas(view: View) -> Page:
-    """The picture, the outline with what each step found, how it is folded, and its versions."""
+    """Show a task: the picture, the outline with the result of each step, the folding, and the versions."""
     row = await view.memory.canvas(int(view.parts["number"]))
     number = padded(row.number)
     versions = await view.memory.canvas_versions(row.number)
@@ -123,7 +123,7 @@ def _head(row: CanvasRow, canvas: Canvas) -> Element:
 
 
 def _outline(view: View, row: CanvasRow, canvas: Canvas, shown: Sequence[Node], records: Sequence[Record]) -> Element:
-    """The boxes of the picture as a list, the newest last; those that are chosen can be folded into one."""
+    """Return the boxes of the picture as a list, the newest last; selected boxes can be folded into a group."""
     refs: dict[str, dict[str, None]] = {}
     for record in records:
         refs.setdefault(record.node_id, {}).setdefault(record.ref)
@@ -171,7 +171,7 @@ def _step(node: Node, refs: Iterable[str], *, tick: Element | None = None, unfol
 
 
 def _state(view: View, row: CanvasRow, canvas: Canvas) -> Element:
-    """How the canvas stands in a context, and what changes that."""
+    """Return how the canvas is folded in a context, with buttons to change it."""
     number, is_done = row.number, row.status == "done" and all(node.status != "doing" for node in canvas.nodes)
     buttons = [
         ui.action(view, "fold", t("canvas.unfold_all"), needs="write", number=number, nodes="", action="unfold")
@@ -190,7 +190,7 @@ def _state(view: View, row: CanvasRow, canvas: Canvas) -> Element:
 
 
 def _history(view: View, number: int, versions: Sequence[CanvasVersion]) -> Element:
-    """The versions, the newest first; steps that follow each other are one line. The last patch can be undone."""
+    """Return the versions, the newest first, with consecutive steps in a single line. The last patch can be undone."""
     undone = {version.detail for version in versions if version.kind == "undone"}
     last = next(
         (version for version in reversed(versions) if version.kind == "patched" and str(version.number) not in undone),
@@ -207,7 +207,7 @@ def _history(view: View, number: int, versions: Sequence[CanvasVersion]) -> Elem
 
 
 def _runs(versions: Sequence[CanvasVersion]) -> Iterator[list[CanvasVersion]]:
-    """Yield versions of one kind that follow each other, the newest first; only steps and summaries run together."""
+    """Yield consecutive versions of the same kind, the newest first; only steps and summaries are grouped."""
     run: list[CanvasVersion] = []
     for version in reversed(versions):
         if run and (version.kind != run[0].kind or version.kind not in ("step", "summaries")):
@@ -311,7 +311,7 @@ def _citing_statements(why: Why | None) -> Iterator[Element]:
 
 
 def _neighbours(canvas: Canvas, id_: str) -> Iterator[Element]:
-    """The steps before and after this one."""
+    """Yield the steps before and after a step."""
     nodes = {step.id: step for step in canvas.nodes}
     before = [nodes[edge.source] for edge in canvas.edges if edge.target == id_]
     after = [nodes[edge.target] for edge in canvas.edges if edge.source == id_]

@@ -1,4 +1,4 @@
-"""Conversations: the sessions, the turns of one word for word, and the imports."""
+"""Conversations: the sessions, the turns of a session verbatim, and the imports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IMPORTS = 20
 
 
 async def conversations(view: View) -> Page:
-    """The sessions, the one written to last first, and the state of imports on the first page."""
+    """List the sessions, the most recent first; the first page has the state of imports too."""
     start = _start(view)
     sessions = await view.memory.sessions(start=start, limit=_SESSIONS + 1)
     shown = sessions[:_SESSIONS]
@@ -53,7 +53,7 @@ async def conversations(view: View) -> Page:
 
 
 async def session(view: View) -> Page:
-    """A window of the turns of a session, each with the statements that were made from it."""
+    """Show a window of the turns of a session, each with the statements extracted from it."""
     name, start = view.parts["session"], _start(view)
     try:
         turns = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
@@ -85,7 +85,7 @@ async def session(view: View) -> Page:
 
 
 async def _tool_session(view: View, name: str) -> Page | None:
-    """Return the page of a session of which no turn was recorded, only results of its tools; None without those."""
+    """Return the page of a session that has tool results but no turns; None if it has neither."""
     records = await view.memory.records(session=name, limit=_RECORDS)
     body = (
         ui.line(ui.link("/conversations", t("session.all"))),
@@ -104,7 +104,7 @@ def _start(view: View) -> int:
 
 
 def _windows(path: str, *, before: int | None, after: int | None, words: tuple[str, str]) -> Element | None:
-    """Return links to the windows before and after this one; None where it is the only one."""
+    """Return links to the previous and the next window; None if there are none."""
     links = [
         ui.link(path, t(word), start=start or None)
         for start, word in zip((before, after), words, strict=True)
@@ -131,7 +131,7 @@ def _extent(info: SessionInfo) -> Element:
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield turns until they are as long as a page should be; at least one."""
+    """Yield turns up to the size of a page; at least one."""
     room = _CHARS
     for turn in turns:
         length = min(len(turn.content), _OF_A_TURN)
@@ -178,7 +178,7 @@ def _log_line(view: View, log: FollowedLog) -> tuple[Any, ...]:
 
 
 def _path(view: View, path: str) -> Element:
-    """Return where a file is; a reader who does not have this machine sees its name alone."""
+    """Return the path of a file; only its name if the reader does not own this machine."""
     return ui.memory_text(path if view.is_owner else PurePath(path).name, tag="code")
 
 

@@ -25,7 +25,7 @@ _NAMING = 12  # statements whose lines in pages are shown
 
 
 async def tombstone(view: View) -> Page:
-    """Return the page of a tombstone: the items forgotten together, when, why and how, and a form to restore them."""
+    """Show a tombstone: the items forgotten together, when, why and how, and a form to restore them."""
     id = view.parts["id"]
     forgotten = next((entry for entry in await view.memory.tombstones() if entry.id == id), None)
     if forgotten is None:
@@ -53,7 +53,7 @@ async def tombstone(view: View) -> Page:
 
 
 async def forgotten_words(view: View, tombstone: str) -> Element | None:
-    """Return the forgotten words in a closed box, only for a reader with the right to bring them back."""
+    """Return the forgotten words in a closed box, only for a reader with the right to restore them."""
     if not view.may("admin"):
         return None
     words = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
@@ -63,12 +63,12 @@ async def forgotten_words(view: View, tombstone: str) -> Element | None:
 
 
 def _undo(view: View, tombstone: Tombstone) -> Element | None:
-    """Return the button that brings it back and goes to the first of it."""
+    """Return the button that restores the items and opens the first of them."""
     return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=tombstone.id, back=f"/{tombstone.ids[0]}")
 
 
 def _similar_turns(turns: Sequence[Turn]) -> Iterator[Element]:
-    """Yield the turns that stay and may say the same."""
+    """Yield a note with the remaining turns that may have the same content."""
     if turns:
         ids = [turn.id for turn in turns[:_SHOWN]]
         links = [[ui.link(f"/{id}", id, class_="id"), " "] for id in ids]
@@ -95,7 +95,7 @@ def count_kinds(ids: Iterable[str]) -> Iterator[str]:
 
 
 async def forget(view: View) -> Page:
-    """What would be forgotten with these ids, all that goes along, and the form that does it."""
+    """Show a preview of forgetting these ids and everything that goes with them, and the form for it."""
     ids = view.query.get("ids", "").replace(",", " ").split()
     ask = el(
         "form",
@@ -158,7 +158,7 @@ async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:
 
 
 def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Element]:
-    """Return the form that adds rows that stay and say the same."""
+    """Return the form that adds remaining rows with the same content."""
     if not (view.may("admin") and would.also):
         return ()
     boxes = [

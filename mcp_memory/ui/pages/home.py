@@ -1,7 +1,6 @@
-"""Home: the contents of the space, forgotten items, copies, access, and health.
+"""Home: the contents of the space, forgotten items, retention, backups, export, access, and health.
 
-Whoever has this machine also sees the other spaces, tokens, files and processes. Numbers are those of
-`Memory.status()`. `keeping` has the parts about forgotten items, retention and copies.
+The owner also sees the other spaces, tokens, files and processes. Numbers are those of `Memory.status()`.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _PURGE = "purge"
 
 
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
-    """Return the forgotten items, the last first, with buttons that bring them back, and the form that erases some.
+    """Return the forgotten items, the newest first, with buttons to restore them, and the form that erases some.
 
-    Whoever may bring them back can open the words of the last ones.
+    A reader who may restore them can open the words of the newest.
     """
     newest_first = sorted(tombstones, key=lambda one: int(one.id[1:]), reverse=True)
     shown = newest_first[:_TOMBSTONES]
@@ -88,7 +87,7 @@ def _tombstone(view: View, tombstone: Tombstone) -> Element:
 
 
 def retention(policies: Sequence[OverdueRows]) -> Element:
-    """Return how long the space keeps what."""
+    """Return how long the space keeps which rows."""
     head = (t("retention.what"), t("retention.after"), t("retention.going"), t("retention.took"), t("retention.ran"))
     lines: list[Sequence[Any]] = [
         (
@@ -111,7 +110,7 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
 
 
 def backups(view: View, stored: Sequence[Backup]) -> Element:
-    """Return the backups in the home, and the button that makes one."""
+    """Return the backups in the home, and the button that creates a backup."""
     head = (t("backups.made"), t("backups.size"), t("backups.holds"), t("backups.file"))
     lines = [
         (
@@ -143,7 +142,7 @@ def _backup_content(backup: Backup) -> Any:
 
 
 def export(view: View, space: str) -> Element:
-    """Return how a memory is brought into another: by command, for it writes and reads files."""
+    """Return how to move a memory to another home. This is a command, since it writes and reads files."""
     here = "" if space == "default" else f" --space '{space}'"
     return ui.section(
         t("export.title"),
@@ -162,7 +161,7 @@ _FAILED = 5
 
 
 async def home(view: View) -> Page:
-    """All of it; the checks run where the query has `check`, for they read the whole memory."""
+    """Show everything about the space; with `check` in the query, run the checks, which read the whole memory."""
     memory = view.memory
     status = await memory.status(brief=True)
     checked = bool(view.query.get("check"))
@@ -212,7 +211,7 @@ def _times(many: int) -> str:
 
 
 def _spaces(view: View, status: dict[str, Any]) -> Element | None:
-    """Return a form that opens another space, whose pages have other addresses; None if there is none to open."""
+    """Return a form that opens another space, whose pages have other addresses; None if there is no other."""
     others = [name for name in status["spaces"] if name != status["space"]]
     if not (view.is_owner and view.form_token and others):
         return None
@@ -228,7 +227,7 @@ def _spaces(view: View, status: dict[str, Any]) -> Element | None:
 
 # --- health -----------------------------------------------------------------------------------------
 async def _run_checks(view: View) -> list[Element]:
-    """Run the checks: every claim down to its words, and for the owner rows and files."""
+    """Run the checks: every claim down to its quotes and, for the owner, rows against files."""
     verified = await view.memory.verify()
     counts = (
         t("home.personas", count=verified.personas),
@@ -269,7 +268,7 @@ def _health(view: View, status: dict[str, Any], checks: list[Element] | None) ->
 
 
 def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
-    """Yield what the status itself knows to be wrong."""
+    """Yield the problems that the status reports."""
     pyramid, embedding = status["pyramid"], status["embedding"]
     if paused := pyramid["paused"]:
         yield ui.note(t("health.paused"), " ", ui.memory_text(paused["reason"]), kind="warn")

@@ -1,6 +1,6 @@
-"""Item: a statement with its evidence and history, a turn with the statements based on it; tombstones: `forgetting`.
+"""Item: a statement with its evidence, history and correction form; a turn with the statements based on it.
 
-A claim is followed by the words that it is based on, marked in the turn in which they were said.
+A claim is followed by the words it is based on, marked in their turn.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mcp_memory.ui.words import t
 
 
 def correction_form(view: View, atom: Atom) -> Iterator[Element]:
-    """Yield the form that corrects a statement, where the reader may."""
+    """Yield the form that corrects a statement, if the reader has the right."""
     value = _value(atom.fact, atom.fact.value) if atom.fact else None
     kind = "promise" if atom.label == "promise" else atom.kind
     form = _form(view, atom, text=atom.text, kind=kind, when="never", day="", value=value)
@@ -43,7 +43,7 @@ def correction_form(view: View, atom: Atom) -> Iterator[Element]:
 
 
 def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
-    """Return the form again, for a new text that no longer has the value of the statement's fact."""
+    """Return the form once more, because a new text no longer contains the value of the statement's fact."""
     form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
     question = t("item.ask_value", fact=revealed(f"{fact.entity} · {fact.relation} · {fact.value}"))
     return Page(
@@ -62,6 +62,8 @@ def _form(
     value: Element | None,
     has_asked: bool = False,
 ) -> Element | None:
+    times = [(name, t(f"item.when_{name}")) for name in ("never", "changed")]
+    kinds = [(name, t(f"memory.kind_{name}")) for name in get_args(StatementKind)]
     return ui.form(
         view,
         "remember",
@@ -69,9 +71,9 @@ def _form(
            aria_label=t("item.correct_words")),
         value,
         ui.hidden({"asked": 1} if has_asked else {}),
-        ui.choice(t("item.when_wrong"), "when", [(choice, t(f"item.when_{choice}")) for choice in ("never", "changed")], when),
+        ui.choice(t("item.when_wrong"), "when", times, when),
         ui.input_field(t("item.changed_on"), "valid_from", day, kind="date"),
-        ui.choice(t("memory.kind"), "kind", [(choice, t(f"memory.kind_{choice}")) for choice in get_args(StatementKind)], kind),
+        ui.choice(t("memory.kind"), "kind", kinds, kind),
         el("button", t("item.correct_do"), class_="main"),
         needs="write",
         supersedes=atom.id,
@@ -85,7 +87,7 @@ def _value(fact: Fact, value: str) -> Element:
 
 
 def was_never_true(statement: Atom | Fact) -> bool:
-    """Return whether a statement was corrected as wrong from the start: then it ends where it began."""
+    """Return whether a statement was corrected as wrong from the start: it then ends when it began."""
     return statement.valid_to is not None and statement.valid_to <= statement.valid_from
 
 
@@ -100,7 +102,7 @@ def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
 
 
 async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:
-    """Return the button that undoes a correction; None for one that was replaced itself, and for one of a model."""
+    """Return the button that undoes a correction; None if the correction was replaced itself or came from a model."""
     if correction.valid_to is not None or not replaced:
         return None
     first = await view.memory.turns([correction.evidence])
@@ -132,7 +134,7 @@ async def statement(view: View) -> Page:
         here="memory",
         body=ui.body(
             ui.memory_text(atom.text, tag="p", class_="said"),
-            *_quarantine_note(view, atom.id, atom.held),
+            *_doubt_note(view, atom.id, atom.held, note=t("item.quarantined")),
             *_doubt_note(view, atom.id, atom.doubts, note=t("item.doubted")),
             *_end_note(atom, newer, [await undo_button(view, quote, [atom]) for quote in newer]),
             _to_actions(view, atom),
@@ -171,12 +173,8 @@ def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
     )
 
 
-def _quarantine_note(view: View, id: str, reasons: Sequence[str]) -> Iterator[Element]:
-    yield from _doubt_note(view, id, reasons, note=t("item.quarantined"))
-
-
 def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> Iterator[Element]:
-    """Yield a note with the reasons against a row, and the two decisions about it."""
+    """Yield a note with the reasons against a row, and the buttons for a decision."""
     if reasons:
         yield ui.note(note, " ", _reasons(reasons), kind="warn")
         buttons = [
@@ -201,7 +199,7 @@ def _end_note(atom: Atom, newer: Sequence[Atom], undo: Sequence[Element | None])
 
 
 def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
-    """Yield each turn that is evidence, with all words in it that are quoted marked."""
+    """Yield each turn that is evidence, with all quoted words marked."""
     for turn in turns:
         for spans in _group_spans(place.span for place in evidence if place.turn == turn.id):
             yield ui.quote_turn(turn, spans, of=id)
@@ -210,7 +208,7 @@ def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Ite
 
 
 def _group_spans(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Return spans in groups that are near enough to be shown with the words between them."""
+    """Return spans in groups that are close enough to be shown with the words between them."""
     groups: list[list[tuple[int, int]]] = []
     for span in sorted(spans):
         if groups and span[0] - groups[-1][-1][1] <= _MAX_GAP:
@@ -234,7 +232,7 @@ def _cited_result(result: CitedResult) -> Element:
 
 
 def result_row(hit: ResultHit, *more: Any) -> Element:
-    """Return lines of a tool result as evidence, with the call that they are of."""
+    """Return lines of a tool result as evidence, with their call."""
     return _lines(at_lines(hit.ref, hit.lines), hit.call, hit.text, hit.node, ui.moment(hit.at), more)
 
 
@@ -273,7 +271,7 @@ def _replaced_statements(older: Sequence[Atom], undo: Element | None) -> Iterato
 
 
 def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
-    """Yield the values that a fact had, where one of them has ended."""
+    """Yield the earlier and current values of a fact, if any of them has ended."""
     values = [value for value in facts if fact and value.relation == fact.relation]
     if fact is None or all(value.valid_to is None for value in values):
         return
@@ -315,7 +313,7 @@ def _forget_link(view: View, id: str) -> Iterator[Element]:
 
 # --- a turn -----------------------------------------------------------------------------------------
 async def turn(view: View) -> Page:
-    """The words as they were said, between those before and after, and the statements that are based on them."""
+    """Show a turn between its neighbours, and the statements based on it."""
     memory, id = view.memory, view.parts["id"]
     shown = next(iter(await memory.turns([id])), None)
     if shown is None:
@@ -331,7 +329,7 @@ async def turn(view: View) -> Page:
         title=t("item.turn", id=id),
         here="conversations",
         body=ui.body(
-            *_quarantine_note(view, id, reasons.get(id, ())),
+            *_doubt_note(view, id, reasons.get(id, ()), note=t("item.quarantined")),
             ui.section(
                 t("item.words"),
                 ui.rows(map(_neighbour, before)) if before else None,
@@ -355,7 +353,7 @@ def _neighbour(turn: Turn) -> Element:
 
 
 def _turn_window(view: View, turn: Turn, spans: Sequence[tuple[int, int]]) -> Iterator[Element]:
-    """Yield the turn, or a window of it if it is long, with the quoted words marked."""
+    """Yield the turn, or a window of a long turn, with the quoted words marked."""
     asked = view.query.get("from", "")
     start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else _first_window(view, spans)
     shown = replace(turn, content=turn.content[start : start + _WINDOW])
@@ -372,7 +370,7 @@ def _turn_window(view: View, turn: Turn, spans: Sequence[tuple[int, int]]) -> It
 
 
 def _first_window(view: View, spans: Sequence[tuple[int, int]]) -> int:
-    """Return where the window begins that is shown first: of words that were asked for, the one that has them."""
+    """Return the start of the first window shown: the window of the requested quote, else 0."""
     return min(spans)[0] // _WINDOW * _WINDOW if spans and view.query.get("for") else 0
 
 
@@ -381,7 +379,7 @@ def _part_link(view: View, turn: Turn, word: str, start: int) -> Element:
 
 
 def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:
-    """Return which words of a turn a statement is based on."""
+    """Return the spans of a turn that a statement is based on."""
     first = [atom.span] if atom.evidence == turn else []
     return [*first, *(place.span for place in atom.also if place.turn == turn)]
 

@@ -1,6 +1,6 @@
-"""Live: the last stored, recalled, offloaded and forgotten items, and the connected programs.
+"""Live: the most recently stored, recalled, offloaded and forgotten items, and the connected programs.
 
-The scripts reload the page when something changes; without them it shows the state when it was loaded.
+The scripts reload the page after changes; without them it shows the state when it was loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 async def live(view: View) -> Page:
-    """The last things that happened, the newest first."""
+    """Show recent activity, the newest first."""
     memory = view.memory
     happened = await memory.activity(limit=_ENTRIES)
     recalled = await memory.recalls(limit=_RECALLS)
@@ -66,7 +66,7 @@ def _entry(entry: ActivityEntry) -> Element:
 
 
 def _session(entry: ActivityEntry) -> Element:
-    """Return the session of an entry, as a link where it surely has turns."""
+    """Return the session of an entry, as a link if it certainly has turns."""
     name = ui.memory_text(entry.session or "")
     return ui.link(f"/session/{ui.part(entry.session or '')}", name) if entry.what == "turn" else name
 
@@ -82,7 +82,7 @@ def _what(entry: ActivityEntry) -> Any:
 
 
 def _reason(entry: ActivityEntry) -> Any:
-    """Return why rows were forgotten, or what a correction replaced."""
+    """Return the reason for forgetting, or the statements that a correction replaced."""
     return (
         [t("live.instead"), " ", _ids(entry.reason.split())]
         if entry.what == "correction"

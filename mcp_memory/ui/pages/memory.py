@@ -1,6 +1,7 @@
-"""Memory: the persona, the scenes and the statements, each with its evidence.
+"""Memory: the overview, the persona, the scenes and the statements, each with its evidence.
 
-`overview` shows all three, `scene` one scene with its evidence; the page of the persona is in the module `persona`.
+`overview` shows all of them, `persona` the page about the user with the proof of each line and its versions, `scene` a
+scene with its evidence.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ _AROUND = 60  # characters around a quote
 
 
 def scene_names(scenes: Iterable[Scene]) -> dict[str, str]:
-    """Return the slug of each scene by its slug and by its title, in lower case, as `markdown` takes them."""
+    """Return the slugs of scenes by slug and by title, in lower case, for `markdown`."""
     listed = list(scenes)
     return {scene.title.lower(): scene.slug for scene in listed} | {scene.slug.lower(): scene.slug for scene in listed}
 
 
 def ended_statements(atoms: Iterable[Atom]) -> dict[str, str | None]:
-    """Return by id the statements that no longer hold, with what holds instead, as `markdown` takes them."""
+    """Return the ended statements by id, with their replacement, for `markdown`."""
     return {atom.id: atom.superseded_by for atom in atoms if atom.valid_to}
 
 
 async def persona(view: View) -> Page:
-    """The page about the user, the statements that each of its lines names, its versions, and what changed."""
+    """Show the page about the user, the statements that each line cites, its versions, and their differences."""
     memory = view.memory
     versions, names = await memory.persona_history(), scene_names(await memory.scenes())
     chosen = next((version for version in versions if str(version.version) == view.query.get("version")), None)
@@ -68,7 +69,7 @@ def _version_note(versions: Sequence[PersonaVersion], chosen: PersonaVersion | N
 
 
 def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
-    """Return a line with the statements that it names, each with the words that it is based on first."""
+    """Return a line with the statements that it cites, each with the first quote it is based on."""
     if line.atoms:
         ended = [" ", ui.badge(t("shared.ended"), "warn")] if any(atom.valid_to for atom in line.atoms) else None
         return el(
@@ -101,7 +102,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _diff(unified: str) -> Iterator[Element]:
-    """Yield the lines of a unified diff. Signs mark new and removed lines, not colour alone."""
+    """Yield the lines of a unified diff. New and removed lines have signs, not just a colour."""
     lines = [line for line in unified.splitlines()[2:] if line[1:].strip()]
     if not lines:
         yield ui.empty(t("persona.no_changes"))

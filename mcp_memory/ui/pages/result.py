@@ -1,7 +1,7 @@
 """A tool result: its description, the steps it belongs to, its citations, and its content line by line.
 
-A page holds a window of at most `WINDOW` characters as they are sent. `?from=LINE` begins one at a line, `?lines=12-14`
-(or `?at=12`) a little before these lines, which are marked. A line longer than a window is shown in parts, `&char=N`.
+A page holds a window of at most `WINDOW` serialised characters. `?from=LINE` starts it at a line, `?lines=12-14` (or
+`?at=12`) a little before these lines, which are marked. A line longer than a window is shown in parts, `&char=N`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line, or a part of one that begins at a character; `masked` are places in its text, with the secret's kind."""
+    """A line, or its part from the character `char` on; `masked` are spans of masked secrets, with their kind."""
 
     number: int
     text: str
@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Lines that follow each other, of how many; where the ones before and after them begin (line and character)."""
+    """Consecutive lines of `total`, and where the windows before and after begin (line and character)."""
 
     lines: Sequence[Line]
     total: int
@@ -56,7 +56,7 @@ class Window:
 
 
 async def result(view: View) -> Page:
-    """Return the page of a result. Raises NotFound; damaged bytes are said, and not shown."""
+    """Show a tool result; damaged bytes are reported and not shown. Raises NotFound."""
     id_ = view.parts["id"]
     records = await view.memory.records(ref=id_, limit=_LISTED)
     why = await view.memory.why(id_)
@@ -87,7 +87,7 @@ async def result(view: View) -> Page:
 
 
 def _requested_lines(view: View) -> tuple[int, int]:
-    """The lines to mark: the first and the last, 0 where none are asked for."""
+    """Return the first and the last line to mark, 0 if none are requested."""
     first, _, last = (view.query.get("lines") or view.query.get("at") or "").partition("-")
     return _number(first), _number(last) or _number(first)
 
@@ -142,7 +142,7 @@ def _citing_statements(why: Why) -> Iterator[Element]:
 
 
 def _place(at: str) -> Element:
-    """The lines that are cited, as a link to them."""
+    """Return the cited lines, as a link to them."""
     ref, _, lines = at.partition(":")
     return ui.link(f"/{ref}", at, class_="id", lines=lines)
 
@@ -180,7 +180,7 @@ def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator
 
 
 def _window_links(id_: str, window: Window) -> Iterator[Element]:
-    """The links to the windows before and after."""
+    """Yield the links to the previous and the next window."""
     links = [
         el("a", t(f"result.{name}"), href=ui.address(f"/{id_}", **{"from": place[0], "char": place[1] or ""}))
         for name, place in (("previous", window.before), ("next", window.after))
@@ -210,7 +210,7 @@ def _pieces(line: Line) -> Iterator[Node]:
 
 
 def window_of(data: bytes, masked: Sequence[MaskedPlace], *, line: int, char: int = 0) -> Window | None:
-    """Return the window of a result that begins at a line, and in a long one at a character; None if it is no text."""
+    """Return the window that begins at a line and, in a long line, at a character; None if the data are not text."""
     text = decoded(data)
     if text is None:
         return None
@@ -247,13 +247,13 @@ def _fitting_lines(lines: Sequence[str], at: int) -> Iterator[Line]:
 
 
 def _page_chars(line: str) -> int:
-    """How many characters a line takes on a page, in the larger of its two forms."""
+    """Return how many characters a line takes on a page, in the larger of its two serialisations."""
     part = line[: PART + 1]
     return _PER_LINE + max(len(html.escape(part)), len(json.dumps(part, ensure_ascii=False)))
 
 
 def _before(lines: Sequence[str], at: int, char: int) -> tuple[int, int] | None:
-    """Where the window before one begins."""
+    """Return the start of the previous window."""
     if char:
         return at, max(0, char - PART)
     if at == 1:
@@ -268,7 +268,7 @@ def _before(lines: Sequence[str], at: int, char: int) -> tuple[int, int] | None:
 
 
 def _in_characters(text: str, data: bytes, masked: Sequence[MaskedPlace]) -> list[tuple[int, int, str]]:
-    """The masked places, given in bytes, as characters of the text; none where the text is not its bytes in UTF-8."""
+    """Return masked spans, given in bytes, in characters of the text; empty if the text is not UTF-8."""
     if not masked or text.encode("utf-8", "replace") != data:
         return []
     places: list[tuple[int, int, str]] = []
@@ -284,7 +284,7 @@ def _in_characters(text: str, data: bytes, masked: Sequence[MaskedPlace]) -> lis
 def _with_masked_places(
     shown: Sequence[Line], lines: Sequence[str], places: Sequence[tuple[int, int, str]]
 ) -> list[Line]:
-    """The lines with the masked places that are in them."""
+    """Return the lines with the masked spans in each."""
     if not places:
         return list(shown)
     begin = sum(len(line) + 1 for line in lines[: shown[0].number - 1]) + shown[0].char

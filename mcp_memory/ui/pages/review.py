@@ -45,7 +45,7 @@ async def review(view: View) -> Page:
 
 
 def _bulk_form(view: View) -> Element | None:
-    """Return the form that decides about all that is ticked."""
+    """Return the form that decides about all ticked items."""
     buttons = (
         el("button", t("review.release_chosen"), name="verdict", value="released"),
         el("button", t("review.keep_chosen"), name="verdict", value="kept"),
@@ -105,7 +105,7 @@ def _reasons(item: Reviewed) -> str:
 
 
 def _text(item: Reviewed) -> Element:
-    """Return the text, with keys and passwords masked: rows of earlier versions may have some."""
+    """Return the text, with secrets masked: rows of earlier versions may contain some."""
     text = mask(item.text)
     cut = text[:_CHARS] + "…" if len(text) > _CHARS else text
     return ui.memory_text(cut, tag="blockquote", class_="verbatim")

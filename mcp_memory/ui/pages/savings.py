@@ -1,4 +1,4 @@
-"""Savings: the tokens that were saved and spent, in all, by day and by session; the calls to language models.
+"""Savings: the tokens saved and spent, in total, by day and by session; the calls to language models.
 
 Totals are those of `Memory.status()`; the days add up to them. The ledger of models covers the whole home, so only
 readers with the right to administer see it.
@@ -43,7 +43,7 @@ async def savings(view: View) -> Page:
 
 
 async def _sessions_with_pages(view: View, sessions: Sequence[SessionSavings]) -> set[str]:
-    """Return the sessions that have a page: those with turns, or with results of tools."""
+    """Return the sessions that have a page: those with turns or tool results."""
     names = {session.session for session in await view.memory.sessions(limit=_SESSIONS)}
     others = [session.session for session in sessions if session.session not in names]
     return names | {name for name in others if await view.memory.records(session=name, limit=1)}
@@ -146,7 +146,7 @@ def _money(cost: float | None) -> str:
 
 
 def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str], span: int) -> Element:
-    """Return what the sessions of the last days saved and spent; a session is a link where it has a page."""
+    """Return the savings and costs by session; sessions that have a page are links."""
     head = [t("savings.session"), t("savings.last"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
     lines = (
         (

@@ -1,6 +1,6 @@
 """Search: the hits and why they match, the rows that just missed, and the result of recall for the same query.
 
-Without a layer the first page of a search is explained; with one its hits can be paged through.
+Without a layer the first page of a search is explained; with a layer its hits have several pages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EXAMPLES = ("words", "meaning", "time", "exact", "id")
 
 
 async def search(view: View) -> Page:
-    """The hits of a query with the share of each signal; without one, what can be asked."""
+    """Show the hits of a query with the share of each signal; without a query, show examples."""
     query = view.query.get("q", "").strip()
     filters = {name: value for name, value in view.query.items() if value.strip()}
     layer = _layer(filters)
@@ -69,7 +69,7 @@ async def search(view: View) -> Page:
 
 
 def _layer(filters: Mapping[str, str]) -> str:
-    """Return the layer that is searched: the one chosen, else the one that knows the filters."""
+    """Return the layer to search: the chosen layer, else the layer that has the given filters."""
     chosen = filters.get("in", "")
     if chosen in _LAYERS[1:]:
         return chosen
@@ -161,7 +161,7 @@ async def _explained(view: View, query: str, parameters: Mapping[str, str]) -> l
 
 
 async def _attributions(view: View, ids: Sequence[str]) -> dict[str, tuple[Node | None, ...]]:
-    """Return who said each of these rows, and when; of a statement its source, unless it is the user, and its dates."""
+    """Return speaker and time of these turns, and dates and source (unless it is the user) of these statements."""
     turns = await view.memory.turns([id for id in ids if id[0] == "t"])
     atoms = await view.memory.statements_by_id([id for id in ids if id[0] == "a"])
     attributions: dict[str, tuple[Node | None, ...]] = {}
@@ -186,7 +186,7 @@ def _row(row: ExplainedRow, words: set[str], most: float, attribution: Iterable[
 
 
 def _shares(row: ExplainedRow, most: float) -> Element | None:
-    """Return a bar for each of the signals that gave a row the most, and one for the rest."""
+    """Return a bar for each of the strongest signals of a row, and a bar for the rest."""
     shares = {_signal_name(part.signal): part.points for part in row.parts[:_SIGNALS]}
     if rest := sum(part.points for part in row.parts[_SIGNALS:]):
         shares[t("search.other_signals")] = rest
@@ -198,7 +198,7 @@ def _fold_bars(bars: Element) -> Element:
 
 
 def _places(text: str, words: set[str]) -> list[tuple[int, int]]:
-    """Return where words of the question stand in a text, each to its end."""
+    """Return the spans of a text that match words of the query, each extended to the end of the word."""
     return [
         (match.start, _end(text, match.end) if match.term.isascii() else match.end) for match in matches(text, words)
     ]
@@ -265,7 +265,7 @@ def _leg(leg: SearchLeg) -> str:
 
 
 async def _recall_result(view: View, query: str) -> list[Any]:
-    """Return what recall would bring for a question: its text, and the decision on each of the first rows."""
+    """Return what recall would return for a question: its text, and the decision on each of the first rows."""
     recall = await view.memory.explain_recall(query)
     brought = [_verdict(verdict) for verdict in recall.verdicts if verdict.brought]
     others = [_verdict(verdict) for verdict in recall.verdicts if not verdict.brought]
@@ -283,7 +283,7 @@ async def _recall_result(view: View, query: str) -> list[Any]:
 
 
 def _known_note(verdict: Known | None) -> list[Element]:
-    """Return what the search says of the memory as a whole, where it judged it."""
+    """Return the verdict whether the memory knows the answer, if there is one."""
     return [el("p", t(f"search.known_{verdict}"))] if verdict else []
 
 
@@ -301,7 +301,7 @@ def _verdict(verdict: RowVerdict) -> list[Element]:
 
 
 def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
-    """Return these filters as the verbs take them; a kind or a role that there is not is no filter."""
+    """Return these filters as the verbs take them; an unknown kind or role is ignored."""
     choices = {"kind": KINDS, "role": _ROLES}
     return {
         name: parameters[name]

@@ -1,6 +1,6 @@
 """A task's canvas as a picture: a box for each step, a stack for a folded group, each a link to its page.
 
-A short task is drawn from top to bottom (`layers`), one of more than `SHORT` boxes with a column for each phase
+A short task is drawn from top to bottom (`layers`), a task of more than `SHORT` boxes with a column for each phase
 (`columns`). The status of a step is shown by a sign and a word, never by colour alone.
 """
 
@@ -39,9 +39,9 @@ _TIPS = {"down": "l-4-7h8z", "up": "l-4 7h8z", "right": "l-7-4v8z", "left": "l7-
 
 
 def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
-    """Return the picture, which scrolls apart from the page if it is larger than its place.
+    """Return the picture; a large picture scrolls separately from the page.
 
-    `selected` is the id of a node or group, which is highlighted; if it is folded, the box that contains it is.
+    `selected` is the id of a node or group to highlight; if it is folded, the box that contains it is highlighted.
     """
     folded, drawn = drawing(canvas, groups)
     newest = latest(folded)
@@ -64,7 +64,7 @@ def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
 
 
 def drawing(canvas: Canvas, groups: Groups) -> tuple[Canvas, Drawing]:
-    """Return the canvas as it is drawn, folded, and where its boxes and edges are."""
+    """Return the canvas as drawn, folded, and the places of its boxes and edges."""
     folded, phases = fold_groups(canvas, groups), None
     if len(folded.nodes) > SHORT:
         folded, phases = in_phases(canvas, groups, most=MOST)
@@ -150,7 +150,7 @@ def _box(node: Node, box: Box, *, now: bool, selected: bool) -> Element:
 
 
 def _frames(box: Box, *, stacked: bool) -> list[Element]:
-    """The outline of a box; of a group, one more behind it, a little lower."""
+    """Return the outline of a box; a group has two more behind it, a little lower."""
     if not stacked:
         return [_frame(box)]
     front = Box(box.x, box.y, box.width - STACK, box.height - STACK)

@@ -1,4 +1,7 @@
-"""Charts: bars with their numbers as text, and bars by day. Widths are percentages, so text keeps its size."""
+"""Charts: bars, bars by day, facts over time, and the neighbourhood of an entity; and estimates of text widths.
+
+Widths of bars are percentages, so text keeps its size. Text widths are estimated without the font, rather too wide.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,15 @@ HEIGHT = 120
 
 
 def bars(values: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> Element:
-    """Return a bar for each value, the largest as wide as there is room, with its number beside it."""
+    """Return a bar for each value, the largest at full width, followed by its number."""
     most = max((abs(value) for _, value in values), default=0.0)
     return _bars([(name, value, f"{_number(value)}{unit and f' {unit}'}") for name, value in values], most, label)
 
 
 def signals(found_by: Mapping[str, float | None], *, most: float | None = None) -> Element:
-    """Return a bar for each signal of a hit, the strongest first; `most` is the value of a whole bar.
+    """Return a bar for each signal of a hit, the strongest first; `most` is the value of a full bar.
 
-    A signal without a value is named all the same: it found the row, and says nothing about how well.
+    A signal without a value is listed too: it found the row without a score.
     """
     ordered = sorted(found_by.items(), key=lambda found: -(found[1] or 0.0))
     values = [(name, value or 0.0, "–" if value is None else f"{value:.3f}") for name, value in ordered]
@@ -56,7 +59,7 @@ def _number(value: float) -> str:
 
 # --- by day -----------------------------------------------------------------------------------------
 def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> Element:
-    """Return a bar for each value of each day, beside each other, under a legend; values below 0 hang down.
+    """Return grouped bars for the values of each day, under a legend; negative values hang down.
 
     Days are in the given order, the oldest on the left. Each day has a tooltip with its values.
     """
@@ -97,7 +100,7 @@ def _day(at: int, day: date, values: Mapping[str, float], names: Sequence[str], 
 
 
 def _ends(series: Sequence[tuple[date, Mapping[str, float]]]) -> list[Element]:
-    """The first and the last day, under the bars."""
+    """Return the first and the last day, under the bars."""
     if not series:
         return []
     low = HEIGHT + 34
@@ -117,7 +120,7 @@ def _legend(names: Sequence[str]) -> Element:
 
 
 def _describe_chart(series: Sequence[tuple[date, Mapping[str, float]]], names: Sequence[str], label: str) -> str:
-    """The chart in words: what each series comes to."""
+    """Return the chart in words: the sum of each series."""
     sums = (f"{name}: {_number(sum(values.get(name, 0.0) for _, values in series))}" for name in names)
     return f"{label}. {'; '.join(sums)}" if names else label
 
@@ -127,7 +130,7 @@ _BROAD = frozenset("mwMW@%—…")
 
 
 def text_width(text: str, size: float = 13) -> float:
-    """Return about how many pixels a text takes at a size; wide characters, as of Chinese, take two places."""
+    """Return the estimated width of a text in pixels; wide characters, such as Chinese, count double."""
     return size * sum(map(_char_width, text))
 
 
@@ -144,7 +147,7 @@ def _char_width(char: str) -> float:
 
 
 def shorten(text: str, room: float, size: float = 13) -> str:
-    """Return a text cut to a width of `room` pixels, with an ellipsis where it was cut."""
+    """Return a text cut to a width of `room` pixels, with an ellipsis if it was cut."""
     if text_width(text, size) <= room:
         return text
     left, kept = room - text_width("…", size), 0
@@ -154,7 +157,7 @@ def shorten(text: str, room: float, size: float = 13) -> str:
 
 
 def wrap(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequence[str]:
-    """Return a text in at most `lines` lines, broken between words where possible; the last line is shortened."""
+    """Return a text in at most `lines` lines, broken between words if possible; the last line is shortened."""
     done: list[str] = []
     rest = text.strip()
     while rest and len(done) < lines - 1 and text_width(rest, size) > room:
@@ -164,7 +167,7 @@ def wrap(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequenc
 
 
 def _break_line(text: str, room: float, size: float) -> tuple[str, str]:
-    """The part of a text that fits into a line, and the rest."""
+    """Return the part of a text that fits into a line, and the rest."""
     end, left = 0, room
     while end < len(text) and (left := left - size * _char_width(text[end])) >= 0:
         end += 1
@@ -181,7 +184,11 @@ ROW, NAME, REACH, CENTRE = 24, 170, 90, 150
 
 
 def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
-    """Return the picture; a line is the thicker the more statements two entities share. Each name is a link."""
+    """Return an entity with the entities that share statements with it on both sides, each a link.
+
+    Lines are thicker for more shared statements. Names are below each other, the most shared first, so that they never
+    overlap.
+    """
     drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
     sides = [drawn[0::2], drawn[1::2]]
     rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
@@ -223,9 +230,9 @@ MARKS = 5
 
 
 def facts(facts: Sequence[Fact], *, now: datetime, as_of: datetime | None) -> Element:
-    """Return a row for each fact, in the order given; those that ended, or begin after `as_of`, look different.
+    """Return a bar from start to end for each fact, on a common scale, in the given order.
 
-    `as_of` is a line through all bars.
+    Facts that have ended, or begin after `as_of`, look different; `as_of` is a line through all bars.
     """
     scale = _Scale([fact.valid_from for fact in facts], [fact.valid_to for fact in facts], now, as_of)
     return el(
@@ -252,7 +259,7 @@ def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> It
 
 
 class _Scale:
-    """From the first beginning to the last moment, as percentages of the width."""
+    """The time scale from the first start to the last moment, as percentages of the width."""
 
     def __init__(self, begun: Sequence[datetime], ended: Sequence[datetime | None], now: datetime,
                  as_of: datetime | None) -> None:  # fmt: skip
@@ -288,7 +295,7 @@ class _Scale:
         return el("svg", list(self._marks()), self._line(18), width="100%", height=18, aria_hidden="true")
 
     def _marks(self) -> Iterator[Element]:
-        """The days at both ends, and years between them where there is room."""
+        """Yield labels for the days at both ends, and for years between them if there is room."""
         yield el("text", f"{self.first:%Y-%m-%d}", x=0, y=12)
         if self.first.date() == self.last.date():
             return

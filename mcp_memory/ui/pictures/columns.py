@@ -1,7 +1,7 @@
-"""Where the boxes of a long flowchart stand, and the paths between them: a column for each phase, left to right.
+"""Layout of long flowcharts: a column for each phase, from left to right.
 
-The guarantees of `layers` hold. An edge to the box below is a straight line. Others leave a box at its side and run in
-lanes between columns; those to a column that is not the next one pass below all boxes.
+The guarantees of `layers` apply. An edge to the box below is a straight line. Other edges leave a box at its side and
+run in lanes between columns; edges to a column that is not adjacent pass below all boxes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Point = tuple[float, float]
 
 @dataclass(slots=True)
 class _Route:
-    """An edge that is no straight line: its ends, and its lanes as (gutter, lane), and its track below the boxes."""
+    """An edge that is not straight: its ends, its lanes as (gutter, lane), and its track below the boxes."""
 
     source: str
     target: str
@@ -45,7 +45,7 @@ def lay_out_columns(
     phases: Sequence[Sequence[str]],
     titles: Sequence[str],
 ) -> Drawing:
-    """Return the drawing of boxes in columns; `phases` holds each box once, `titles` a title for each of them."""
+    """Return the drawing of boxes in columns; `phases` holds each box once, `titles` a title for each phase."""
     column = {id_: at for at, ids in enumerate(phases) for id_ in ids}
     into: dict[str, int] = {}
     rows = {edge: into.setdefault(edge[1], 0) for edge in labels}
@@ -76,7 +76,7 @@ def lay_out_columns(
 
 
 def _tops(ids: Sequence[str], sizes: Mapping[str, Size], labels: Mapping[str, int]) -> list[tuple[str, float]]:
-    """The boxes of a column, each with its y; there is room for labels above them."""
+    """Return the boxes of a column, each with its y; there is room for labels above them."""
     tops: list[tuple[str, float]] = []
     y = MARGIN + TITLE
     for place, id_ in enumerate(ids):
@@ -87,14 +87,14 @@ def _tops(ids: Sequence[str], sizes: Mapping[str, Size], labels: Mapping[str, in
 
 
 def _route(edge: tuple[str, str], column: Mapping[str, int]) -> _Route:
-    """Which gutters an edge uses; gutter 2 is on the left of column 2."""
+    """Return the gutters that an edge uses; gutter 2 is on the left of column 2."""
     source, target = edge
     same = column[source] == column[target]
     return _Route(source, target, column[source] + (0 if same else 1), column[target], from_left=same)
 
 
 def _lefts(widths: Sequence[float], gutters: Sequence[int]) -> list[float]:
-    """The x of each column, and the end of the last gutter."""
+    """Return the x of each column, and the end of the last gutter."""
     lefts, x = list[float](), MARGIN
     for lanes, width in zip(gutters, [*widths, 0.0], strict=True):
         x += _gutter_width(lanes)
@@ -111,7 +111,7 @@ def _gutter_width(lanes: int) -> float:
 
 
 def _take_lanes(routes: Sequence[_Route], middles: Mapping[str, float], low: float, gutters: int) -> list[int]:
-    """Give each route its lanes, so that no two cover each other; return how many each gutter has."""
+    """Assign lanes to each route so that no two overlap; return the number of lanes in each gutter."""
     spans: list[tuple[int, float, float, _Route, int]] = []
     for route in routes:
         start, end = middles[route.source], middles[route.target]
@@ -131,7 +131,7 @@ def _take_lanes(routes: Sequence[_Route], middles: Mapping[str, float], low: flo
 
 
 def _take_tracks(routes: Sequence[_Route]) -> int:
-    """Give each long route a track below the boxes; return how many there are."""
+    """Assign each long route a track below the boxes; return the number of tracks."""
     taken: list[int] = []
     for route in sorted(routes, key=lambda route: min(route.out, route.into)):
         if route.is_short:
@@ -155,7 +155,7 @@ def _straight_wire(edge: tuple[str, str], boxes: Mapping[str, Box], label: Label
 def _bent_wire(
     route: _Route, boxes: Mapping[str, Box], gutters: Sequence[float], low: float, label: Label | None
 ) -> Wire:
-    """The path of an edge in its lanes, with round corners; `gutters` are where they begin."""
+    """Return the path of an edge through its lanes, with round corners; `gutters` are their left edges."""
     source, target = boxes[route.source], boxes[route.target]
     start = (source.x if route.from_left else source.x + source.width, round(source.y + source.height / 2 + ASIDE))
     end = (target.x, round(target.y + target.height / 2 - ASIDE))
@@ -171,7 +171,7 @@ def _bent_wire(
 
 
 def _round_corners(points: Sequence[Point]) -> str:
-    """A path along these points, each corner of which is rounded within it."""
+    """Return a path along these points with rounded corners."""
     path = [f"M{points[0][0]:g} {points[0][1]:g}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         begin, end = _toward(corner, before), _toward(corner, after)
@@ -180,7 +180,7 @@ def _round_corners(points: Sequence[Point]) -> str:
 
 
 def _toward(corner: Point, point: Point) -> Point:
-    """A point near a corner, at most half of the way to another one."""
+    """Return a point near a corner, at most half of the way to another point."""
     far = abs(point[0] - corner[0]) + abs(point[1] - corner[1])
     part = min(ROUND, far / 2) / far if far else 0.0
     return corner[0] + (point[0] - corner[0]) * part, corner[1] + (point[1] - corner[1]) * part

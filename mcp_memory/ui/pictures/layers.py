@@ -1,9 +1,9 @@
-"""Where the boxes of a flowchart stand, and the paths between them: from top to bottom, in layers.
+"""Layout of flowcharts: places of boxes and paths of edges, from top to bottom, in layers.
 
-Guarantees, for any nodes and edges, cycles too: no two boxes overlap, no path passes a box but the two it joins, and
-all is inside `width` × `height`. Each edge leads to a lower layer; where it spans several it holds a place in each of
-those between, beside their boxes, and between two layers it bends in the gap alone. Method: K. Sugiyama, S. Tagawa,
-M. Toda (1981), with the places in a layer found by isotonic regression.
+Guarantees, for any nodes and edges, cycles too: no two boxes overlap, no path crosses a box that it does not join, and
+everything is inside `width` × `height`. Each edge leads to a lower layer; an edge that spans several layers has a place
+in each between the boxes, and bends only in the gaps between layers. Method: K. Sugiyama, S. Tagawa, M. Toda (1981),
+with the places in a layer found by isotonic regression.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Words at the middle of their lower edge, or at its start."""
+    """A text, positioned by the middle of its lower edge or by its start."""
 
     text: str
     x: float
@@ -49,7 +49,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """An edge: its path, the way its tip points (`down`, `up`, `right`, `left`) at the path's end, and its label."""
+    """An edge: its path, the direction of its tip (`down`, `up`, `right`, `left`) at the path's end, and its label."""
 
     source: str
     target: str
@@ -61,7 +61,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Boxes by id, and wires; `titles` are words over columns."""
+    """Boxes by id, and wires; `titles` are texts above columns."""
 
     width: float
     height: float
@@ -72,7 +72,7 @@ class Drawing:
 
 @dataclass(slots=True)
 class _Place:
-    """A box, or the place of an edge that passes a layer; `x` is its middle."""
+    """A box, or the place where an edge crosses a layer; `x` is its middle."""
 
     width: float
     height: float
@@ -85,9 +85,9 @@ class _Place:
 
 def lay_out_layers(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels: Mapping[tuple[str, str], Size]
             ) -> Drawing:  # fmt: skip
-    """Return the drawing of boxes of these sizes; `labels` are the sizes of the words at edges, which are left empty.
+    """Return the drawing of boxes of these sizes; `labels` are the sizes of edge labels, whose texts are left empty.
 
-    Edges join different boxes and are there once.
+    Edges join different boxes, and no edge is repeated.
     """
     ranks, turned = rank_boxes(list(sizes), edges)
     boxes = {id_: _Place(size.width, size.height) for id_, size in sizes.items()}
@@ -116,9 +116,9 @@ def lay_out_layers(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], 
 
 
 def rank_boxes(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[str, int], set[tuple[str, str]]]:
-    """Return the layer of each box, and the edges to draw upwards, so that none leads round in a circle.
+    """Return the layer of each box, and the edges to draw upwards to break cycles.
 
-    A box without any edge stands below the one made before it.
+    A box without edges is below the box created before it.
     """
     after: dict[str, list[str]] = {id_: [] for id_ in ids}
     for source, target in edges:
@@ -145,7 +145,7 @@ def rank_boxes(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[di
 def _topological_order(
     ids: Sequence[str], after: Mapping[str, Sequence[str]]
 ) -> tuple[list[str], set[tuple[str, str]]]:
-    """The boxes in an order in which every edge leads on, but for those that close a circle."""
+    """Return the boxes in an order that all edges follow, and the edges that do not because they close a cycle."""
     done: list[str] = []
     state: dict[str, int] = {}
     turned: set[tuple[str, str]] = set()
@@ -171,7 +171,7 @@ def _topological_order(
 def _keep_creation_order(
     done: list[str], after: Mapping[str, Sequence[str]], turned: set[tuple[str, str]], place: Mapping[str, int]
 ) -> list[str]:
-    """The same, the ones made first as early as edges allow."""
+    """Return a topological order in which older boxes are as early as the edges allow."""
     waits = dict.fromkeys(done, 0)
     onward: dict[str, list[str]] = {id_: [] for id_ in done}
     for source in done:
@@ -199,7 +199,7 @@ def _chain(
     *,
     turned: bool,
 ) -> list[_Place]:
-    """The places that an edge passes, from the upper box to the lower one."""
+    """Return the places that an edge passes, from the upper box to the lower."""
     upper, lower = reversed(edge) if turned else edge
     between = [_Place(LANE, 0.0, is_box=False) for _ in range(ranks[upper] + 1, ranks[lower])]
     for at, place in enumerate(between, start=ranks[upper] + 1):
@@ -215,7 +215,7 @@ def _chain(
 
 
 def _order(layers: Sequence[list[_Place]]) -> None:
-    """Order each layer by the middle of what its places are joined to, so that few edges cross."""
+    """Order each layer by the mean place of its neighbours, to reduce edge crossings."""
     for layer in layers:
         _number(layer)
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
@@ -269,7 +269,7 @@ def _mean_x(joined: Sequence[_Place], own: float) -> float:
 
 
 def _fit(layer: Sequence[_Place], targets: Sequence[float]) -> None:
-    """Set each x as near as possible to the wanted one, by least squares, keeping the order and the distances."""
+    """Set each x as near as possible to its target, by least squares, keeping the order and the distances."""
     offsets = [0.0]
     for left, right in pairwise(layer):
         offsets.append(offsets[-1] + (left.width + right.width) / 2 + (BESIDE if left.is_box or right.is_box else LANE))
@@ -294,7 +294,7 @@ def _label_rows(
     labels: Mapping[tuple[str, str], Size],
     width: float,
 ) -> tuple[list[int], dict[tuple[str, str], tuple[float, int]]]:
-    """The rows of labels in the gap above each layer, and for each label its x and row. None covers another."""
+    """Return the rows of labels in the gap above each layer, and x and row of each label, without overlaps."""
     level = {id(place): at for at, layer in enumerate(layers) for place in layer}
     taken: list[list[list[tuple[float, float]]]] = [[] for _ in layers]
     label_places: dict[tuple[str, str], tuple[float, int]] = {}
@@ -312,7 +312,7 @@ def _label_rows(
 
 
 def _heights(layers: Sequence[Sequence[_Place]], rows: Sequence[int]) -> list[tuple[float, float]]:
-    """Where each layer begins and ends."""
+    """Return the top and the bottom of each layer."""
     levels: list[tuple[float, float]] = []
     y = MARGIN
     for at, layer in enumerate(layers):
@@ -330,7 +330,7 @@ def _wire(
     *,
     turned: bool,
 ) -> Wire:
-    """The path of an edge through these levels: straight within them, bent in the gaps between."""
+    """Return the path of an edge through these levels: straight within them, bent in the gaps between."""
     x, y = chain[0].x, levels[0][0] + chain[0].height
     start, path = (x, y), [f"M{x:g} {y:g}"]
     for (upper, lower), (_, low), (high, _) in zip(pairwise(chain), levels, levels[1:], strict=False):
@@ -348,7 +348,7 @@ def _wire(
 
 
 def drawable_edges(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the edges that a drawing can show: between two boxes, each once, in one direction."""
+    """Return the edges that a drawing can show: between different boxes, each once, in a single direction."""
     kept: dict[tuple[str, str], None] = {}
     for source, target in edges:
         if source != target and (target, source) not in kept:
