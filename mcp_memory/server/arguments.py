@@ -76,7 +76,7 @@ _SENTENCES = {
     "model_type": "{name} must be an object, not {kind}.",
     "dict_type": "{name} must be an object, not {kind}.",
 }
-"""Texts by pydantic's type of the problem; `kind` and `shown` are of the value that was sent."""
+"""Messages by pydantic's error type; `kind` and `shown` describe the invalid value."""
 
 
 def _sentence(tool: str, model: type[BaseModel], problem: ErrorDetails) -> str:

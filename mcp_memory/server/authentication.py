@@ -150,7 +150,7 @@ class RateLimit:
     async def take(self, key: str) -> None:
         """Count a request. Raises Rejected if the limit is reached, with the seconds to wait."""
         share = self._keys.get_or_put(key, _Share)
-        async with share.lock:  # requests at the same time wait for one answer of the store
+        async with share.lock:  # concurrent requests share an answer of the store
             if not share.left and share.empty_until <= anyio.current_time():
                 share.left = await self._more(key)
                 share.empty_until = 0.0 if share.left else anyio.current_time() + 60 / self._per_minute
@@ -277,7 +277,7 @@ class TokenAuthenticator:
         self._credentials = credentials
         self._wrong = wrong_tokens(credentials.memory)
 
-    async def open(self, key: str, address: str) -> Reader | None:
+    async def authenticate(self, key: str, address: str) -> Reader | None:
         try:
             client = await self._credentials.authenticate(key)
         except InsufficientScope:

@@ -25,7 +25,7 @@ from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import one_line
 
 GRANT = "mcp_memory.grant"
-"""Where the door leaves the grant in the scope of a request."""
+"""Key of the grant in the scope of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

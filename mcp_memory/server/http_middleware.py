@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SPACE_HEADER = "mcp-memory-space"
-_SPACE_PREFIX = "/space/"  # of the paths that SSE clients post to: it names the space of their stream
+_SPACE_PREFIX = "/space/"  # SSE clients post to paths with this prefix and the space of their stream
 _MAX_HEAD_BYTES = 32 * 2**10
 _MAX_CONCURRENT = 256
 _BODY_SECONDS = 60.0
@@ -152,7 +152,7 @@ class AuthenticationMiddleware:
         if self._clients and (client.who or not _is_local(_address(scope))):
             await self._clients.take(client.who)
         scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
-        # The SDK answers on a session, and takes messages for one, only for the user and subject that opened it.
+        # The SDK accepts and answers messages of a session only for the user and subject that opened it.
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
         with self._concurrency.slot(client.who) as is_free:
             if client.who and not is_free:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from mcp_memory.ui.mcp_app import AppView
 URI = "ui://mcp-memory/app.html"
 PATH = "mcp-memory/path"
-"""Where the answer of `show_memory` has the path for the App, since some clients take out its structured content."""
+"""Key in the `_meta` of `show_memory` answers: the path for the App. Some clients remove the structured content."""
 EXTENSION = Apps()
-"""Announces the extension; it has no tools, since these are not for all."""
+"""Announces the extension. It has no tools, because they are not for all clients."""
 APP = wire.Resource(
     uri=URI,
     name="app",
@@ -75,7 +75,7 @@ async def _show(memory: Memory, what: str) -> wire.CallToolResult:
     from mcp_memory.ui.mcp_app import path_of
 
     path = path_of(what)
-    if not path.startswith("/search"):  # a search finds something or not; what has an address exists or not
+    if not path.startswith("/search"):  # raises NotFound for an unknown page; a search always has a page
         await _page(memory, path)
     text = f"The user sees {one_line(path, 60)} of the memory, with its evidence. To read it yourself, use recall."
     return _answer(text, {"path": path}, _meta={PATH: path})

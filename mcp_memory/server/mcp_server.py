@@ -237,7 +237,7 @@ class MemoryServer(MCPServer[None]):
         try:
             own = await list_resources(await self._memory())
         except McpMemoryError:
-            own = [*FIXED]  # a home that cannot be opened still has its addresses; reading one says what is wrong
+            own = [*FIXED]  # a home that cannot be opened still has its addresses; reading them gives the error
         return [*own, *([APP] if app_tools() else []), *await super().list_resources()]
 
     async def list_resource_templates(self) -> list[wire.ResourceTemplate]:

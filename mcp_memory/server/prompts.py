@@ -108,7 +108,7 @@ async def _last_turns(memory: Memory, session: str) -> list[Turn]:
     stored = await memory.sessions(prefix=session)
     info = next((info for info in stored if info.session == (session or info.session)), None)
     if info is None:
-        return await memory.session_turns(session) if session else []  # raises NotFound, which names some
+        return await memory.session_turns(session) if session else []  # raises NotFound, with names of sessions
     turns = await memory.session_turns(info.session, start=max(0, info.turns - _RECENT_TURNS), limit=1_000)
     return turns[-_RECENT_TURNS:]
 

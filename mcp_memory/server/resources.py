@@ -38,7 +38,7 @@ _TURNS = 100  # of a session at a time
 _BATCH = 10  # turns that are read from the store at once
 _MOST_TEXT = MOST - 500  # bytes, with room for the line that names the next page
 _MOST_BLOB = _MOST_TEXT // 4 * 3
-_AT_LEAST = 1_000  # characters of a turn that are worth beginning on a page
+_AT_LEAST = 1_000  # characters of a turn, below which it begins on the next page
 
 
 def _resource(uri: str, name: str, title: str, description: str | None, mime_type: str) -> wire.Resource:
@@ -242,7 +242,7 @@ def _cut_page(whole: ReadResourceContents, address: str, start: int) -> list[Rea
     while is_text and end < len(data) and data[end] & 0xC0 == 0x80:  # in the middle of a character
         end -= 1
     part = data[start:end]
-    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` was not an address of ours
+    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` is not from one of our addresses
         part = part[1:]
     content = part.decode("utf-8", "surrogatepass") if is_text else part
     page = [ReadResourceContents(content, whole.mime_type)]

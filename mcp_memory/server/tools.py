@@ -110,7 +110,7 @@ def _reply_text(value: object) -> object:
 Reply = Annotated[str | None, BeforeValidator(_reply_text), Field(description="JSON as its reply_schema says")]
 CallArguments = Annotated[Any, _accept_json("arguments", "an object"), WithJsonSchema({"type": "object"})]
 Limit = Annotated[int, Field(ge=1, le=50)]
-Cursor = str | None  # each answer that has more says so, with the cursor
+Cursor = str | None  # an answer that has more results gives the cursor
 Since = Annotated[str | None, Field(description='2026-05-07 or "last week"')]
 Until = str | None
 Session = str | None
@@ -306,7 +306,7 @@ def fold_canvas(
 
 
 REPLACED = "mcp-memory/replaced"
-"""Key in the `_meta` of `offload_tool_result`: true where a program puts the answer in the place of the result, so that
+"""Key in the `_meta` of `offload_tool_result`: true if a program replaces the result by the answer, so that
 no model reads the result itself."""
 
 
@@ -318,14 +318,14 @@ class Tool:
     """A function as agents see it. Schemas are built on first use and cached."""
 
     run: Callable[..., Answer]
-    """Declares the verb of Memory that is called: of the same name, where `verb` names no other."""
+    """Declares the verb of Memory to call, which has the same name unless `verb` is given."""
     title: str
     verb: str | None = None
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
     at_once: bool = False
-    """Wanted before anybody thinks of it: Claude Code shows the others by name alone until it looks for them."""
+    """Always loaded: Claude Code shows other tools only by name until it looks for them."""
 
     @property
     def name(self) -> str:

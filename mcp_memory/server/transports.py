@@ -44,9 +44,9 @@ async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.ge
     """Return when the client of a stdio server has exited although its standard input is open.
 
     A pipe ends when every process that can write to it has closed it. If a client started other processes that
-    inherited its end and was then killed, its server would wait forever. So two more signs are watched: the process that started
-    the server has ended (on Linux and macOS the parent changes, on Windows its handle is signalled), or nobody can read
-    standard output any more. Never returns if neither can be observed.
+    inherited its end and was then killed, its server would wait forever. So two more signs are watched: the process
+    that started the server has ended (on Linux and macOS the parent changes, on Windows its handle is signalled), or
+    nobody can read standard output any more. Never returns if neither can be observed.
 
     `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
     """
@@ -136,7 +136,7 @@ def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: 
         local_token_file,
         make_local_token,
         read_local_token,
-    )  # late: stdio has no tokens
+    )
 
     token = None if settings.token or not needs_token else read_local_token(settings.home)
     if token is not None:
@@ -228,7 +228,7 @@ async def _exit(server: MemoryServer, _signum: int) -> None:
     await server.memory.close()
     await anyio.to_thread.run_sync(telemetry.finish)
     # A thread is blocked reading standard input, and nothing can wake it: without this the process would wait for its
-    # client to close the pipe. Everything that has to be closed is closed.
+    # client to close the pipe. Everything that must be closed is closed.
     sys.stderr.flush()
     os._exit(0)
 

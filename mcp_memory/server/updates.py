@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 LISTED_CANVASES = 20
 _POLL_SECONDS = 0.5
-_MAX_FEEDS = 1_000  # before those that nobody listens to are dropped
+_MAX_FEEDS = 1_000  # above this, feeds without listeners are dropped
 _MAX_WATCHED = 1_000  # addresses by a connection
 _MAX_URI_CHARS = 500  # characters of an address: a name has 120 bytes at most
 _SEND_SECONDS = 2.0  # a client that does not read must not delay the others

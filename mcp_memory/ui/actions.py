@@ -163,7 +163,7 @@ async def _remember(call: Call) -> str | Page:
             fact = {"entity": fact_before.entity, "relation": fact_before.relation, "value": value}
         elif text and "asked" not in call.form and not await call.memory.still_stated(text, supersedes=ids):
             return _ask_value(call, older[0], fact_before)
-    is_owner = call.reader.allows("admin")  # who may write but not administer can be an agent
+    is_owner = call.reader.allows("admin")  # a reader with the right write may be an agent
     stored = await call.memory.remember(
         text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", typed=is_owner, **fact
     )

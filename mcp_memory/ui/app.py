@@ -205,7 +205,7 @@ class Interface:
         form = await read_form(request)
         address = request.client.host if request.client else ""
         try:
-            reader = await self._authenticator.open(form.get("key", "").strip(), address)
+            reader = await self._authenticator.authenticate(form.get("key", "").strip(), address)
         except TooManyKeys as many:
             wait = {"Retry-After": str(many.seconds)}
             return self._key_page(t("entry.wait", seconds=many.seconds), status=429, **wait)

@@ -19,7 +19,7 @@ from mcp_memory.ui.words import t
 
 _DEEPEST = 6
 """Nested quotes and lists; deeper levels are text."""
-_LOWEST = 4  # the last level of headings that elements have
+_LOWEST = 4  # the lowest level of headings
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
@@ -295,7 +295,7 @@ class _Open:
     mark: str
     nodes: list[Node] = field(default_factory=list[Node])
     cited: int = 0
-    """How many of the nodes come before the words since the last group of ids."""
+    """The number of nodes up to the last group of ids."""
 
 
 def _toggle_mark(open_: list[_Open], mark: str, text: str, start: int, end: int) -> None:

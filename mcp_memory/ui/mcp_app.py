@@ -29,8 +29,8 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 MOST_PAGE_BYTES = 100_000
-"""Of an answer; hosts withhold results from some 150,000 characters on."""
-_ROOM = MOST_PAGE_BYTES - 6_000  # for title, path and the note that says what was cut
+"""Size limit of an answer; hosts withhold results from about 150,000 characters on."""
+_ROOM = MOST_PAGE_BYTES - 6_000  # for the title, the path and the note about the cut
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\\]{0,2000}")
 _AT_HOME = frozenset(("", "memory", "overview"))
 _NOT_HERE = "/forget"  # the page of a form
@@ -81,7 +81,7 @@ def _fit_trees(trees: list[Any], room: int) -> list[Any]:
         return trees
     largest = max(range(len(trees)), key=sizes.__getitem__)
     others = sum(sizes) - sizes[largest]
-    if others <= room // 2:  # so that what leads to the rest of a long text stays
+    if others <= room // 2:  # so that links to the rest of a long text stay
         return [*trees[:largest], _cut(trees[largest], room - others), *trees[largest + 1 :]]
     fitting = next(place for place, size in enumerate(accumulate(sizes)) if size > room)
     return [*trees[:fitting], _cut(trees[fitting], room - sum(sizes[:fitting]))]
@@ -97,7 +97,7 @@ def _cut(node: Any, room: int) -> Any:
 
 
 MOST_FILE_BYTES = 60_000
-"""Of the file."""
+"""Size limit of the file."""
 _STYLES = ("page.css", "app.css")
 _SCRIPTS = ("build.js", "app.js")
 _OF_MODULES = re.compile(r'^(?:export (?=\w)|import .+ from "\./[\w.-]+";$)', re.MULTILINE)

@@ -41,7 +41,7 @@ class Reader:
     is_owner: bool = False
     who: str = ""
     is_good: Callable[[], Awaitable[bool]] | None = None
-    """Asked with each request, where what opened the session can end before it: a token that is revoked."""
+    """Called at each request if the session can end early, because its token can be revoked."""
 
     def may_see(self, space: str) -> bool:
         return self.spaces is None or space in self.spaces
@@ -61,7 +61,7 @@ class TooManyKeys(Exception):
 class Authenticator(Protocol):
     """Checks keys: `OneTimeKeys` here, tokens in `server.authentication`."""
 
-    async def open(self, key: str, address: str) -> Reader | None:
+    async def authenticate(self, key: str, address: str) -> Reader | None:
         """Return the reader that a key admits, None for a wrong key; `address` is the client's. Raises TooManyKeys."""
         ...
 
@@ -71,23 +71,22 @@ class OneTimeKeys:
 
     def __init__(self, reader: Reader, *, clock: Clock = time.monotonic) -> None:
         self._reader, self._clock = reader, clock
-        self._keys: list[tuple[bytes, float]] = []
+        self._keys: dict[bytes, float] = {}
         self._wrong = deque[float]()
 
     def new(self) -> str:
         """Return a new key; it is put into the fragment of an address."""
         key = secrets.token_urlsafe(_BYTES)
-        self._keys.append((_hash(key), self._clock() + KEY_SECONDS))
+        self._keys[_hash(key)] = self._clock() + KEY_SECONDS
         return key
 
-    async def open(self, key: str, address: str) -> Reader | None:
+    async def authenticate(self, key: str, address: str) -> Reader | None:
         now, shown = self._clock(), _hash(key)
-        self._keys = [(hashed, until) for hashed, until in self._keys if now < until]
-        matches = [
-            hmac.compare_digest(shown, hashed) for hashed, _ in self._keys
-        ]  # all of them, so none is told by time
-        if any(matches):
-            self._keys = [entry for entry, is_it in zip(self._keys, matches, strict=True) if not is_it]
+        self._keys = {hashed: until for hashed, until in self._keys.items() if now < until}
+        # All keys are compared, so that timing reveals nothing.
+        matches = [hashed for hashed in self._keys if hmac.compare_digest(shown, hashed)]
+        if matches:
+            del self._keys[matches[0]]
             return self._reader
         while self._wrong and self._wrong[0] <= now - 60:
             self._wrong.popleft()

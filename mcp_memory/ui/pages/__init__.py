@@ -43,7 +43,7 @@ ADDRESSES = {
     r"/live": "live:live",
     r"/home": "home:home",
 }
-"""Patterns of paths, each with the module of this package and the function that makes the page."""
+"""Patterns of paths, each with the module of this package and the function that draws the page."""
 
 
 async def page_at(address: str, view: View) -> Page:
@@ -53,13 +53,13 @@ async def page_at(address: str, view: View) -> Page:
         if match := re.fullmatch(pattern, split.path or "/"):
             parts = {part: unquote(value) for part, value in match.groupdict().items() if value is not None}
             query: dict[str, str] = {}
-            for key, value in parse_qsl(split.query):  # ticked boxes of one name count together
+            for key, value in parse_qsl(split.query):  # checkboxes with the same name are joined
                 query[key] = f"{query[key]} {value}" if key in query else value
-            return await _maker(name)(replace(view, parts=parts, query=query))
+            return await _page_function(name)(replace(view, parts=parts, query=query))
     raise NotFound(t("frame.no_page", path=one_line(split.path, 60)))
 
 
 @cache
-def _maker(name: str) -> Callable[[View], Awaitable[Page]]:
+def _page_function(name: str) -> Callable[[View], Awaitable[Page]]:
     module, _, function = name.partition(":")
     return getattr(import_module(f"{__name__}.{module}"), function)

@@ -25,7 +25,7 @@ _TOMBSTONES = 50
 _WORDED = 20
 _IDS = 8
 _PURGE = "purge"
-"""The id of the form for what is ticked."""
+"""Id of the form for the ticked items."""
 
 
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:

@@ -115,7 +115,7 @@ _AROUND = 3
 _MAX_STATEMENTS = 50
 _NEIGHBOUR_CHARS = 800  # characters of a neighbour
 _WINDOW = 20_000  # characters of a turn
-_MAX_GAP = 600  # characters between quotes that are shown apart
+_MAX_GAP = 600  # characters between quotes; quotes farther apart are shown separately
 
 
 # --- a statement ------------------------------------------------------------------------------------

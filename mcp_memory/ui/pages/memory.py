@@ -152,7 +152,7 @@ KINDS = get_args(Kind)
 _WAITING = 100
 _LISTED = 30
 _STATEMENTS = "/#statements"
-"""Where the list of statements begins, so that a filter does not lead to the top of the page."""
+"""The list of statements, so that filters do not lead to the top of the page."""
 _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
 
 

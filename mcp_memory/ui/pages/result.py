@@ -25,11 +25,11 @@ from mcp_memory.ui.pages.canvas import record_row
 from mcp_memory.ui.words import t
 
 WINDOW = 64_000
-"""Characters of the lines of a page, as HTML or JSON, with what is around each."""
+"""Characters of the lines of a page, serialised as HTML or JSON."""
 PART = 10_000
-"""Characters of a line that are shown at once."""
+"""Characters of a line on a page."""
 AROUND = 6
-"""Lines shown before one that is linked to."""
+"""Lines shown before a linked line."""
 _LISTED = 40
 _PER_LINE = 130
 _MOST_DIGITS = 9

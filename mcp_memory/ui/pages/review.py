@@ -20,7 +20,7 @@ _WAITING = 50
 _DECIDED = 20
 _CHARS = 600
 _CHOSEN = "chosen"
-"""The id of the form for what is ticked."""
+"""Id of the form for the ticked items."""
 
 
 async def review(view: View) -> Page:

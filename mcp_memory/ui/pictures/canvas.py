@@ -25,9 +25,9 @@ from mcp_memory.ui.words import t
 WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0
 """Pixels of a box: its width, around its text, its sign, a line of its title, its last line, what a stack adds."""
 MOST = 32
-"""Boxes, as far as finished phases can be folded: so many, with their outline, are a page of 40 kB."""
+"""Boxes at most, if enough phases are finished and can be folded; with the outline they are a page of 40 kB."""
 LABEL_WIDTH = 84.0
-"""Of the label of an edge, at most."""
+"""Pixels of an edge label, at most."""
 
 _SIGNS: Mapping[StepStatus, str] = {
     "done": "m0 6 4 4 7-9",

@@ -16,9 +16,9 @@ from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.words import t
 
 LOOKS = ("first", "second", "third")
-"""How the series of a chart by day look, in their order; the style sheet also tells them apart without colour."""
+"""Classes of the series of a chart by day; the style sheet distinguishes them without colour too."""
 HEIGHT = 120
-"""Of the place for bars in a chart by day, in pixels."""
+"""Height of the bars in a chart by day, in pixels."""
 
 
 def bars(values: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> Element:
@@ -178,7 +178,7 @@ def _break_line(text: str, room: float, size: float) -> tuple[str, str]:
 
 
 MOST = 60
-"""Neighbours that are drawn."""
+"""Neighbours drawn, at most."""
 ROW, NAME, REACH, CENTRE = 24, 170, 90, 150
 """Pixels: the height of a row; the width of a name, of the lines beside it, and of the name in the middle, at most."""
 
@@ -304,5 +304,5 @@ class _Scale:
         step = -(-len(years) // MARKS) or 1
         for year in years[::step]:
             place = self.place(datetime(year, 1, 1, tzinfo=UTC))
-            if 25 <= place <= 75:  # else it stands in a date
+            if 25 <= place <= 75:  # elsewhere it would overlap a date
                 yield el("text", str(year), x=f"{place:g}%", y=12, text_anchor="middle")

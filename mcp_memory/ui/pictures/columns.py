@@ -16,7 +16,7 @@ TITLE, GAP, LANE, SIDE = 26.0, 30.0, 8.0, 16.0
 """Pixels: a column's title; between two boxes; a lane; what is free beside lanes, for the tips of edges."""
 ROUND = 5.0
 ASIDE = 7.0
-"""How far from the middle of a side edges come in, above, and go out, below, so that they are told apart."""
+"""Distance from the middle of a side at which edges enter (above) and leave (below), to distinguish them."""
 
 Point = tuple[float, float]
 

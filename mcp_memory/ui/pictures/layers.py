@@ -17,9 +17,9 @@ WIDE = 4
 MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0
 """Pixels: around all, between boxes, between layers, and what a passing edge takes."""
 LABEL = 16.0
-"""The height of a label, for which the gap that it stands in grows."""
+"""Height of a label, by which its gap grows."""
 ACROSS = 0.84
-"""How far to its side an edge is where its label stands, which covers it there."""
+"""Position of a label along the horizontal way of its edge, which it covers."""
 SWEEPS = 4
 
 
