@@ -225,7 +225,6 @@ def test_hostile_words_are_text_in_every_picture() -> None:
     day = T0.date()
     shown = [
         picture(canvas_of(2, [(1, 2)], title=bad.replace("{", "")), {}, selected=None),
-        charts.bars([(bad, 1)], label=bad),
         charts.signals({bad: 0.5}),
         charts.days([(day, {bad: 1.0})], label=bad),
         charts.neighbourhood(bad, [(bad, 2)]),
@@ -237,13 +236,6 @@ def test_hostile_words_are_text_in_every_picture() -> None:
 
 
 # --- charts -----------------------------------------------------------------------------------------
-
-
-def test_bars_have_their_numbers_as_text_and_the_largest_is_whole() -> None:
-    shown = charts.bars([("words", 1200), ("meaning", 300.5)], label="Saved", unit="tokens")
-    assert "1,200 tokens" in text_of(shown)
-    assert "300.50 tokens" in text_of(shown)
-    assert [bar.attributes["width"] for bar in found(shown, "rect", "bar")] == ["100%", "25.04%"]
 
 
 def test_signals_stand_with_the_strongest_first_and_may_have_no_value() -> None:

@@ -21,36 +21,35 @@ HEIGHT = 120
 """Height of the bars in a chart by day, in pixels."""
 
 
-def bars(values: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> Element:
-    """Return a bar for each value, the largest at full width, followed by its number."""
-    most = max((abs(value) for _, value in values), default=0.0)
-    return _bars([(name, value, f"{_number(value)}{unit and f' {unit}'}") for name, value in values], most, label)
-
-
 def signals(found_by: Mapping[str, float | None], *, most: float | None = None) -> Element:
     """Return a bar for each signal of a hit, the strongest first; `most` is the value of a full bar.
 
     A signal without a value is listed too: it found the row without a score.
     """
-    ordered = sorted(found_by.items(), key=lambda found: -(found[1] or 0.0))
-    values = [(name, value or 0.0, "–" if value is None else f"{value:.3f}") for name, value in ordered]
-    highest = most or max((value for _, value, _ in values), default=0.0)
-    return _bars(values, highest, t("pictures.signals"))
-
-
-def _bars(values: Sequence[tuple[str, float, str]], most: float, label: str) -> Element:
-    def bar(value: float) -> Element:
-        width = f"{min(100.0, 100 * abs(value) / most) if most else 0:.4g}%"
-        looks = "bar" if value >= 0 else "bar second"
-        return el("svg", el("rect", width="100%", height="100%", rx=2, class_="groove"),
-                  el("rect", width=width, height="100%", rx=2, class_=looks), width="100%", height=10,
-                  aria_hidden="true")  # fmt: skip
-
+    strongest_first = sorted(found_by.items(), key=lambda signal: -(signal[1] or 0.0))
+    full = most or max((value or 0.0 for value in found_by.values()), default=0.0)
     lines = (
-        el("li", el("span", name, dir="auto"), bar(value), el("span", text, class_="number"))
-        for name, value, text in values
+        el(
+            "li",
+            el("span", name, dir="auto"),
+            _bar(100 * (value or 0.0) / full if full else 0.0),
+            el("span", "–" if value is None else f"{value:.3f}", class_="number"),
+        )
+        for name, value in strongest_first
     )
-    return el("ul", lines, class_="bars", aria_label=label)
+    return el("ul", lines, class_="bars", aria_label=t("pictures.signals"))
+
+
+def _bar(percent: float) -> Element:
+    kind = "bar" if percent >= 0 else "bar second"
+    return el(
+        "svg",
+        el("rect", width="100%", height="100%", rx=2, class_="groove"),
+        el("rect", width=f"{min(100.0, abs(percent)):.4g}%", height="100%", rx=2, class_=kind),
+        width="100%",
+        height=10,
+        aria_hidden="true",
+    )
 
 
 def _number(value: float) -> str:
