@@ -96,7 +96,7 @@ class _Page:
                 at, block = self._list(lines, at, item, depth)
                 yield block
             elif _is_table(lines, at):
-                rows = _take_lines(lines, at + 2, lambda one: "|" in one)
+                rows = _take_lines(lines, at + 2, lambda row: "|" in row)
                 yield self._table(line, rows)
                 at += 2 + len(rows)
             else:
@@ -225,7 +225,7 @@ class _Page:
 
     def _named(self, inside: str) -> Node:
         """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity."""
-        name, _, shown = (one.strip() for one in inside.partition("|"))
+        name, _, shown = (raw.strip() for raw in inside.partition("|"))
         if not name:
             return f"[[{inside}]]"
         slug = self.scenes.get(name.lower())

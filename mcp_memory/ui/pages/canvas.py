@@ -240,7 +240,7 @@ async def node(view: View) -> Page:
     inside = nodes_of(canvas, row.groups, id_)
     if not inside:
         raise NotFound(t("canvas.no_node", id=id_, number=padded(row.number)))
-    steps = [one for one in canvas.nodes if one.id in inside]
+    steps = [member for member in canvas.nodes if member.id in inside]
     if "-F" in id_:
         return _group(view, row, canvas, id_, steps)
     (step,) = steps

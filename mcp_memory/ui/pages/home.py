@@ -33,7 +33,7 @@ async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
 
     A reader who may restore them can open the words of the newest.
     """
-    newest_first = sorted(tombstones, key=lambda one: int(one.id[1:]), reverse=True)
+    newest_first = sorted(tombstones, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
     shown = newest_first[:_TOMBSTONES]
     words = {
         tombstone.id: await forgotten_words(view, tombstone.id)

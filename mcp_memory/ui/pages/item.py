@@ -94,11 +94,11 @@ def was_never_true(statement: Atom | Fact) -> bool:
 def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
     """Return facts without those that a correction repeated with the same value from the same moment on."""
 
-    def stated(fact: Fact) -> tuple[object, ...]:
+    def identity(fact: Fact) -> tuple[object, ...]:
         return fact.entity, fact.relation, fact.value, fact.valid_from
 
-    kept = {stated(one) for one in facts if not was_never_true(one)}
-    return [one for one in facts if not (was_never_true(one) and stated(one) in kept)]
+    kept = {identity(entry) for entry in facts if not was_never_true(entry)}
+    return [entry for entry in facts if not (was_never_true(entry) and identity(entry) in kept)]
 
 
 async def undo_button(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:

@@ -273,7 +273,7 @@ def _in_characters(text: str, data: bytes, masked: Sequence[MaskedPlace]) -> lis
         return []
     places: list[tuple[int, int, str]] = []
     byte = char = 0
-    for place in sorted(masked, key=lambda one: one.start):
+    for place in sorted(masked, key=lambda place: place.start):
         start = char + len(data[byte : place.start].decode("utf-8", "replace"))
         end = start + len(data[place.start : place.end].decode("utf-8", "replace"))
         places.append((start, end, place.kind))

@@ -169,9 +169,9 @@ def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str],
 
 def _models(view: View, ledger: dict[str, Any]) -> Element:
     model, paused, ever = ledger["model"], ledger["paused"], ledger["model"]["ever"]
-    tokens = sum(one["prompt_tokens"] + one["completion_tokens"] for one in ever)
-    cached = sum(one["cached_tokens"] for one in ever)
-    failed = sum(one["failed"] for one in model["today"])
+    tokens = sum(row["prompt_tokens"] + row["completion_tokens"] for row in ever)
+    cached = sum(row["cached_tokens"] for row in ever)
+    failed = sum(row["failed"] for row in model["today"])
     state = (
         [
             ui.note(t("savings.paused", reason=paused["reason"]), kind="warn"),
@@ -189,10 +189,10 @@ def _models(view: View, ledger: dict[str, Any]) -> Element:
                 (t("savings.today"), _of(model["tokens_today"], model["daily_tokens"]) if limits else None),
                 (t("savings.hour"), _of(model["tokens_this_hour"], model["hourly_tokens"]) if limits else None),
                 (t("savings.failed"), ui.count(failed) if failed else None),
-                (t("savings.ever"), t("savings.calls", count=sum(one["calls"] for one in ever))),
+                (t("savings.ever"), t("savings.calls", count=sum(row["calls"] for row in ever))),
                 (t("savings.ever_tokens"), _tokens(tokens)),
                 (t("savings.ever_cached"), _tokens(cached) if cached else None),
-                (t("savings.ever_cost"), _money(_costs(one["cost"] for one in ever))),
+                (t("savings.ever_cost"), _money(_costs(row["cost"] for row in ever))),
             )
         ),
         state,
@@ -211,14 +211,14 @@ def _calls(ever: Sequence[dict[str, Any]]) -> Element:
             t("savings.read"), t("savings.written"), t("savings.cost"))  # fmt: skip
     lines = (
         (
-            ui.memory_text(model["purpose"]),
-            ui.memory_text(model["model"]),
-            ui.count(model["calls"]),
-            ui.count(model["failed"]),
-            ui.count(model["prompt_tokens"]),
-            ui.count(model["completion_tokens"]),
-            _money(model["cost"]),
+            ui.memory_text(row["purpose"]),
+            ui.memory_text(row["model"]),
+            ui.count(row["calls"]),
+            ui.count(row["failed"]),
+            ui.count(row["prompt_tokens"]),
+            ui.count(row["completion_tokens"]),
+            _money(row["cost"]),
         )
-        for model in ever
+        for row in ever
     )
     return ui.section(t("savings.ledger"), ui.table(t("savings.ledger_table"), head, lines, numbers=range(2, 7)))

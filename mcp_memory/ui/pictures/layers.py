@@ -205,9 +205,9 @@ def _chain(
     for at, place in enumerate(between, start=ranks[upper] + 1):
         layers[at].append(place)
     chain = [boxes[upper], *between, boxes[lower]]
-    for one, other in pairwise(chain):
-        one.below.append(other)
-        other.above.append(one)
+    for place, next_place in pairwise(chain):
+        place.below.append(next_place)
+        next_place.above.append(place)
     return chain
 
 
