@@ -182,14 +182,14 @@ class Rejected(Exception):
     headers: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def counted_address(said: str) -> str:
+def counted_address(host: str) -> str:
     """Return the address by which a host is counted: for IPv6 its /64 network, whose addresses a host has all."""
     try:
-        address = ip_address(said)
+        address = ip_address(host)
     except ValueError:
-        return said
+        return host
     if address.version == 4 or address.is_loopback:
-        return said
+        return host
     return str(IPv6Address(address.packed[:8] + bytes(8)))
 
 

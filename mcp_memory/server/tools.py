@@ -81,7 +81,7 @@ class TurnIn(BaseModel):
     said_at: datetime | None = None
     id: str | None = None
 
-    def checked(self) -> NewTurn:
+    def to_new_turn(self) -> NewTurn:
         said_at = self.said_at
         try:
             said_at = said_at and zoned(said_at)
@@ -93,7 +93,7 @@ class TurnIn(BaseModel):
 
 
 def _new_turns(turns: list[TurnIn]) -> list[NewTurn]:
-    return [turn.checked() for turn in turns]
+    return [turn.to_new_turn() for turn in turns]
 
 
 Turns = Annotated[

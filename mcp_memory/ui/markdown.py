@@ -181,7 +181,7 @@ class _Page:
                 ticks = len(token) - len(token.lstrip("`"))
                 return [el("code", token[ticks:-ticks])]
             case "name":
-                return [self._named(token[2:-2])]
+                return [self._name_link(token[2:-2])]
             case "turn" | "node":
                 return [link(f"/{token}", token)]
             case "ref":
@@ -196,7 +196,7 @@ class _Page:
             name = match[0]
             nodes += [
                 text[place : match.start()],
-                *([self._named(name[2:-2])] if name[0] == "[" else self._cited(name)),
+                *([self._name_link(name[2:-2])] if name[0] == "[" else self._cited(name)),
             ]
             place = match.end()
         return [*nodes, text[place:]]
@@ -223,7 +223,7 @@ class _Page:
         instead = [t("shared.ended_now"), " ", link(f"/{now}", now)] if now else t("shared.ended")
         return [el("del", cite), " ", el("span", instead, class_="badge warn")]
 
-    def _named(self, inside: str) -> Node:
+    def _name_link(self, inside: str) -> Node:
         """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity."""
         name, _, shown = (raw.strip() for raw in inside.partition("|"))
         if not name:

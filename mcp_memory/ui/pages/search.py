@@ -61,7 +61,7 @@ async def search(view: View) -> Page:
             case "recall":
                 body += await _recall_result(view, query)
             case _:
-                body += await _explained(view, query, filters)
+                body += await _explained_hits(view, query, filters)
     except (InvalidInput, NotFound) as wrong:
         body.append(ui.note(revealed(str(wrong)), kind="bad"))
     title = t("search.title_of", query=revealed(one_line(query, 60)))
@@ -118,7 +118,7 @@ def _examples() -> Element:
 # --- everything, explained --------------------------------------------------------------------------
 
 
-async def _explained(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
+async def _explained_hits(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
     """Return the first page of a search with its ranking explained, and the scenes, facts and results that match."""
     filters = _filters(parameters, "kind", "entity", *_OF_BOTH)
     results = dict[str, Any]()
