@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pkgutil
 import tomllib
-from importlib import resources
 
 
 def _read_catalogue() -> dict[str, str]:
     """Return the texts by `page.name`."""
-    pages = tomllib.loads((resources.files("mcp_memory.ui") / "words.toml").read_text(encoding="utf-8"))
+    data = pkgutil.get_data("mcp_memory.ui", "words.toml")
+    assert data is not None
+    pages = tomllib.loads(data.decode())
     return {f"{page}.{name}": text for page, texts in pages.items() for name, text in texts.items()}
 
 
