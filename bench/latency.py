@@ -56,7 +56,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.models.embed.factory import make_embedder
-from mcp_memory.server.tool_definitions import FILE as DEFINITIONS
+from mcp_memory.server.mcp_server import DEFINITIONS_FILE as DEFINITIONS
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.render import render
 

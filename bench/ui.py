@@ -110,14 +110,14 @@ def _slowest(served: dict[str, list[tuple[float, int]]]) -> dict[str, float]:
 
 def _files() -> dict[str, int]:
     """Return the sizes of what the package brings for the interface."""
-    from mcp_memory.ui import app_file
+    from mcp_memory.ui import mcp_app
 
-    folder = Path(app_file.__file__).parent / "static"
+    folder = Path(mcp_app.__file__).parent / "static"
     sizes = {name: (folder / name).stat().st_size for name in ("page.css", "page.js", "build.js", "enter.js")}
     return {
         "css": sizes.pop("page.css"),
         "js": sum(sizes.values()),
-        "app": len(app_file.app_file().encode()),
+        "app": len(mcp_app.app_file().encode()),
     }
 
 

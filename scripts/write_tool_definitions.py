@@ -5,8 +5,8 @@ python scripts/write_tool_definitions.py
 
 from __future__ import annotations
 
-from mcp_memory.server.tool_definitions import FILE, as_file
+from mcp_memory.server.mcp_server import DEFINITIONS_FILE, definitions_file
 from mcp_memory.server.tools import TOOLS
 
 if __name__ == "__main__":
-    FILE.write_bytes(as_file(tool.definition for tool in TOOLS))
+    DEFINITIONS_FILE.write_bytes(definitions_file(tool.definition for tool in TOOLS))

@@ -197,7 +197,7 @@ def test_sql_lives_under_store_and_nowhere_else() -> None:
     } == set()
 
 
-@pytest.mark.parametrize("module", ["mcp_memory", "mcp_memory.server.app", "mcp_memory.cli.main"])
+@pytest.mark.parametrize("module", ["mcp_memory", "mcp_memory.server.mcp_server", "mcp_memory.cli.main"])
 def test_starting_loads_no_heavy_library(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ import pytest
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.config import PREFIX, Settings
-from mcp_memory.server.apps import APP_TOOLS
+from mcp_memory.server.mcp_app import APP_TOOLS
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.resources import FIXED, TEMPLATES
 from mcp_memory.server.tools import TOOLS

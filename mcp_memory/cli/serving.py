@@ -79,7 +79,7 @@ def ui(port: int, no_browser: bool) -> None:
     mcp-memory ui --no-browser --port 9001
     mcp-memory --space work ui
     """
-    from mcp_memory.ui.local import serve_ui
+    from mcp_memory.ui.app import serve_ui
 
     def show(address: str) -> None:
         click.echo(address)

@@ -1,7 +1,7 @@
-"""JSON schemas of tools, and error texts for calls that do not fit.
+"""JSON schemas of the tools, and error messages for invalid arguments.
 
-Everything is read from the signature of the function that declares the tool. It is built on first use, not at import:
-pydantic needs tens of milliseconds for it, and `initialize` must not wait.
+Both are derived from the signature of the function that declares a tool, on first use and not at import: pydantic
+needs tens of milliseconds for it, and `initialize` must not wait.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string", b
 
 
 def argument_model(run: Callable[..., object]) -> type[BaseModel]:
-    """Return the model of the parameters of `run`."""
+    """Return the pydantic model of the parameters of `run`."""
     hints = get_type_hints(run, include_extras=True)
     parameters = inspect.signature(run).parameters.values()
     fields: dict[str, Any] = {p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in parameters}
     return create_model(run.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def parse_arguments(tool: str, model: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the checked arguments of a call. Raises InvalidInput, naming each wrong one and the allowed values."""
+def parse_arguments(tool: str, model: type[BaseModel], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the validated arguments of a call.
+
+    Raises InvalidInput, naming each wrong argument and the allowed values.
+    """
     try:
-        parsed = model.model_validate(given)
+        parsed = model.model_validate(arguments)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=True)
         sentences = [_sentence(tool, model, problem) for problem in problems[:_SHOWN_PROBLEMS]]
@@ -73,19 +76,19 @@ _SENTENCES = {
     "model_type": "{name} must be an object, not {kind}.",
     "dict_type": "{name} must be an object, not {kind}.",
 }
-"""Texts by pydantic's type of the problem; `kind` and `shown` are of the value that was sent."""
+"""Messages by pydantic's error type; `kind` and `shown` describe the invalid value."""
 
 
 def _sentence(tool: str, model: type[BaseModel], problem: ErrorDetails) -> str:
     name, value = _path(problem["loc"]), problem["input"]
     if problem["type"] == "extra_forbidden":
-        owner, known = _fields_beside(tool, model, problem["loc"])
-        return f"{owner} {one_line(str(problem['loc'][-1]), _SHOWN_VALUE)!r}; it takes: {', '.join(known)}."
+        owner, fields = _fields_beside(tool, model, problem["loc"])
+        return f"{owner} {one_line(str(problem['loc'][-1]), _SHOWN_VALUE)!r}; it takes: {', '.join(fields)}."
     text = _SENTENCES.get(problem["type"])
     if text is None:
         return f"{name}: {problem['msg']}."
     kind = next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "a number")
-    return text.format(tool=tool, name=name, ctx=problem.get("ctx", {}), kind=kind, shown=_shown(value))
+    return text.format(tool=tool, name=name, ctx=problem.get("ctx", {}), kind=kind, shown=_shorten(value))
 
 
 def _fields_beside(tool: str, model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, Iterable[str]]:
@@ -102,8 +105,8 @@ def _path(loc: Iterable[int | str]) -> str:
     return path
 
 
-def _shown(value: object) -> str:
-    """Return a wrong value for a sentence: whole when it is short, never more than a glimpse of it."""
+def _shorten(value: object) -> str:
+    """Return the beginning of an invalid value, for an error message."""
     return repr(one_line(value, _SHOWN_VALUE)) if isinstance(value, str) else one_line(repr(value), _SHOWN_VALUE)
 
 
@@ -113,59 +116,59 @@ def _shown(value: object) -> str:
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema to publish: inlined, and without titles and nulls, which only cost tokens.
 
-    That an argument may be left out is said by its absence from `required`; null is taken all the same.
+    Optional arguments are those missing from `required`; null is accepted for them too.
     """
     schema = model.model_json_schema()
     defs = schema.pop("$defs", {})
-    return _lean(schema, defs)
+    return _strip_schema(schema, defs)
 
 
-def _lean(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+def _strip_schema(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
     schema = {k: v for k, v in schema.items() if k != "title" and not (k == "default" and v in (None, [], ""))}
     if "$ref" in schema:
         schema = defs[schema.pop("$ref").removeprefix("#/$defs/")] | schema
-        return _lean(schema, defs)
+        return _strip_schema(schema, defs)
     if "anyOf" in schema:
         choices = [choice for choice in schema["anyOf"] if choice != {"type": "null"}]
         if len(choices) == 1:
             del schema["anyOf"]
-            return _lean(choices[0] | schema, defs)
+            return _strip_schema(choices[0] | schema, defs)
     if "properties" in schema:
-        schema["properties"] = {name: _lean(field, defs) for name, field in schema["properties"].items()}
+        schema["properties"] = {name: _strip_schema(field, defs) for name, field in schema["properties"].items()}
     if "items" in schema:
-        schema["items"] = _lean(schema["items"], defs)
+        schema["items"] = _strip_schema(schema["items"], defs)
     return schema
 
 
 def output_schema(answer: type) -> dict[str, Any]:
-    """Return the schema of an answer of `types`, as `render.as_data` gives it: what is null is left out.
+    """Return the schema of an answer of `types` as `render.as_data` serializes it, without null fields.
 
-    It has names and types alone, for some clients show it to a model: no titles, descriptions, formats, values or
-    lists of required fields. A type that is used once is inlined.
+    It has names and types only, because some clients show it to a model: no titles, descriptions, formats, values or
+    lists of required fields. Types used once are inlined.
     """
     schema = TypeAdapter(answer).json_schema(mode="serialization")
     defs: dict[str, Any] = schema.pop("$defs", {})
     uses = Counter(re.findall(r'"#/\$defs/(\w+)"', json.dumps([schema, defs])))
     once = {name: shape for name, shape in defs.items() if uses[name] == 1}
-    shared = {name: _typed(shape, once) for name, shape in defs.items() if name not in once}
-    return ({"$defs": shared} if shared else {}) | _typed(schema, once)
+    shared = {name: _names_and_types(shape, once) for name, shape in defs.items() if name not in once}
+    return ({"$defs": shared} if shared else {}) | _names_and_types(schema, once)
 
 
 _NULL = {"type": "null"}
 
 
-def _typed(schema: dict[str, Any], inlined: dict[str, Any]) -> dict[str, Any]:
+def _names_and_types(schema: dict[str, Any], inlined: dict[str, Any]) -> dict[str, Any]:
     if (name := schema.get("$ref", "").rpartition("/")[2]) in inlined:
-        return _typed(inlined[name], inlined)
+        return _names_and_types(inlined[name], inlined)
     choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
     if len(choices) == 1:
-        return _typed(choices[0], inlined)
+        return _names_and_types(choices[0], inlined)
     typed: dict[str, Any] = {key: schema[key] for key in ("$ref", "type") if key in schema}
     if choices:
-        typed["anyOf"] = [_typed(choice, inlined) for choice in choices]
+        typed["anyOf"] = [_names_and_types(choice, inlined) for choice in choices]
     if "properties" in schema:
-        given: dict[str, Any] = schema["properties"]
-        typed["properties"] = {name: _typed(field, inlined) for name, field in given.items()}
+        fields: dict[str, Any] = schema["properties"]
+        typed["properties"] = {name: _names_and_types(field, inlined) for name, field in fields.items()}
     if items := schema.get("items") or schema.get("prefixItems", [None])[0]:
-        typed["items"] = _typed(items, inlined)
+        typed["items"] = _names_and_types(items, inlined)
     return typed

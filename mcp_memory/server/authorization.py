@@ -1,9 +1,9 @@
-"""Authorization: the rights and the space of a client, and the host names by which the server may be reached.
+"""Authorization: the rights and the space of a request, and the host names by which the server may be reached.
 
-Each request has one `Grant`, which `current()` returns. A request of stdio or of a client in this process is the
-owner's. One over HTTP without a grant bypassed authentication, and is refused.
+Each request has a `Grant`, which `current_grant()` returns. Requests over stdio and from clients in this process are
+the owner's. A request over HTTP without a grant bypassed authentication, and is refused.
 
-Checking Host and Origin turns away web pages that rebind DNS.
+Checking Host and Origin rejects web pages that rebind DNS.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import one_line
 
 GRANT = "mcp_memory.grant"
-"""Where the door leaves the grant in the scope of a request."""
+"""Key of the grant in the scope of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Rights of a request. `who` distinguishes clients, `space` is None for the configured one."""
+    """Rights of a request. `who` distinguishes clients; a `space` of None is the configured space."""
 
     who: str = ""
     space: str | None = None
@@ -46,13 +46,13 @@ OWNER = Grant(is_owner=True)
 _current: ContextVar[Grant] = ContextVar("mcp_memory_grant", default=OWNER)
 
 
-def current() -> Grant:
-    """Return the grant of the request at work."""
+def current_grant() -> Grant:
+    """Return the grant of the current request."""
     return _current.get()
 
 
 @contextmanager
-def using(grant: Grant) -> Generator[None]:
+def use_grant(grant: Grant) -> Generator[None]:
     token = _current.set(grant)
     try:
         yield
@@ -60,30 +60,32 @@ def using(grant: Grant) -> Generator[None]:
         _current.reset(token)
 
 
-def of_request(request: Any) -> Grant:
-    """Return the grant of what the SDK calls the request of a context: a Starlette one on HTTP, None elsewhere."""
+def grant_of_request(request: Any) -> Grant:
+    """Return the grant of the SDK's request object: Starlette's over HTTP, None for other transports."""
     if request is None:
         return OWNER
     grant = request.scope.get(GRANT)
     if not isinstance(grant, Grant):
-        raise MCPError(wire.INVALID_REQUEST, "This request came past the door of the server, which is a fault of ours.")
+        raise MCPError(wire.INVALID_REQUEST, "This request bypassed authentication. This is a bug in mcp-memory.")
     return grant
 
 
-def needed_by(tool: wire.Tool) -> Right:
-    """Return the right that a tool needs: to change nothing, to add, or to take away. Unsaid means the worst."""
-    said = tool.annotations
-    return "admin" if said is None else needed(read_only=said.read_only_hint, destructive=said.destructive_hint)
+def right_needed_by(tool: wire.Tool) -> Right:
+    """Return the right that a tool needs: to read, to add, or to delete. Without annotations it is the highest."""
+    hints = tool.annotations
+    if hints is None:
+        return "admin"
+    return right_needed(read_only=hints.read_only_hint, destructive=hints.destructive_hint)
 
 
-def needed(*, read_only: bool | None, destructive: bool | None) -> Right:
+def right_needed(*, read_only: bool | None, destructive: bool | None) -> Right:
     if read_only:
         return "read"
     return "write" if destructive is False else "admin"
 
 
-def shown(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
-    return [tool for tool in tools if grant.allows(needed_by(tool))]
+def allowed_tools(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
+    return [tool for tool in tools if grant.allows(right_needed_by(tool))]
 
 
 # --- what of the status -----------------------------------------------------------------------------
@@ -95,19 +97,21 @@ _OF_THE_SPACE = {
 _OF_THE_HOME = {"schema", "disk", "embedding", "model"}
 
 
-def part_of_status(status: dict[str, Any], grant: Grant) -> dict[str, Any]:
-    """Return the part of the status a client may see: its space; with the right admin, the home as a whole.
+def visible_status(status: dict[str, Any], grant: Grant) -> dict[str, Any]:
+    """Return the part of the status a client may see: its space and, with the right admin, the home.
 
-    Names (of other spaces, tokens, clients, of the folder) are for the owner only.
+    Names (of other spaces, tokens, clients and the folder) are for the owner only.
     """
     if grant.is_owner:
         return status
-    known = _OF_THE_SPACE | _OF_THE_HOME if grant.allows("admin") else _OF_THE_SPACE
-    return {name: value for name, value in status.items() if name in known}
+    visible = _OF_THE_SPACE | _OF_THE_HOME if grant.allows("admin") else _OF_THE_SPACE
+    return {name: value for name, value in status.items() if name in visible}
 
 
-_HERE = ("127.0.0.1", "localhost", "[::1]")
-_PLAIN = re.compile(r"null|(?:[a-z][a-z0-9+.-]*://)?(?:\[[0-9a-f:.%]*\]|[^\s:/@\[\]]*)(?::\d{1,5})?", re.IGNORECASE)
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_PLAIN_HOST = re.compile(
+    r"null|(?:[a-z][a-z0-9+.-]*://)?(?:\[[0-9a-f:.%]*\]|[^\s:/@\[\]]*)(?::\d{1,5})?", re.IGNORECASE
+)
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
@@ -118,38 +122,38 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def is_plain(name: str) -> bool:
-    """Return whether a Host or an Origin is a name with at most a port, as all are that programs write.
+def is_plain_host(name: str) -> bool:
+    """Return whether a Host or Origin header is a host name with an optional port.
 
-    The SDK takes whatever stands behind the colon of a name for its port.
+    The SDK accepts anything behind the colon as a port.
     """
-    return _PLAIN.fullmatch(name) is not None
+    return _PLAIN_HOST.fullmatch(name) is not None
 
 
 def is_reachable(host: str, allowed: str | None) -> bool:
-    """Return whether others than this machine can reach the server: by its address, or by a name that is a proxy's."""
-    return not is_loopback(host) or any(not is_loopback(_bare(name)) for name in _names(allowed))
+    """Return whether other machines can reach the server: by its address, or through a proxy with an allowed name."""
+    return not is_loopback(host) or any(not is_loopback(_without_port(name)) for name in _parse_hosts(allowed))
 
 
-def security(host: str, allowed: str | None) -> TransportSecuritySettings:
-    """Return which Host and Origin headers are taken: those of the address, and of the names in the setting.
+def transport_security(host: str, allowed: str | None) -> TransportSecuritySettings:
+    """Return the accepted Host and Origin headers: those of the address, and of the names in the setting.
 
-    Bound to every address, with no names set, the names a client may use cannot be known; there the token alone
-    decides, which a page that rebinds DNS does not have. A name without a port is taken with any port.
+    If the server is bound to all addresses and the setting is empty, its names cannot be known; then the token alone
+    protects it, which a page that rebinds DNS does not have. A name without a port is accepted with any port.
     """
-    names = _names(allowed)
+    names = _parse_hosts(allowed)
     if host in _EVERYWHERE and not names:
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     bound = f"[{host}]" if ":" in host else host
-    own = {*_HERE, bound} if is_loopback(host) or host in _EVERYWHERE else {bound}
-    known = own | {name for name in names if _bare(name) == name}
-    hosts = sorted(known | {f"{name}:*" for name in known} | set(names))
+    own = {*_LOCAL_HOSTS, bound} if is_loopback(host) or host in _EVERYWHERE else {bound}
+    names_without_port = own | {name for name in names if _without_port(name) == name}
+    hosts = sorted(names_without_port | {f"{name}:*" for name in names_without_port} | set(names))
     return TransportSecuritySettings(
         allowed_hosts=hosts, allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
     )
 
 
-def _names(allowed: str | None) -> list[str]:
+def _parse_hosts(allowed: str | None) -> list[str]:
     names = [name.strip().lower() for name in (allowed or "").split(",")]
     strange = next((name for name in names if any(c in name for c in "/*@ ")), None)
     if strange is not None:
@@ -160,7 +164,6 @@ def _names(allowed: str | None) -> list[str]:
     return [name for name in names if name]
 
 
-def _bare(name: str) -> str:
-    """Return a name without its port."""
+def _without_port(name: str) -> str:
     head, _, port = name.rpartition(":")
     return head if port.isdigit() and (":" not in head or head.endswith("]")) else name

@@ -1,12 +1,11 @@
-"""OAuth: access tokens of an authorization server; this server is the resource server (RFC 9728, 9068).
+"""OAuth: validates access tokens of an authorization server; this server is the resource server (RFC 9728, 9068).
 
-A token must be a JWT signed by one of the issuer's published keys, for our `audience`, in time, with a subject. The
+A token must be a current JWT signed by one of the issuer's published keys, for our `audience`, with a subject. The
 keys are found through the issuer's metadata (RFC 8414, or OpenID's), fetched when needed, cached for an hour, and
-fetched again when a token names an unknown key, at most every ten seconds. PyJWT's own client does not do as well: it
-has no such limit (forged key ids would make it fetch at each request), no limit of size, and no fallback to the last
-known keys.
+fetched again when a token names an unknown key, at most every ten seconds. PyJWT's own client is not used: it has no
+such limit (forged key ids would make it fetch at each request), no size limit, and no fallback to the last known keys.
 
-The issuer is trusted for a token's scopes and, where a claim is set for it, its space.
+The issuer is trusted for a token's scopes and, if a claim is configured for it, its spaces.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ logger = logging.getLogger(__name__)
 
 SCOPES: dict[Right, str] = {right: f"memory:{right}" for right in RIGHTS}
 
-# Signatures that prove the issuer. Never a shared secret, with which whoever checks could also sign.
+# Signatures that prove the issuer. Never a shared secret: whoever can verify with it could also sign.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _LEEWAY_S = 30
-_KEYS_FOR_S = 3600.0
-_NO_SOONER_S = 10.0
+_KEY_CACHE_SECONDS = 3600.0
+_MIN_FETCH_INTERVAL_S = 10.0
 _TIMEOUT_S = 5.0
-_MOST_BYTES = 2**20
+_MAX_BYTES = 2**20
 
 
 class Unreachable(Exception):
-    """The authorization server did not say by which keys its tokens can be checked."""
+    """The keys of the authorization server cannot be fetched."""
 
 
-def issuer_of(settings: Settings) -> Issuer | None:
+def configured_issuer(settings: Settings) -> Issuer | None:
     """Return the configured issuer; None if none is set. Raises InvalidInput."""
     if settings.oauth_issuer is None and settings.oauth_audience is None:
         return None
@@ -67,19 +66,19 @@ def issuer_of(settings: Settings) -> Issuer | None:
 
 @dataclass
 class Issuer:
-    """An authorization server. One a process; safe for many tasks of its loop."""
+    """An authorization server. One instance per process, safe for concurrent tasks of its event loop."""
 
     issuer: str
     audience: str
     _keys: dict[str | None, PyJWK] = field(default_factory=dict[str | None, "PyJWK"], repr=False)
-    _fetched: float = float("-inf")
-    _asked: float = float("-inf")
-    _trouble: str | None = None
-    """Why the keys could not be had when they were asked for last."""
+    _fetched_at: float = float("-inf")
+    _attempted_at: float = float("-inf")
+    _failure: str | None = None
+    """Why the last attempt to fetch the keys failed."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, repr=False)
 
     async def verify_token(self, token: str) -> dict[str, Any] | None:
-        """Return the claims of a token; None for a bad one. Raises Unreachable where it cannot be checked."""
+        """Return the claims of a token; None for an invalid token. Raises Unreachable if it cannot be checked."""
         import jwt  # late: it brings cryptography
 
         try:
@@ -115,35 +114,36 @@ class Issuer:
         return claims
 
     async def _key(self, kid: object) -> PyJWK | None:
-        known = self._known(kid)
-        if known is not None and anyio.current_time() - self._fetched <= _KEYS_FOR_S:
-            return known  # who shows a good token does not wait for keys that others ask for
+        key = self._cached_key(kid)
+        if key is not None and anyio.current_time() - self._fetched_at <= _KEY_CACHE_SECONDS:
+            return key  # a valid token does not wait for keys that other tokens need
         async with self._lock:
-            await self._renewed(kid)
-            known = self._known(kid)
-            if known is None and self._trouble is not None:
-                raise Unreachable(self._trouble)
-            return known
+            await self._refresh_keys(kid)
+            key = self._cached_key(kid)
+            if key is None and self._failure is not None:
+                raise Unreachable(self._failure)
+            return key
 
-    async def _renewed(self, kid: object) -> None:
-        """Fetch the keys where they are old or lack this one, though not again so soon, whatever came of it."""
+    async def _refresh_keys(self, kid: object) -> None:
+        """Fetch the keys if they are old or do not include this one, at most every ten seconds."""
         now = anyio.current_time()
-        if now - self._asked <= _NO_SOONER_S or (now - self._fetched <= _KEYS_FOR_S and self._known(kid) is not None):
+        is_current = now - self._fetched_at <= _KEY_CACHE_SECONDS and self._cached_key(kid) is not None
+        if is_current or now - self._attempted_at <= _MIN_FETCH_INTERVAL_S:
             return
         try:
-            self._keys = await self._published()
-            self._fetched, self._trouble = anyio.current_time(), None
+            self._keys = await self._fetch_keys()
+            self._fetched_at, self._failure = anyio.current_time(), None
         except Unreachable as error:
-            self._trouble = str(error)
-            logger.warning("the keys of an issuer could not be fetched; those known last are used: %s", error)
-        self._asked = anyio.current_time()
+            self._failure = str(error)
+            logger.warning("the keys of an issuer could not be fetched; the last known keys are used: %s", error)
+        self._attempted_at = anyio.current_time()
 
-    def _known(self, kid: object) -> PyJWK | None:
-        if kid is None:  # a token may leave it out where there is one key
+    def _cached_key(self, kid: object) -> PyJWK | None:
+        if kid is None:  # a token may leave it out if the issuer has a single key
             return next(iter(self._keys.values())) if len(self._keys) == 1 else None
         return self._keys.get(kid) if isinstance(kid, str) else None
 
-    async def _published(self) -> dict[str | None, PyJWK]:
+    async def _fetch_keys(self) -> dict[str | None, PyJWK]:
         """Return the issuer's keys by their ids. Raises Unreachable."""
         import httpx2
         import jwt
@@ -153,10 +153,10 @@ class Issuer:
                 metadata = await self._metadata(client)
                 where = str(metadata.get("jwks_uri"))
                 if not _is_safe(where):
-                    raise Unreachable(f"{self.issuer} names no https address of its keys")
-                keys = jwt.PyJWKSet.from_dict(await _json(client, where)).keys
+                    raise Unreachable(f"{self.issuer} has no https address for its keys")
+                keys = jwt.PyJWKSet.from_dict(await _fetch_json(client, where)).keys
             except (httpx2.HTTPError, ValueError, jwt.PyJWTError) as error:
-                raise Unreachable(f"the keys of {self.issuer} cannot be had ({type(error).__name__})") from error
+                raise Unreachable(f"the keys of {self.issuer} cannot be fetched ({type(error).__name__})") from error
         return {key.key_id: key for key in keys}
 
     async def _metadata(self, client: Any) -> dict[str, Any]:
@@ -169,62 +169,65 @@ class Issuer:
         )
         for place in dict.fromkeys(places):
             try:
-                found = await _json(client, place)
+                metadata = await _fetch_json(client, place)
             except ValueError:
                 continue
-            if str(found.get("issuer", "")).rstrip("/") == self.issuer.rstrip("/"):
-                return found
+            if str(metadata.get("issuer", "")).rstrip("/") == self.issuer.rstrip("/"):
+                return metadata
         raise Unreachable(f"{self.issuer} has no metadata that names it as the issuer")
 
 
-async def _json(client: Any, url: str) -> dict[str, Any]:
-    """Return the JSON object at an address. Raises ValueError for anything else, httpx2.HTTPError on the way."""
+async def _fetch_json(client: Any, url: str) -> dict[str, Any]:
+    """Return the JSON object at an address.
+
+    Raises ValueError for any other content, httpx2.HTTPError for a failed request.
+    """
     answer = await client.get(url, headers={"Accept": "application/json"})
-    if answer.status_code != 200 or len(answer.content) > _MOST_BYTES:
+    if answer.status_code != 200 or len(answer.content) > _MAX_BYTES:
         raise ValueError(f"{url} answered {answer.status_code}")
     value = answer.json()
     if not isinstance(value, dict):
-        raise ValueError(f"{url} is no object")
+        raise ValueError(f"{url} is not an object")
     return cast("dict[str, Any]", value)
 
 
-# --- what a token is good for -----------------------------------------------------------------------
+# --- claims -----------------------------------------------------------------------
 
 
-def right_of(claims: dict[str, Any]) -> Right | None:
-    """Return the most that the scopes of a token allow, None where none of them is ours."""
-    scopes = _words(claims.get("scope")) + _words(claims.get("scp"))
+def token_right(claims: dict[str, Any]) -> Right | None:
+    """Return the highest right among the scopes of a token, None if it has none of our scopes."""
+    scopes = _split_scopes(claims.get("scope")) + _split_scopes(claims.get("scp"))
     return next((right for right in reversed(RIGHTS) if SCOPES[right] in scopes), None)
 
 
-def user_of(claims: dict[str, Any]) -> str:
-    """Return who shows a token: a user, by a client."""
+def token_user(claims: dict[str, Any]) -> str:
+    """Return an identity for the user and client of a token."""
     return f"{claims.get('client_id') or claims.get('azp') or ''}\0{claims['sub']}"
 
 
-def spaces_of(claims: dict[str, Any], claim: str | None) -> tuple[str, ...]:
-    """Return the spaces a token is for: those in its claim, or without one a space of its user's own.
+def token_spaces(claims: dict[str, Any], claim: str | None) -> tuple[str, ...]:
+    """Return the spaces of a token: those in the configured claim, or without one a space for its user.
 
-    None, where the claim is missing or names what cannot be a space.
+    Empty if the claim is missing or contains an invalid name.
     """
     if claim is None:
         user = f"{claims.get('iss')}\0{claims['sub']}"
         return (f"user-{sha256(user.encode()).hexdigest()[:20]}",)
-    said: object = claims.get(claim)
-    names = [said] if isinstance(said, str) else cast("list[object]", said) if isinstance(said, list) else []
+    value: object = claims.get(claim)
+    names = [value] if isinstance(value, str) else cast("list[object]", value) if isinstance(value, list) else []
     try:
         return tuple(dict.fromkeys(safe_name(str(name), what="space") for name in names))
     except McpMemoryError:
         return ()
 
 
-def _words(said: object) -> list[str]:
-    if isinstance(said, str):
-        return said.split()
-    return [str(word) for word in cast("list[object]", said)] if isinstance(said, list) else []
+def _split_scopes(claim: object) -> list[str]:
+    if isinstance(claim, str):
+        return claim.split()
+    return [str(word) for word in cast("list[object]", claim)] if isinstance(claim, list) else []
 
 
-# --- what clients are told --------------------------------------------------------------------------
+# --- metadata for clients --------------------------------------------------------------------------
 
 
 def metadata_url(issuer: Issuer) -> str:
@@ -234,7 +237,7 @@ def metadata_url(issuer: Issuer) -> str:
 
 
 def metadata_routes(issuer: Issuer) -> list[Route]:
-    """Return the routes that tell anybody where tokens for this server come from (RFC 9728)."""
+    """Return the public routes that name the authorization server of this server (RFC 9728)."""
     from mcp.server.auth.routes import create_protected_resource_routes
     from mcp.server.auth.settings import AuthSettings
 

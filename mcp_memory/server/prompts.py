@@ -1,8 +1,12 @@
-"""Prompts that a person picks from a menu: each fetches its topic from memory and gives the next steps."""
+"""Prompts that a person picks from a menu, and completion of the arguments of prompts and resource templates.
+
+Each prompt fetches its topic from memory and gives the next steps. The docstrings of `recall`, `continue_task` and
+`wrap_up` are their descriptions for clients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,9 +51,9 @@ async def continue_task(memory: Memory, task: str = "") -> str:
         )
     view = await memory.fold_canvas(task=task or None)
     records = await memory.records(node=view.canvas.partition("-")[0], limit=10_000)
-    lines = "\n".join(map(_record, records[-_RECENT_RECORDS:])) or "> none yet"
+    lines = "\n".join(map(_record_line, records[-_RECENT_RECORDS:])) or "> none yet"
     others = await memory.task_history(but=[int(view.canvas.partition("-")[0])])
-    told = (
+    other_tasks = (
         f"Other tasks, worked on last first; fold_canvas action=switch takes one up.\n{quote(others)}\n\n"
         if others
         else ""
@@ -60,7 +64,7 @@ async def continue_task(memory: Memory, task: str = "") -> str:
     return (
         f"Go on with the task {task_named} where it was left.\n\n"
         f"{render(view)}\n\nThe last results, newest at the end. {DATA_NOTE}\n{lines}\n\n"
-        f"{told}"
+        f"{other_tasks}"
         "First say in two sentences what is done and what stands open. Get details back with expand_node rather "
         "than running a tool again, and do not retry what is marked blocked. Then take the next step, and note each "
         "step that is finished with offload_tool_result and the same task."
@@ -74,8 +78,8 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
     parts = ["Before we stop, bring the memory up to date."]
     if turns:
         why = await memory.why_held([turn.id for turn in turns])
-        said = "\n".join(_turn(turn, why.get(turn.id, ())) for turn in turns)
-        parts.append(f"The last turns stored, of session {quote_name(turns[0].session)}. {DATA_NOTE}\n{said}")
+        lines = "\n".join(_turn_line(turn, why.get(turn.id, ())) for turn in turns)
+        parts.append(f"The last turns stored, of session {quote_name(turns[0].session)}. {DATA_NOTE}\n{lines}")
     else:
         parts.append("No turn of this conversation is stored yet.")
     if canvas is not None:
@@ -100,22 +104,22 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
 
 
 async def _last_turns(memory: Memory, session: str) -> list[Turn]:
-    """Return the newest turns of a session; with none named, of the one written to last."""
+    """Return the newest turns of a session, by default of the most recent session."""
     stored = await memory.sessions(prefix=session)
     info = next((info for info in stored if info.session == (session or info.session)), None)
     if info is None:
-        return await memory.session_turns(session) if session else []  # raises NotFound, which names some
+        return await memory.session_turns(session) if session else []  # raises NotFound, with names of sessions
     turns = await memory.session_turns(info.session, start=max(0, info.turns - _RECENT_TURNS), limit=1_000)
     return turns[-_RECENT_TURNS:]
 
 
-def _record(record: Record) -> str:
+def _record_line(record: Record) -> str:
     return quote(
         f"{record.node_id} · {minute(record.timestamp)} · {one_line(record.tool_call, 150)} → {record.summary}"
     )
 
 
-def _turn(turn: Turn, why: Sequence[str]) -> str:
+def _turn_line(turn: Turn, why: Sequence[str]) -> str:
     return quote(
         f"{turn.id} · {turn.role} · {minute(turn.said_at)}{quarantine_mark(why)}: {one_line(turn.content, 240)}"
     )
@@ -164,13 +168,53 @@ PROMPTS = (
 )
 
 
-async def get_prompt(memory: Memory, prompt: MenuPrompt, given: dict[str, str]) -> wire.GetPromptResult:
-    """Return the prompt's one message. InvalidInput for an argument that it does not have."""
-    unknown = [name for name in given if name != prompt.argument]
+async def get_prompt(memory: Memory, prompt: MenuPrompt, arguments: dict[str, str]) -> wire.GetPromptResult:
+    """Return the prompt's single message. Raises InvalidInput for an unknown argument."""
+    unknown = [name for name in arguments if name != prompt.argument]
     if unknown:
         raise InvalidInput(f"{prompt.name} has no argument {one_line(unknown[0], 40)!r}; it takes: {prompt.argument}.")
-    text = await prompt.run(memory, given.get(prompt.argument, "").strip())
+    text = await prompt.run(memory, arguments.get(prompt.argument, "").strip())
     return wire.GetPromptResult(
         description=prompt.run.__doc__,
         messages=[wire.PromptMessage(role="user", content=wire.TextContent(text=text))],
     )
+
+
+# --- completion ---
+
+_MOST_VALUES = 100  # the protocol's limit
+_MOST_CANDIDATES = 1000
+
+Reference = wire.PromptReference | wire.ResourceTemplateReference
+
+
+async def complete(memory: Memory, reference: Reference, name: str, typed: str) -> wire.Completion:
+    """Return completions of an argument: values that begin with the typed text first, then values that contain it."""
+    from mcp_memory.language.words import fold  # late: it brings the patterns of all scripts
+
+    folded = fold(typed)
+    candidates = dict.fromkeys(await _candidates(memory, reference, name, typed))
+    values = [value for value in candidates if folded in fold(value)]
+    values.sort(key=lambda value: not fold(value).startswith(folded))
+    return wire.Completion(values=values[:_MOST_VALUES], total=len(values), has_more=len(values) > _MOST_VALUES)
+
+
+async def _candidates(memory: Memory, reference: Reference, name: str, typed: str) -> Iterable[str]:
+    place = reference.name if isinstance(reference, wire.PromptReference) else reference.uri
+    match place, name:
+        case "recall", "topic":
+            return await memory.entities(prefix=typed, limit=_MOST_CANDIDATES)
+        case "continue_task", "task":
+            return [f"{canvas.number:03}-{canvas.label}" for canvas in await memory.canvases(limit=_MOST_CANDIDATES)]
+        case "memory://canvas/{number}", "number":
+            return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_MOST_CANDIDATES)]
+        case (("wrap_up" | "memory://session/{session}"), "session"):
+            return [info.session for info in await memory.sessions(limit=_MOST_CANDIDATES)]
+        case "memory://scene/{slug}", "slug":
+            return [scene.slug for scene in await memory.scenes()]
+        case "memory://atom/{id}", "id":
+            return [atom.id for atom in await memory.atoms(limit=_MOST_CANDIDATES)]
+        case "memory://ref/{id}", "id":
+            return [record.ref for record in reversed(await memory.records(limit=_MOST_CANDIDATES))]
+        case _:
+            return []

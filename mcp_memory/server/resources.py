@@ -1,10 +1,10 @@
 """Resources: pages that a client can show, attach or watch without calling a tool.
 
-Two fixed pages and a status, the most recent canvases, and templates for everything that has an id. Texts come from
-Memory unchanged; a raw result that is not UTF-8 is a blob. `updates` tells clients what changed.
+There are two fixed pages and a status, the most recent canvases, and templates for everything with an id. Texts are
+Memory's, unchanged; a raw result that is not UTF-8 is a blob. `updates` notifies clients of changes.
 
-A read returns at most MOST characters. What is longer is read page by page: a page names the address of the next one,
-in its last line (sessions) or in a second content, so that the first contents of all pages together are the whole.
+A read returns at most MOST characters. Longer content is read in pages: a page gives the address of the next page, in
+its last line (sessions) or in a second content, so that the first contents of all pages joined are the whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic_core import to_json, to_jsonable_python
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import CanvasRow, Ref, Scene, Turn
-from mcp_memory.server.authorization import current, part_of_status
+from mcp_memory.server.authorization import current_grant, visible_status
 from mcp_memory.server.updates import LISTED_CANVASES
 from mcp_memory.service.render import DATA_NOTE, minute, quarantine_mark
 from mcp_memory.service.render import quote as quote_lines
@@ -38,10 +38,10 @@ _TURNS = 100  # of a session at a time
 _BATCH = 10  # turns that are read from the store at once
 _MOST_TEXT = MOST - 500  # bytes, with room for the line that names the next page
 _MOST_BLOB = _MOST_TEXT // 4 * 3
-_AT_LEAST = 1_000  # characters of a turn that are worth beginning on a page
+_AT_LEAST = 1_000  # characters of a turn, below which it begins on the next page
 
 
-def _page(uri: str, name: str, title: str, description: str | None, mime_type: str) -> wire.Resource:
+def _resource(uri: str, name: str, title: str, description: str | None, mime_type: str) -> wire.Resource:
     return wire.Resource(uri=f"memory://{uri}", name=name, title=title, description=description, mime_type=mime_type)
 
 
@@ -61,9 +61,9 @@ _SESSION = f"The turns of a session, verbatim, {_IN_PAGES}; ?start=N begins at a
 _ATOM = "What is held true, with its dates, its evidence and the outputs it rests on"
 
 FIXED = (
-    _page("persona", "persona.md", "Persona", "The page about the user, with the list of scenes", MARKDOWN),
-    _page("canvas/active", "active.mmd", "Active canvas", _ACTIVE, MERMAID),
-    _page("status", "status.json", "Status", "What is stored, indexed, saved and waiting", JSON),
+    _resource("persona", "persona.md", "Persona", "The page about the user, with the list of scenes", MARKDOWN),
+    _resource("canvas/active", "active.mmd", "Active canvas", _ACTIVE, MERMAID),
+    _resource("status", "status.json", "Status", "What is stored, indexed, saved and waiting", JSON),
 )
 TEMPLATES = (
     _template("scene/{slug}", "Scene", "The page of one theme of the user's life or work", MARKDOWN),
@@ -75,7 +75,7 @@ TEMPLATES = (
 
 
 async def list_resources(memory: Memory) -> list[wire.Resource]:
-    """Return the fixed resources, the scenes, then the canvases worked on last, by number."""
+    """Return the fixed resources, the scenes, then the most recent canvases, by number."""
     scenes = await memory.scenes()
     canvases = await memory.canvases(limit=LISTED_CANVASES)
     return [
@@ -87,31 +87,34 @@ async def list_resources(memory: Memory) -> list[wire.Resource]:
 
 def _scene_entry(scene: Scene) -> wire.Resource:
     title, summary = one_line(scene.title, 80), one_line(scene.summary, 200)
-    return _page(f"scene/{quote(scene.slug, safe='')}", f"{scene.slug}.md", title, summary, MARKDOWN)
+    return _resource(f"scene/{quote(scene.slug, safe='')}", f"{scene.slug}.md", title, summary, MARKDOWN)
 
 
 def _canvas_entry(canvas: CanvasRow) -> wire.Resource:
     title = f"Canvas {canvas.number:03}: {one_line(canvas.label, 80)}"
-    return _page(f"canvas/{canvas.number:03}", f"{canvas.number:03}-{canvas.label}.mmd", title, None, MERMAID)
+    return _resource(f"canvas/{canvas.number:03}", f"{canvas.number:03}-{canvas.label}.mmd", title, None, MERMAID)
 
 
 async def read_resource(memory: Memory, uri: str) -> list[ReadResourceContents]:
-    """Return a page of what is at a `memory://` address, and where the next one is. Raises NotFound, InvalidInput,
-    Damaged."""
+    """Return a page of a `memory://` address, and the address of the next page.
+
+    Raises NotFound, InvalidInput, Damaged.
+    """
     address, _, query = uri.removeprefix("memory://").partition("?")
     kind, _, name = address.partition("/")
     _check_parameters(query, ("start", "from") if kind == "session" else ("from",))
     if kind == "session" and name:
         return [ReadResourceContents(await _session_page(memory, unquote(name), query), MARKDOWN)]
-    return _page_of(await _whole(memory, uri, kind, unquote(name)), f"memory://{address}", _position(query, "from"))
+    content = await _read_whole(memory, uri, kind, unquote(name))
+    return _cut_page(content, f"memory://{address}", _position(query, "from"))
 
 
-async def _whole(memory: Memory, uri: str, kind: str, name: str) -> ReadResourceContents:
+async def _read_whole(memory: Memory, uri: str, kind: str, name: str) -> ReadResourceContents:
     match kind, name:
         case "persona", "":
             return ReadResourceContents(defuse((await memory.read_persona()).text) or _NO_PERSONA, MARKDOWN)
         case "status", "":
-            shown = part_of_status(await memory.status(), current())
+            shown = visible_status(await memory.status(), current_grant())
             return ReadResourceContents(to_json(shown, indent=2).decode(), JSON)
         case "canvas", "active":
             return ReadResourceContents(await _active_canvas(memory), MERMAID)
@@ -120,12 +123,12 @@ async def _whole(memory: Memory, uri: str, kind: str, name: str) -> ReadResource
         case "scene", slug if slug:
             return ReadResourceContents(defuse(await memory.scene_page(slug)), MARKDOWN)
         case "atom", atom if atom:
-            return ReadResourceContents(await _atom(memory, atom), JSON)
+            return ReadResourceContents(await _atom_json(memory, atom), JSON)
         case "ref", ref if ref:
-            return _raw(*await memory.ref(ref))
+            return _raw_content(*await memory.ref(ref))
         case _:
-            known = ", ".join([*(fixed.uri for fixed in FIXED), *(template.uri_template for template in TEMPLATES)])
-            raise NotFound(f"There is no resource {one_line(uri, 120)!r}. Addresses: {known}.")
+            addresses = ", ".join([*(fixed.uri for fixed in FIXED), *(template.uri_template for template in TEMPLATES)])
+            raise NotFound(f"There is no resource {one_line(uri, 120)!r}. Addresses: {addresses}.")
 
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -134,17 +137,17 @@ _NO_CANVAS = "%% No task is active: offload_tool_result starts a canvas, fold_ca
 
 
 async def _active_canvas(memory: Memory) -> str:
-    """Return the canvas as it stands in a context, within the usual budget; by its number it is read whole."""
+    """Return the active canvas, folded to the usual budget; a canvas read by its number is complete."""
     if await memory.active_canvas() is None:
         return _NO_CANVAS
     view = await memory.fold_canvas()
     return f"%% {view.text}\n" if view.folded else view.text
 
 
-async def _atom(memory: Memory, id: str) -> str:
+async def _atom_json(memory: Memory, id: str) -> str:
     """Return an atom as JSON, with its tool results under `cites`."""
-    found = to_jsonable_python(await memory.atom(id))
-    return to_json({**found, "cites": await memory.cites(id)}, indent=2).decode()
+    atom = to_jsonable_python(await memory.atom(id))
+    return to_json({**atom, "cites": await memory.cites(id)}, indent=2).decode()
 
 
 async def _session_page(memory: Memory, session: str, query: str) -> str:
@@ -156,7 +159,7 @@ async def _session_page(memory: Memory, session: str, query: str) -> str:
     async for turn, why in _turns_from(memory, session, start):
         heading = _heading(turn, why, is_continued=skipped > 0)
         left = turn.content[skipped:]
-        fitting = _fitting(left, room - len(heading))
+        fitting = _fitting_length(left, room - len(heading))
         if position is not None and (turn.position >= start + _TURNS or _begins_next_page(left, fitting)):
             return _with_next("\n\n".join(parts), f"{address}?start={turn.position}")
         parts.append(f"{heading}\n\n{quote_lines(left[:fitting])}")
@@ -170,7 +173,7 @@ async def _session_page(memory: Memory, session: str, query: str) -> str:
 
 
 async def _turns_from(memory: Memory, session: str, start: int) -> AsyncGenerator[tuple[Turn, Sequence[str]]]:
-    """Yield the turns of a session from a position, each with the reasons why it is quarantined."""
+    """Yield the turns of a session from a position, each with the reasons for its quarantine."""
     while turns := await memory.session_turns(session, start=start, limit=_BATCH):
         why = await memory.why_held([turn.id for turn in turns])
         for turn in turns:
@@ -179,12 +182,12 @@ async def _turns_from(memory: Memory, session: str, start: int) -> AsyncGenerato
 
 
 def _begins_next_page(text: str, fitting: int) -> bool:
-    """Return whether a turn behind others begins on the next page: it does not fit here, and little of it would."""
+    """Return whether a turn should begin on the next page: it does not fit on this page, or only a small part does."""
     return fitting < len(text) and (len(text) <= _MOST_TEXT // 2 or fitting < _AT_LEAST)
 
 
-def _fitting(text: str, room: int) -> int:
-    """Return how many characters of a text have a quotation within `room`: all, or whole lines, or a part of one."""
+def _fitting_length(text: str, room: int) -> int:
+    """Return how many characters of a text fit, quoted, into `room`: whole lines, or a part of a single line."""
     end = min(len(text), max(1, room))
     while end > 1 and (size := len(quote_lines(text[:end]))) > room:
         end = max(1, min(end - 1, end * room // size))
@@ -203,30 +206,30 @@ def _heading(turn: Turn, why: Sequence[str], *, is_continued: bool) -> str:
     return f"## {turn.id} · {turn.role}{name}{continued} · {minute(turn.said_at)}{quarantine_mark(why)}"
 
 
-def _check_parameters(query: str, known: Sequence[str]) -> None:
-    """Raise InvalidInput for a parameter that an address of this kind does not have, or that is given twice."""
-    given = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
-    if query and not given:
-        given = [query]
-    for name in given:
-        if name not in known:
+def _check_parameters(query: str, allowed: Sequence[str]) -> None:
+    """Raise InvalidInput for a parameter that this kind of address does not have, or that is given twice."""
+    names = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
+    if query and not names:
+        names = [query]
+    for name in names:
+        if name not in allowed:
             raise InvalidInput(
-                f"There is no parameter {one_line(name, 40)!r}. This address takes {' and '.join(known)}."
+                f"There is no parameter {one_line(name, 40)!r}. This address takes {' and '.join(allowed)}."
             )
-        if given.count(name) > 1:
+        if names.count(name) > 1:
             raise InvalidInput(f"The parameter {name} is given twice. Give it once.")
 
 
 def _position(query: str, name: str) -> int:
-    given = parse_qs(query, keep_blank_values=True).get(name, ["0"])[-1]
-    if not _NUMBER.fullmatch(given):
+    value = parse_qs(query, keep_blank_values=True).get(name, ["0"])[-1]
+    if not _NUMBER.fullmatch(value):
         example = "a position in the session such as 100" if name == "start" else "a number such as 50000"
-        raise InvalidInput(f"{name} must be {example}, not {one_line(given, 40)!r}.")
-    return int(given)
+        raise InvalidInput(f"{name} must be {example}, not {one_line(value, 40)!r}.")
+    return int(value)
 
 
-def _page_of(whole: ReadResourceContents, address: str, start: int) -> list[ReadResourceContents]:
-    """Return the page that begins at byte `start`, and where the next one is, if there is one."""
+def _cut_page(whole: ReadResourceContents, address: str, start: int) -> list[ReadResourceContents]:
+    """Return the page that begins at byte `start`, and a note with the address of the next page, if any."""
     is_text = isinstance(whole.content, str)
     data = whole.content.encode("utf-8", "surrogatepass") if isinstance(whole.content, str) else whole.content
     if start and start >= len(data):
@@ -239,7 +242,7 @@ def _page_of(whole: ReadResourceContents, address: str, start: int) -> list[Read
     while is_text and end < len(data) and data[end] & 0xC0 == 0x80:  # in the middle of a character
         end -= 1
     part = data[start:end]
-    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` was not an address of ours
+    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` is not from one of our addresses
         part = part[1:]
     content = part.decode("utf-8", "surrogatepass") if is_text else part
     page = [ReadResourceContents(content, whole.mime_type)]
@@ -249,7 +252,7 @@ def _page_of(whole: ReadResourceContents, address: str, start: int) -> list[Read
     return page
 
 
-def _raw(ref: Ref, data: bytes) -> ReadResourceContents:
+def _raw_content(ref: Ref, data: bytes) -> ReadResourceContents:
     try:
         return ReadResourceContents(data.decode(), ref.content_type)
     except UnicodeDecodeError:

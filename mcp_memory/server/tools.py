@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 # --- arguments --------------------------------------------------------------------------------------
 
 
-def _from_json(what: str, expected: str) -> BeforeValidator:
-    """Take a value that came as JSON text."""
+def _accept_json(what: str, expected: str) -> BeforeValidator:
+    """Accept a value sent as JSON text."""
     return BeforeValidator(lambda value: parse_json(value, what, expected) if isinstance(value, str) else value)
 
 
-def _ids(value: object) -> object:
-    """Take a list that came as JSON text, or ids with commas or spaces between them."""
+def _parse_ids(value: object) -> object:
+    """Accept a list sent as JSON text, or ids separated by commas or spaces."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -67,11 +67,11 @@ def _ids(value: object) -> object:
 
 
 def _undescribed(schema: dict[str, Any]) -> None:
-    del schema["description"]  # a docstring, which is for readers of this file
+    del schema["description"]  # the docstring, which is for readers of this file
 
 
 class TurnIn(BaseModel):
-    """A message as a client hands it in."""
+    """A message as a client sends it."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_undescribed)
 
@@ -81,7 +81,7 @@ class TurnIn(BaseModel):
     said_at: datetime | None = None
     id: str | None = None
 
-    def checked(self) -> NewTurn:
+    def to_new_turn(self) -> NewTurn:
         said_at = self.said_at
         try:
             said_at = said_at and zoned(said_at)
@@ -93,24 +93,24 @@ class TurnIn(BaseModel):
 
 
 def _new_turns(turns: list[TurnIn]) -> list[NewTurn]:
-    return [turn.checked() for turn in turns]
+    return [turn.to_new_turn() for turn in turns]
 
 
 Turns = Annotated[
-    list[TurnIn], _from_json("turns", "a list of {role, content}"), Field(min_length=1), AfterValidator(_new_turns)
+    list[TurnIn], _accept_json("turns", "a list of {role, content}"), Field(min_length=1), AfterValidator(_new_turns)
 ]
-Ids = Annotated[list[str], BeforeValidator(_ids)]
+Ids = Annotated[list[str], BeforeValidator(_parse_ids)]
 
 
-def _reply(value: object) -> object:
-    """Take a reply that came as JSON rather than as its text."""
+def _reply_text(value: object) -> object:
+    """Accept a reply sent as a JSON value instead of its text."""
     return value if value is None or isinstance(value, str) else to_json(value).decode()
 
 
-Reply = Annotated[str | None, BeforeValidator(_reply), Field(description="JSON as its reply_schema says")]
-CallArguments = Annotated[Any, _from_json("arguments", "an object"), WithJsonSchema({"type": "object"})]
+Reply = Annotated[str | None, BeforeValidator(_reply_text), Field(description="JSON as its reply_schema says")]
+CallArguments = Annotated[Any, _accept_json("arguments", "an object"), WithJsonSchema({"type": "object"})]
 Limit = Annotated[int, Field(ge=1, le=50)]
-Cursor = str | None  # each answer that has more says so, with the cursor
+Cursor = str | None  # an answer that has more results gives the cursor
 Since = Annotated[str | None, Field(description='2026-05-07 or "last week"')]
 Until = str | None
 Session = str | None
@@ -306,7 +306,7 @@ def fold_canvas(
 
 
 REPLACED = "mcp-memory/replaced"
-"""Key in the `_meta` of `offload_tool_result`: true where a program puts the answer in the place of the result, so that
+"""Key in the `_meta` of `offload_tool_result`: true if a program replaces the result by the answer, so that
 no model reads the result itself."""
 
 
@@ -315,17 +315,17 @@ no model reads the result itself."""
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A function as agents see it. Schemas are built on first use and kept."""
+    """A function as agents see it. Schemas are built on first use and cached."""
 
     run: Callable[..., Answer]
-    """Declares the verb of Memory that is called: of the same name, where `verb` names no other."""
+    """Declares the verb of Memory to call, which has the same name unless `verb` is given."""
     title: str
     verb: str | None = None
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
     at_once: bool = False
-    """Wanted before anybody thinks of it: Claude Code shows the others by name alone until it looks for them."""
+    """Always loaded: Claude Code shows other tools only by name until it looks for them."""
 
     @property
     def name(self) -> str:
@@ -349,7 +349,7 @@ class Tool:
 
     @property
     def _annotations(self) -> wire.ToolAnnotations:
-        """Say of a tool that only reads no more: it destroys nothing, and may be repeated."""
+        """Return the annotations; for a tool that only reads, the hints about changes are left out."""
         if self.read_only:
             return wire.ToolAnnotations(read_only_hint=True, open_world_hint=False)
         return wire.ToolAnnotations(
@@ -360,19 +360,20 @@ class Tool:
         )
 
     async def call(
-        self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any], meta: Mapping[str, Any]
+        self, memory: Callable[[], Awaitable[Memory]], arguments: dict[str, Any], meta: Mapping[str, Any]
     ) -> wire.CallToolResult:
-        """Run a call: arguments are checked before the store is asked for. `meta` is what the request says beside."""
-        arguments = parse_arguments(self.name, self.model, given)
-        if self.run is remember and "kind" not in given:
-            arguments["kind"] = None  # a correction has the kind of what it supersedes
-        told = {"replaced": True} if self.run is offload_tool_result and meta.get(REPLACED) is True else {}
-        answer = await getattr(await memory(), self.verb or self.name)(**arguments, **told)
+        """Run a call: arguments are validated before the store is opened. `meta` is the request's `_meta`."""
+        parsed = parse_arguments(self.name, self.model, arguments)
+        if self.run is remember and "kind" not in arguments:
+            parsed["kind"] = None  # a correction has the kind of the statement it supersedes
+        if self.run is offload_tool_result and meta.get(REPLACED) is True:
+            parsed["replaced"] = True
+        answer = await getattr(await memory(), self.verb or self.name)(**parsed)
         return await anyio.to_thread.run_sync(_result, answer)
 
 
 def _result(answer: Answer) -> wire.CallToolResult:
-    """Return an answer as a client gets it. Takes some milliseconds, and the first one reads the words for dates."""
+    """Return an answer as a tool result. Takes some milliseconds; the first call also loads the words for dates."""
     return wire.CallToolResult(
         content=[wire.TextContent(text=sendable(render(answer)))],
         structured_content=sendable(as_data(answer)),

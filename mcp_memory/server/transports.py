@@ -1,12 +1,12 @@
 """Transports: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
 
-On stdio standard output carries the protocol and nothing else. HTTP and SSE listen on this machine only, and turn
-away pages that reach it by DNS rebinding. Every request needs a bearer token: on this machine the first start makes one
-(`local_token`), unless `--no-token` says that none is needed; on other addresses the server does not start without
-(`authentication`). Each transport ends cleanly on SIGTERM, on SIGINT and when its client is gone.
+On stdio, standard output carries only the protocol. HTTP and SSE listen on this machine only by default, and reject
+web pages that rebind DNS. Every request needs a bearer token: on this machine the first start creates one, unless
+`--no-token` is given; on other addresses the server does not start without (`authentication`). Each transport ends
+cleanly on SIGTERM, on SIGINT and when its client has exited.
 
-glibc gives threads separate heaps, up to eight per processor, and each keeps the most that was ever free in it: a
-server grew by 20 MB a minute under load. With two heaps it does not, and answers as fast (`python -m bench.load`).
+glibc gives threads separate heaps (arenas), up to eight per processor, and each keeps the most that was ever free in
+it: a server grew by 20 MB a minute under load. With two arenas it does not, and answers as fast (`bench.load`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import ctypes
 import logging
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,24 +33,66 @@ from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server import authorization
-from mcp_memory.server.app import DEFINITIONS, MemoryServer, build_server
-from mcp_memory.server.client_watch import wait_for_clients_end
-from mcp_memory.server.local_token import make_token, read_token, token_file
+from mcp_memory.server.mcp_server import DEFINITIONS, MemoryServer
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repair_message
 
+_INTERVAL_SECONDS = 2.0
+
+
+async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.getppid) -> None:
+    """Return when the client of a stdio server has exited although its standard input is open.
+
+    A pipe ends when every process that can write to it has closed it. If a client started other processes that
+    inherited its end and was then killed, its server would wait forever. So two more signs are watched: the process
+    that started the server has ended (on Linux and macOS the parent changes, on Windows its handle is signalled), or
+    nobody can read standard output any more. Never returns if neither can be observed.
+
+    `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
+    """
+    if sys.platform == "win32":
+        await anyio.to_thread.run_sync(_wait_for_parent, parent(), abandon_on_cancel=True)
+        return
+    first = parent()
+    # Parent 1: started by init, or the starter has already exited. Its end cannot be observed.
+    while (first == 1 or parent() == first) and not _is_broken(output):  # noqa: ASYNC110 no event exists
+        await anyio.sleep(_INTERVAL_SECONDS)
+
+
+if sys.platform == "win32":
+
+    def _wait_for_parent(parent: int) -> None:
+        import ctypes
+        import threading
+
+        synchronize, infinite = 0x00100000, 0xFFFFFFFF
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        handle = kernel.OpenProcess(synchronize, False, parent)
+        if not handle:
+            threading.Event().wait()  # it has ended already, or may not be watched
+        kernel.WaitForSingleObject(ctypes.c_void_p(handle), infinite)
+
+else:
+
+    def _is_broken(output: int) -> bool:
+        """Return whether a descriptor is a pipe without readers."""
+        import select
+
+        with suppress(OSError, ValueError):
+            watched = select.poll()
+            watched.register(output, 0)  # errors are always reported
+            return any(event & (select.POLLERR | select.POLLHUP) for _, event in watched.poll(0))
+        return False
+
+
 if TYPE_CHECKING:
-    from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
-    from mcp_memory.ui.app import Interface
-
-
+    from mcp_memory.server.http_middleware import AuthenticationMiddleware
 logger = logging.getLogger(__name__)
-
 TRANSPORTS = ("stdio", "http", "sse")
 MAX_BODY = 64 * 2**20
-_SESSIONS = 1_000
-"""Sessions of clients of the older generation that may be open. One that leaves without a word keeps its 0.2 MB for
-half an hour."""
+_MAX_SESSIONS = 1_000
+"""Open sessions of older clients. A session whose client vanishes keeps its 0.2 MB for half an hour."""
 
 
 def serve(
@@ -59,42 +103,48 @@ def serve(
     *,
     needs_token: bool = True,
 ) -> None:
-    """Serve until the client is gone (stdio) or a signal ends it. Port 0 takes any free one; stderr names it.
+    """Serve until the client exits (stdio) or a signal arrives. Port 0 chooses a free port.
 
-    Without `needs_token` clients of this machine show none, as long as there is none. Raises Refused where other
-    machines can reach it and no token would open it, where the token cannot be stored, and for a port that is taken.
+    Without `needs_token`, clients of this machine need no token as long as none exists. Raises Refused if other
+    machines can reach the server and there is no token, if the token cannot be stored, and for a port in use.
     """
-    bound_heaps()
+    limit_malloc_arenas()
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
     for name, nearest in unknown_variables().items():
         meant = f" Did you mean {nearest}?" if nearest else ""
-        logger.warning("%s is no setting, and sets nothing.%s", SafeText(name), SafeText(meant))
+        logger.warning("%s is not a setting and has no effect.%s", SafeText(name), SafeText(meant))
     if telemetry.wanted():
         from mcp_memory.server.prompts import PROMPTS
 
         telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})
-    said = ""
+    token_notice = ""
     if transport != "stdio":
         reachable = authorization.is_reachable(host, settings.allowed_hosts)
-        settings, said = _with_token(settings, host, reachable=reachable, needs_token=needs_token)
-    server = build_server(settings)
+        settings, token_notice = _with_token(settings, host, reachable=reachable, needs_token=needs_token)
+    server = MemoryServer(settings)
     server.memory.what = f"serve {transport}"
     if transport == "stdio":
         anyio.run(_serve_stdio, server)
     else:
         app = http_app(server, settings, transport=transport, host=host)
-        anyio.run(_serve_http, server, app, transport, host, port, said)
+        anyio.run(_serve_http, server, app, transport, host, port, token_notice)
 
 
 def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
-    """Return the settings with the token of this machine, if that is needed, and what is said about it."""
-    kept = None if settings.token or not needs_token else read_token(settings.home)
-    if kept is not None:
-        said = f"Clients show the token in {token_file(settings.home)}."
-        return settings.model_copy(update={"token": kept}), said
+    """Return the settings with the machine's token, if needed, and the notice about it for the user."""
+    from mcp_memory.server.authentication import (
+        local_token_file,
+        make_local_token,
+        read_local_token,
+    )
+
+    token = None if settings.token or not needs_token else read_local_token(settings.home)
+    if token is not None:
+        notice = f"Clients show the token in {local_token_file(settings.home)}."
+        return settings.model_copy(update={"token": token}), notice
     try:
         has_tokens = _has_tokens(settings)
-    except McpMemoryError:  # a home that cannot be opened now: its clients hear that
+    except McpMemoryError:  # a home that cannot be opened now: its clients get that error
         has_tokens = False
     if not needs_token and (reachable or has_tokens):
         why = "this memory has tokens already" if has_tokens else f"{host} can be reached from other machines"
@@ -107,43 +157,41 @@ def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: 
             "with `mcp-memory token create`, or set MCP_MEMORY_TOKEN to a long random secret, or MCP_MEMORY_OAUTH_"
             "ISSUER to an authorization server; or listen on 127.0.0.1."
         )
-    made = make_token(settings.home)
-    said = (
-        f"Clients must send this token, which is shown only now and kept in {token_file(settings.home)}:\n"
-        f"Authorization: Bearer {made}"
+    token = make_local_token(settings.home)
+    notice = (
+        f"Clients must send this token, which is shown only now and kept in {local_token_file(settings.home)}:\n"
+        f"Authorization: Bearer {token}"
     )
-    return settings.model_copy(update={"token": made}), said
+    return settings.model_copy(update={"token": token}), notice
 
 
 def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: str) -> AuthenticationMiddleware:
-    """Return the ASGI application of `transport` (http or sse) behind its door; with http, the pages are at `/ui`.
+    """Return the ASGI application of `transport` (http or sse) with authentication; with http, the pages are at `/ui`.
 
-    Raises InvalidInput for a setting that cannot be.
+    Raises InvalidInput for an invalid setting.
     """
-    from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
+    from mcp_memory.server.authentication import Credentials, TokenAuthenticator
+    from mcp_memory.server.http_middleware import AuthenticationMiddleware
 
-    security = authorization.security(host, settings.allowed_hosts)
+    security = authorization.transport_security(host, settings.allowed_hosts)
     if transport == "sse":
         app = server.sse_app(host=host, max_request_body_size=MAX_BODY, transport_security=security)
     else:
         app = server.streamable_http_app(
-            host=host, max_request_body_size=MAX_BODY, transport_security=security, max_sessions=_SESSIONS
+            host=host, max_request_body_size=MAX_BODY, transport_security=security, max_sessions=_MAX_SESSIONS
         )
     reachable = authorization.is_reachable(host, settings.allowed_hosts)
     credentials = Credentials(settings, server.memory.get, reachable=reachable)
-    pages = _pages(server, credentials) if transport == "http" else None
-    return AuthenticationMiddleware(app, credentials, security=security, a_minute=settings.rate_limit, pages=pages)
+    pages = None
+    if transport == "http":
+        from mcp_memory.ui.app import Interface
 
-
-def _pages(server: MemoryServer, credentials: Credentials) -> Interface:
-    from mcp_memory.server.token_door import TokenDoor
-    from mcp_memory.ui.app import Interface
-
-    return Interface(server.memory.get, TokenDoor(credentials), base="/ui", host=None, has_tokens=True)
+        pages = Interface(server.memory.get, TokenAuthenticator(credentials), base="/ui", host=None, has_tokens=True)
+    return AuthenticationMiddleware(app, credentials, security=security, per_minute=settings.rate_limit, pages=pages)
 
 
 def _has_tokens(settings: Settings) -> bool:
-    """Return whether there is a token that a client can show. A home that is not there is not made."""
+    """Return whether a client can have a token. Does not create the home."""
     if settings.token or settings.oauth_issuer:
         return True
     if settings.store is None and not (settings.home / "memory.db").exists():
@@ -158,13 +206,11 @@ def _has_tokens(settings: Settings) -> bool:
 
 
 # --- stdio ------------------------------------------------------------------------------------------
-
-
 async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.running(), anyio.create_task_group() as tasks:
-        tasks.start_soon(on_signal, partial(_leave, server))
-        tasks.start_soon(_leave_with_client, server, os.dup(1))  # the SDK redirects 1 itself
+        tasks.start_soon(on_signal, partial(_exit, server))
+        tasks.start_soon(_exit_with_client, server, os.dup(1))  # the SDK redirects 1 itself
         async with stdio_server() as (lines, replies):
             checked, messages = anyio.create_memory_object_stream[SessionMessage]()
             tasks.start_soon(_answer_malformed, lines, checked, replies)
@@ -172,17 +218,17 @@ async def _serve_stdio(server: MemoryServer) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _leave_with_client(server: MemoryServer, output: int) -> None:
-    await wait_for_clients_end(output)
-    logger.info("the client has gone, though standard input did not end")
-    await _leave(server, 0)
+async def _exit_with_client(server: MemoryServer, output: int) -> None:
+    await wait_for_client_exit(output)
+    logger.info("the client has exited, although standard input is still open")
+    await _exit(server, 0)
 
 
-async def _leave(server: MemoryServer, _signum: int) -> None:
+async def _exit(server: MemoryServer, _signum: int) -> None:
     await server.memory.close()
     await anyio.to_thread.run_sync(telemetry.finish)
     # A thread is blocked reading standard input, and nothing can wake it: without this the process would wait for its
-    # client to close the pipe. Everything that has to be closed is closed.
+    # client to close the pipe. Everything that must be closed is closed.
     sys.stderr.flush()
     os._exit(0)
 
@@ -192,42 +238,38 @@ async def _answer_malformed(
     checked: MemoryObjectSendStream[SessionMessage],
     replies: WriteStream[SessionMessage],
 ) -> None:
-    """Pass messages on. A line that is none is answered, where the SDK would let its client wait for ever."""
+    """Pass valid messages on, and answer invalid lines, whose client the SDK would leave waiting forever."""
     async with checked:
         async for line in lines:
             message = repair_message(line) if isinstance(line, Exception) else line
-            # A request whose id no answer can carry (`{}`, true, null or 1.5) is a notification to the SDK, and its
-            # client would wait for ever. Those of MCP all begin alike.
-            said = message.message
-            if isinstance(said, wire.JSONRPCNotification) and not said.method.startswith("notifications/"):
+            # The SDK treats a request with an invalid id (`{}`, true, null or 1.5) as a notification, so its client
+            # would wait forever. The names of MCP's notifications all begin alike.
+            body = message.message
+            if isinstance(body, wire.JSONRPCNotification) and not body.method.startswith("notifications/"):
                 message = error_reply(None, wire.INVALID_REQUEST, "The id of a request must be a string or an integer.")
             await (replies if isinstance(message.message, wire.JSONRPCError) else checked).send(message)
 
 
 # --- HTTP and SSE -----------------------------------------------------------------------------------
-
-
 async def _serve_http(
-    server: MemoryServer, app: AuthenticationMiddleware, transport: str, host: str, port: int, about_token: str
+    server: MemoryServer, app: AuthenticationMiddleware, transport: str, host: str, port: int, token_notice: str
 ) -> None:
     listener = listen(host, port)
     path = "mcp" if transport == "http" else "sse"
-    lines = [f"mcp-memory listens on {address_of(host, listener)}/{path}", *([about_token] if about_token else [])]
+    lines = [f"mcp-memory listens on {address_of(host, listener)}/{path}", *([token_notice] if token_notice else [])]
     async with server.running():
         await run_http(app, listener, started=partial(print, *lines, sep="\n", file=sys.stderr), stopping=app.stop)
 
 
 # --- both -------------------------------------------------------------------------------------------
-
-
 _M_ARENA_MAX = -8
-_HEAPS = 2
+_ARENAS = 2
 
 
-def bound_heaps() -> None:
-    """Let threads that are still to come share two heaps, unless MALLOC_ARENA_MAX says how many."""
+def limit_malloc_arenas() -> None:
+    """Limit new threads to two malloc arenas, unless MALLOC_ARENA_MAX is set."""
     if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
         return
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:
-        set_option(_M_ARENA_MAX, _HEAPS)
+        set_option(_M_ARENA_MAX, _ARENAS)

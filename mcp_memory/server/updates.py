@@ -1,19 +1,19 @@
-"""Updates of resources: clients of both protocol generations are notified, whichever process made the change.
+"""Resource updates: notifies clients of both protocol generations, whichever process made the change.
 
-While the Memory is open and clients listen, a watcher asks the store for changes: every half second, right after a
-write of ours, and when the store hears of one of another server (`Store.on_change`). Each space has a separate feed, so
-listeners learn nothing about other spaces. Clients of 2026-07-28 listen through `subscriptions/listen`, which the SDK
-serves from the bus that `Updates` is. For the handshake era MCPServer serves no subscriptions: there the connections
-are kept and notified, with private names of the SDK (`_lowlevel_server`, `ServerSession._connection`) that tests pin.
-Updates are advice: nothing is replayed, and a client that stopped reading misses some.
+While the Memory is open and clients listen, a watcher asks the store for changes: every half second, after each write
+of this process, and when the store reports a change by another server (`Store.on_change`). Each space has a separate
+feed, so listeners learn nothing about other spaces. Clients of 2026-07-28 listen through `subscriptions/listen`, which
+the SDK serves from the bus that `Updates` implements. For older clients MCPServer serves no subscriptions: their
+connections are kept and notified through private names of the SDK (`_lowlevel_server`, `ServerSession._connection`)
+that tests pin. Updates are hints: nothing is replayed, and a client that stopped reading misses some.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, Serv
 from mcp.shared.exceptions import MCPError
 
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.server.authorization import current
+from mcp_memory.server.authorization import current_grant
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -42,16 +42,16 @@ logger = logging.getLogger(__name__)
 
 LISTED_CANVASES = 20
 _POLL_SECONDS = 0.5
-_MOST_FEEDS = 1_000  # before those that nobody listens to are dropped
-_MOST_WATCHED = 1_000  # addresses by a connection
-_LONGEST = 500  # characters of an address: a name has 120 bytes at most
-_SEND_SECONDS = 2.0  # a client that does not read must not hold up the others
+_MAX_FEEDS = 1_000  # above this, feeds without listeners are dropped
+_MAX_WATCHED = 1_000  # addresses by a connection
+_MAX_URI_CHARS = 500  # characters of an address: a name has 120 bytes at most
+_SEND_SECONDS = 2.0  # a client that does not read must not delay the others
 
 _Context = ServerRequestContext[Any, Any]
 
 
 def uris_of(topic: str) -> list[str]:
-    """Return the addresses at which a changed topic (`persona`, `canvas:003`, `atom:a57` …) can be watched."""
+    """Return the addresses that a changed topic (`persona`, `canvas:003`, `atom:a57` …) affects."""
     kind, _, name = topic.partition(":")
     match kind:
         case "persona":
@@ -78,17 +78,17 @@ class _Feed:
         default_factory=WeakKeyDictionary[Connection, "set[str]"]
     )
     after: int | None = None
-    """The last change that they know of; None until the first look, for what changed earlier is not for them."""
+    """The last change they were notified of; None until the first check, since earlier changes are not sent."""
     listed: list[int] = field(default_factory=list[int])
-    is_being_told: bool = False
+    is_notifying: bool = False
 
     @property
-    def is_heard(self) -> bool:
+    def has_listeners(self) -> bool:
         return bool(self.listeners or self.connections)
 
     async def catch_up(self, memory: Memory) -> None:
         self.after = await memory.last_change()
-        self.listed = await _listed(memory)
+        self.listed = await _recent_canvases(memory)
 
     async def publish(self, event: ServerEvent) -> None:
         for listener in list(self.listeners.values()):
@@ -104,7 +104,7 @@ class _Feed:
                         pass
 
     async def publish_changes(self, memory: Memory, after: int, now: int) -> None:
-        from mcp_memory.store.values import RECALLS  # late: `initialize` waits for what stands above
+        from mcp_memory.store.values import RECALLS  # late: `initialize` waits for the imports above
 
         changes = [change for change in await memory.changes(after) if change.topic != RECALLS]
         self.after = now
@@ -114,17 +114,17 @@ class _Feed:
         for uri in dict.fromkeys([*uris, "memory://status"]):
             await self.publish(ResourceUpdated(uri=uri))
         if any(change.topic.startswith("canvas:") for change in changes):
-            listed = await _listed(memory)
+            listed = await _recent_canvases(memory)
             if listed != self.listed:
                 self.listed = listed
                 await self.publish(ResourcesListChanged())
 
 
 class Updates:
-    """The bus (an SDK `SubscriptionBus`), the watcher that feeds it, and the clients of the handshake era."""
+    """The bus (an SDK `SubscriptionBus`), the watcher that feeds it, and the subscriptions of older clients."""
 
     def __init__(self, space: str) -> None:
-        """`space` is whose feed those listen to that come through no door, which would say theirs."""
+        """`space` is the space of requests without a grant that names one."""
         self._space = space
         self._feeds: dict[str, _Feed] = {}
         self._bell = anyio.Event()
@@ -132,7 +132,7 @@ class Updates:
     # --- the bus ------------------------------------------------------------------------------------
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Call `listener` with each event of its space until the function that is returned is called."""
+        """Call `listener` with each event of the current space, until the returned function is called."""
         feed, token = self._feed(), object()
         feed.listeners[token] = listener
 
@@ -142,64 +142,62 @@ class Updates:
         return leave
 
     async def publish(self, event: ServerEvent) -> None:
-        """Hand the event to everybody who listens to the space of the request at work, or to the first one."""
+        """Send the event to all listeners of the current request's space."""
         await self._feed().publish(event)
 
     def _feed(self) -> _Feed:
-        return self._feeds.setdefault(current().space or self._space, _Feed())
+        return self._feeds.setdefault(current_grant().space or self._space, _Feed())
 
     # --- the watcher --------------------------------------------------------------------------------
 
     async def watch(self, memory: Memory, *, task_status: TaskStatus[None]) -> None:
-        """Publish what changes, from now on and until cancelled."""
+        """Publish changes from now on, until cancelled."""
         for space, feed in [*self._feeds.items()]:
             await feed.catch_up(memory.in_space(space))
         loop = asyncio.get_running_loop()
-        await memory.on_change(partial(_call_soon, loop, self.written))
+        await memory.on_change(partial(_call_soon, loop, self.notice_write))
         failure = ""
-        async with anyio.create_task_group() as telling:
+        async with anyio.create_task_group() as notifications:
             task_status.started()
             while True:
                 with anyio.move_on_after(_POLL_SECONDS):
                     await self._bell.wait()
                 self._bell = anyio.Event()
                 try:
-                    await self._look(memory, telling)
+                    await self._check_for_changes(memory, notifications)
                     failure = ""
-                except McpMemoryError as error:  # a full disk, a lock: the next look may do better
-                    if str(error) != failure:  # it looks twice a second
-                        logger.warning("cannot tell what changed: %s", error)
+                except McpMemoryError as error:  # a full disk, a lock: the next check may succeed
+                    if str(error) != failure:  # it checks twice a second
+                        logger.warning("cannot read what changed: %s", error)
                     failure = str(error)
 
-    async def _look(self, memory: Memory, telling: TaskGroup) -> None:
-        """Start to notify each space with listeners, unless it is still being notified: no space waits for another's
-        clients.
-        """
-        heard = {space: feed for space, feed in self._feeds.items() if feed.is_heard}
-        if len(self._feeds) > _MOST_FEEDS:
-            self._feeds = heard
-        if not heard:
+    async def _check_for_changes(self, memory: Memory, notifications: TaskGroup) -> None:
+        """Notify the listeners of each changed space, in separate tasks: no space waits for clients of another."""
+        active_feeds = {space: feed for space, feed in self._feeds.items() if feed.has_listeners}
+        if len(self._feeds) > _MAX_FEEDS:
+            self._feeds = active_feeds
+        if not active_feeds:
             return
-        now = await memory.last_changes([*heard])
-        for space, feed in heard.items():
-            if feed.after != now[space] and not feed.is_being_told:
-                feed.is_being_told = True
-                telling.start_soon(_tell, feed, memory.in_space(space), now[space])
+        now = await memory.last_changes([*active_feeds])
+        for space, feed in active_feeds.items():
+            if feed.after != now[space] and not feed.is_notifying:
+                feed.is_notifying = True
+                notifications.start_soon(_notify_feed, feed, memory.in_space(space), now[space])
 
-    def written(self) -> None:
-        """Say that this process has written, so that the watcher looks now."""
+    def notice_write(self) -> None:
+        """Wake the watcher after a write of this process."""
         self._bell.set()
 
-    async def begin_to_listen(self, memory: Memory) -> None:
-        """To be called before a client is promised updates of this space: what changed earlier is not for it."""
+    async def start_listening(self, memory: Memory) -> None:
+        """Call this before promising a client updates of the current space: earlier changes are not sent."""
         feed = self._feed()
-        if not feed.is_heard or feed.after is None:
+        if not feed.has_listeners or feed.after is None:
             await feed.catch_up(memory)
 
-    # --- the handshake era --------------------------------------------------------------------------
+    # --- older clients (handshake era) --------------------------------------------------------------------------
 
     def attach(self, server: MCPServer[Any]) -> None:
-        """Serve and announce subscriptions and list changes to clients of the handshake era."""
+        """Serve and announce subscriptions and list changes to older clients."""
         low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
         low.add_notification_handler("notifications/initialized", wire.NotificationParams, self._on_initialized)
         low.add_request_handler("resources/subscribe", wire.SubscribeRequestParams, self._on_subscribe)
@@ -229,9 +227,9 @@ class Updates:
 
     async def _on_subscribe(self, context: _Context, params: wire.SubscribeRequestParams) -> wire.EmptyResult:
         uris = self._uris(context)
-        if len(params.uri) > _LONGEST:
-            raise MCPError(wire.INVALID_PARAMS, "No resource has an address as long as that.")
-        if params.uri not in uris and len(uris) >= _MOST_WATCHED:
+        if len(params.uri) > _MAX_URI_CHARS:
+            raise MCPError(wire.INVALID_PARAMS, "This address is longer than that of any resource.")
+        if params.uri not in uris and len(uris) >= _MAX_WATCHED:
             raise MCPError(
                 wire.INVALID_PARAMS, f"You watch {len(uris)} resources already. Unsubscribe from one of them first."
             )
@@ -244,31 +242,24 @@ class Updates:
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Call something in a loop from another thread, unless the loop has ended."""
+    """Call a function in an event loop from another thread; do nothing if the loop has ended."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(call)
 
 
-async def _tell(feed: _Feed, memory: Memory, now: int) -> None:
-    with _warned():
-        try:
-            if feed.after is None:
-                await feed.catch_up(memory)
-            else:
-                await feed.publish_changes(memory, feed.after, now)
-        finally:
-            feed.is_being_told = False
-
-
-@contextmanager
-def _warned() -> Generator[None]:
+async def _notify_feed(feed: _Feed, memory: Memory, now: int) -> None:
     try:
-        yield
-    except McpMemoryError as error:  # a full disk, a lock: the next look may do better
-        logger.warning("cannot tell what changed: %s", error)
+        if feed.after is None:
+            await feed.catch_up(memory)
+        else:
+            await feed.publish_changes(memory, feed.after, now)
+    except McpMemoryError as error:  # a full disk, a lock: the next check may succeed
+        logger.warning("cannot read what changed: %s", error)
+    finally:
+        feed.is_notifying = False
 
 
-async def _listed(memory: Memory) -> list[int]:
+async def _recent_canvases(memory: Memory) -> list[int]:
     return sorted(canvas.number for canvas in await memory.canvases(limit=LISTED_CANVASES))
 
 

@@ -1,12 +1,13 @@
 """The interface for people: pages over `Memory`, in a browser (`mcp-memory ui`) and inside a conversation (an MCP App).
 
-    elements     trees of checked elements, as HTML and as JSON     words       the catalogue of what the interface says
-    views        a request for a page, and the page                 components  parts that pages share
-    pages/       the pages by address                               markdown    scenes and persona as elements
-    pictures/    charts, timeline, graph, canvas as SVG             actions     the changes that forms make
-    app          the pages over HTTP                                sessions    access to the pages
-    static/      the style sheet, the scripts of the page, and the App; `server.apps` gives it to MCP clients
+    pages/       the pages by address, a module for each            pictures/   charts, timeline, graph, canvas as SVG
+    elements     trees of checked elements, as HTML and as JSON     components  View, Page, and parts that pages share
+    markdown     scenes and the persona as elements                 words       the texts of the interface (words.toml)
+    frame        the frame of every page in a browser               mcp_app     the pages as the MCP App shows them
+    app          the pages over HTTP, and `mcp-memory ui`           responses   headers, forms, files, event streams
+    sessions     access to the pages                                actions     changes made by forms
+    static/      style sheet and scripts
 
-Nothing is decided here: pages call verbs of `Memory` and show the results. All that reads, and every form, works
-without JavaScript.
+Nothing is decided here: pages call verbs of `Memory` and show the results. Reading and all forms work without
+JavaScript.
 """

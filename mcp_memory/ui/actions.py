@@ -1,7 +1,10 @@
-"""What forms change: one function for each action, by name. `run` checks the right, calls it, and says where to go.
+"""What forms change: a function for each action, by name. `run` checks the right, calls it, and returns where to go.
 
-An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action
-(`confirmations`), or a page that is shown only once. Tokens, backups and purging are for the owner, whatever the right.
+An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that
+is shown only once. Tokens, backups and purging are for the owner, whatever the right.
+
+A confirmation is in the address as the name of a message with ids and numbers: `/a43?done=stored.a43.a33` says "Stored
+as a43. a33 no longer holds." So no link can put any other text onto a page.
 """
 
 from __future__ import annotations
@@ -17,15 +20,71 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Fact, StatementKind
-from mcp_memory.ui.components import link, note, part, section, words_of
-from mcp_memory.ui.confirmations import told
-from mcp_memory.ui.elements import el
+from mcp_memory.ui.components import Page, View, action, link, memory_text, note, part, section
+from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.sessions import Reader
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
+
+
+CONFIRMATION = "done"
+_CONFIRMATION_VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
+_MOST_VALUES = 12
+
+
+def confirmation_address(path: str, name: str, *values: str | int) -> str:
+    """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
+    confirmation = ".".join(map(str, (name, *values[:_MOST_VALUES])))
+    return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}"
+
+
+def confirmation(parameter: str | None, view: View) -> list[Element]:
+    """Return the message that an address names, and the button that undoes a correction.
+
+    Empty without a parameter, or for an unknown message.
+    """
+    name, dot, rest = (parameter or "").partition(".")
+    if not _CONFIRMATION_VALUES.fullmatch(f"{dot}{rest}"):
+        return []
+    values = rest.split(".") if rest else []
+    text = _confirmation_text(name, values)
+    undo = None
+    if name == "stored" and len(values) > 1:
+        undo = action(view, "undo_correction", t("item.undo_correction"), id=values[0], back=f"/{values[0]}")
+    return [note(text, kind="ok"), *([undo] if undo else [])] if text else []
+
+
+def _confirmation_text(name: str, values: Sequence[str]) -> str:
+    """Return the text of a message; empty for an unknown message or unsuitable values."""
+    match name, values:
+        case "stored", [id, *ended] if all(value[0] == "a" for value in values):
+            over = t("done.over", count=len(ended), ids=", ".join(ended)) if ended else ""
+            return f"{t('done.stored', id=id)} {over}".strip()
+        case "known", [id, *_]:
+            return t("done.known", id=id)
+        case "uncorrected", [id, *again] if again:
+            return t("done.uncorrected", count=len(again), id=id, ids=", ".join(again))
+        case (("back" | "erased"), _):
+            return t(f"done.{name}", things=_count_kinds(values))
+        case (("forgotten" | "released" | "kept" | "restored"), [count, *_]) if count.isdecimal():
+            return t(f"done.{name}", count=int(count))
+        case (
+            ("unpatched" | "fold" | "unfold" | "complete" | "switch" | "paused" | "resumed" | "copied" | "revoked"),
+            _,
+        ):
+            return t(f"done.{name}")
+        case _:
+            return ""
+
+
+def _count_kinds(values: Sequence[str]) -> str:
+    """Return how many statements, turns and tool results these are."""
+    keys = ("item.gone_statements", "item.gone_turns", "item.gone_results")
+    numbers = [int(value) for value in values if value.isdecimal()]
+    counts = [t(key, count=number) for key, number in zip(keys, numbers, strict=False) if number]
+    return ", ".join(counts) or t("done.nothing")
 
 
 PURGE_WORD = "PURGE"
@@ -34,7 +93,7 @@ _MOST_DAYS = 36_500
 
 
 class Forbidden(Refused):
-    """The reader has not the right to an action."""
+    """The reader lacks the right to an action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +111,10 @@ class Call:
         return self.form.get(name, "").split()
 
     def number(self, name: str) -> int:
-        given = self.text(name)
-        if not (given.isascii() and given.isdigit() and len(given) <= 9):
-            raise InvalidInput(t("actions.number", name=name, given=one_line(given, 40)))
-        return int(given)
+        text = self.text(name)
+        if not (text.isascii() and text.isdigit() and len(text) <= 9):
+            raise InvalidInput(t("actions.number", name=name, given=one_line(text, 40)))
+        return int(text)
 
     @property
     def view(self) -> View:
@@ -91,31 +150,33 @@ async def run(name: str, call: Call) -> str | Page:
 
 
 # --- statements, turns and results ------------------------------------------------------------------
-
-
 async def _remember(call: Call) -> str | Page:
     text, kind = call.text("text"), cast("StatementKind | None", call.text("kind") or None)
     if kind is not None and kind not in get_args(StatementKind):
         raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(StatementKind))))
     ids, fact = call.ids("supersedes"), dict[str, str]()
     older = await call.memory.statements_by_id(ids)
-    known = next((one.fact for one in older if one.fact), None)
-    if known is not None and "value" in call.form:
+    fact_before = next((atom.fact for atom in older if atom.fact), None)
+    if fact_before is not None and "value" in call.form:
         value = call.text("value")
-        if value and value != known.value:
-            fact = {"entity": known.entity, "relation": known.relation, "value": value}
+        if value and value != fact_before.value:
+            fact = {"entity": fact_before.entity, "relation": fact_before.relation, "value": value}
         elif text and "asked" not in call.form and not await call.memory.still_stated(text, supersedes=ids):
-            return _ask_value(call, older[0], known)
-    is_owner = call.reader.allows("admin")  # who may write but not administer can be an agent
+            return _ask_value(call, older[0], fact_before)
+    is_owner = call.reader.allows("admin")  # a reader with the right write may be an agent
     stored = await call.memory.remember(
         text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", typed=is_owner, **fact
     )
-    id, ended = stored.atom.id, [one.id for one in stored.replaced]
-    return told(f"/{id}", "known", id) if stored.duplicate else told(f"/{id}", "stored", id, *ended)
+    id, ended = stored.atom.id, [atom.id for atom in stored.replaced]
+    return (
+        confirmation_address(f"/{id}", "known", id)
+        if stored.duplicate
+        else confirmation_address(f"/{id}", "stored", id, *ended)
+    )
 
 
 def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
-    from mcp_memory.ui.pages.correcting import ask_value
+    from mcp_memory.ui.pages.item import ask_value
 
     kind = cast("StatementKind", call.text("kind") or atom.kind)
     when, day = call.text("when"), call.text("valid_from")
@@ -123,19 +184,19 @@ def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
 
 
 def _since(call: Call, older: Sequence[Atom]) -> str | None:
-    """Return from when a correction holds: the day that is given, or the start of what was never true."""
+    """Return the start of a correction: the given day, or the start of the earliest statement if it was never true."""
     if day := call.text("valid_from"):
         return day
     if older and call.text("when") == "never":
-        return min(one.valid_from for one in older).isoformat()
+        return min(atom.valid_from for atom in older).isoformat()
     return None
 
 
 async def _undo_correction(call: Call) -> str:
     id = call.text("id")
-    replaced = [one.id for one in await call.memory.superseded_by([id])]
+    replaced = [atom.id for atom in await call.memory.superseded_by([id])]
     undone = await call.memory.undo_correction(id)
-    return told(f"/{replaced[0] if replaced else undone.tombstone}", "uncorrected", id, *replaced)
+    return confirmation_address(f"/{replaced[0] if replaced else undone.tombstone}", "uncorrected", id, *replaced)
 
 
 async def _forget(call: Call) -> str:
@@ -143,13 +204,15 @@ async def _forget(call: Call) -> str:
     if not ids:
         raise InvalidInput(t("actions.nothing"))
     forgotten = await call.memory.forget(ids, reason=call.text("reason"), dry_run=False)
-    return told(f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/"), "forgotten", forgotten.total)
+    return confirmation_address(
+        f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/"), "forgotten", forgotten.total
+    )
 
 
 async def _undo(call: Call) -> str:
     tombstone = call.text("tombstone")
-    found = await call.memory.forget(undo=tombstone)
-    return told(call.back(f"/{part(tombstone)}"), "back", *_kinds(found.ids))
+    restored = await call.memory.forget(undo=tombstone)
+    return confirmation_address(call.back(f"/{part(tombstone)}"), "back", *_kinds(restored.ids))
 
 
 def _kinds(ids: Iterable[str]) -> list[int]:
@@ -164,7 +227,7 @@ async def _review(call: Call) -> str:
             done = await call.memory.review(call.ids("ids"), verdict)
         case _:
             raise InvalidInput(t("actions.choice", name="verdict", choices="released, kept"))
-    return told(call.back("/review"), verdict, len(done))
+    return confirmation_address(call.back("/review"), verdict, len(done))
 
 
 async def _purge(call: Call) -> str:
@@ -173,22 +236,22 @@ async def _purge(call: Call) -> str:
     tombstones = call.ids("tombstones")
     if not tombstones:
         raise InvalidInput(t("actions.nothing"))
-    going = [id for one in await call.memory.purgeable() if one.id in tombstones for id in one.ids]
+    purged_ids = [
+        id for tombstone in await call.memory.purgeable() if tombstone.id in tombstones for id in tombstone.ids
+    ]
     await call.memory.purge(tombstones)
-    return told(call.back("/home"), "erased", *_kinds(going))
+    return confirmation_address(call.back("/home"), "erased", *_kinds(purged_ids))
 
 
 # --- scenes and tasks -------------------------------------------------------------------------------
-
-
 async def _restore_scene(call: Call) -> str:
     scene = await call.memory.restore_scene(call.text("slug"), call.number("version"))
-    return told(f"/scene/{part(scene.slug)}", "restored", call.number("version"))
+    return confirmation_address(f"/scene/{part(scene.slug)}", "restored", call.number("version"))
 
 
 async def _undo_patch(call: Call) -> str:
     canvas = await call.memory.undo_patch(call.number("number"))
-    return told(f"/{canvas.number:03}", "unpatched")
+    return confirmation_address(f"/{canvas.number:03}", "unpatched")
 
 
 async def _fold(call: Call) -> str:
@@ -197,30 +260,28 @@ async def _fold(call: Call) -> str:
         raise InvalidInput(t("actions.choice", name="action", choices="fold, unfold, complete, switch"))
     number = call.number("number")
     await call.memory.fold_canvas(task=f"{number:03}", nodes=call.ids("nodes"), action=action)
-    return told(f"/{number:03}", action)
+    return confirmation_address(f"/{number:03}", action)
 
 
 # --- the memory as a whole --------------------------------------------------------------------------
-
-
 async def _pause(call: Call) -> str:
     await call.memory.pause()
-    return told(call.back("/savings"), "paused")
+    return confirmation_address(call.back("/savings"), "paused")
 
 
 async def _resume(call: Call) -> str:
     await call.memory.resume()
-    return told(call.back("/savings"), "resumed")
+    return confirmation_address(call.back("/savings"), "resumed")
 
 
 async def _backup(call: Call) -> str:
     await call.memory.back_up()
-    return told(call.back("/home"), "copied")
+    return confirmation_address(call.back("/home"), "copied")
 
 
 async def _revoke_token(call: Call) -> str:
     await call.memory.revoke_token(call.text("which"))
-    return told(call.back("/home"), "revoked")
+    return confirmation_address(call.back("/home"), "revoked")
 
 
 async def _create_token(call: Call) -> Page:
@@ -237,7 +298,7 @@ async def _create_token(call: Call) -> Page:
         None,
         note(t("actions.token_once"), kind="warn"),
         el("p", el("code", text, class_="secret")),
-        el("p", t("actions.token_opens", right=token.right), " ", words_of(", ".join(token.spaces))),
+        el("p", t("actions.token_opens", right=token.right), " ", memory_text(", ".join(token.spaces))),
         el("p", link("/home", t("actions.to_home"))),
     )
     return Page(title=t("actions.token_title", name=token.name), body=(body,), here="home")

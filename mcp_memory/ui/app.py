@@ -2,17 +2,21 @@
 
     /BASE/               the page that takes a key or a token       /BASE/.enter        the key, posted
     /BASE/.static/…      style sheet and scripts                    /BASE/SPACE/…       the pages of a space (`pages`)
-    /BASE/SPACE/do/…     actions, posted by forms (`actions`)       /BASE/SPACE/events  what changes (`events`)
-    /BASE/SPACE/download/r-…   a tool result as a file              /BASE/SPACE/go      to another space
+    /BASE/SPACE/do/…     actions, posted by forms (`actions`)       /BASE/SPACE/events  changes (`responses.Streams`)
+    /BASE/SPACE/download/r-…   a tool result as a file              /BASE/SPACE/go      redirects to another space
 
-A request is refused if its host is not ours, if it changes something and does not come from a page of ours, or if it
-has no session (`sessions`). A page is HTML, or with `Accept: application/json` its trees. Our errors are pages with
-their text; anything else is a bug, which is logged, and its page says no more than that.
+A request is refused if its host is not ours, if it changes something and does not come from one of our pages, or if it
+has no session (`sessions`). A page is HTML, or its trees with `Accept: application/json`. Our errors are pages with
+their text; any other exception is a bug: it is logged, and its page says nothing else.
+
+`mcp-memory ui` serves on loopback at a path that cannot be guessed: browsers send cookies to all ports of a host, so
+the random path keeps the session's cookie from other programs that listen on this machine.
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,6 +27,7 @@ from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskStatus
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -35,6 +40,7 @@ from starlette.responses import (
 )
 from starlette.routing import Mount
 
+from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import (
     EmbeddingFailed,
     InvalidInput,
@@ -44,29 +50,36 @@ from mcp_memory.core.errors import (
     Refused,
     StoreUnavailable,
 )
+from mcp_memory.core.logs import set_up
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.ui import actions, confirmations
-from mcp_memory.ui.components import link, note
+from mcp_memory.service.http_server import address_of, listen, run_http
+from mcp_memory.service.shared_memory import SharedMemory
+from mcp_memory.ui import actions
+from mcp_memory.ui.components import Page, View, link, note
 from mcp_memory.ui.elements import el, tree
-from mcp_memory.ui.events import Streams
-from mcp_memory.ui.frame import document, entry, framed, plain
+from mcp_memory.ui.frame import document, entry_page, frame_page, plain_page
 from mcp_memory.ui.pages import ADDRESSES, page_at
-from mcp_memory.ui.responses import Rejected, attachment, check_origin, is_host, read_form, secured, static_file
-from mcp_memory.ui.sessions import Door, Session, Sessions, TooManyKeys, is_form_token
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.responses import (
+    Rejected,
+    Streams,
+    add_security_headers,
+    attachment,
+    check_origin,
+    is_host,
+    read_form,
+    static_file,
+)
+from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader, Session, Sessions, TooManyKeys, is_form_token
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from mcp_memory.service.memory import Memory
-
-
 logger = logging.getLogger(__name__)
-
 COOKIE = "mcp-memory-session"
 REFRESH_HEADER = "mcp-memory-refresh"
-"""With requests that a page makes without its reader; they do not keep a session alive."""
+"""Marks requests that a page makes by itself; they do not keep a session alive."""
 _STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
     (NotFound, 404),
     (InvalidInput, 400),
@@ -79,13 +92,13 @@ _STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
 
 
 def ui_app(interface: Interface) -> Starlette:
-    """Return an application that is the interface and nothing else."""
+    """Return an application that serves only the interface."""
     return Starlette(routes=[Mount("/", app=interface)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Visit:
-    """A request inside of a session: for which space, at which path below it."""
+    """A request inside a session: the memory of its space, and the path below the space."""
 
     request: Request
     session: Session
@@ -108,14 +121,14 @@ class Interface:
     def __init__(
         self,
         memory: Callable[[], Awaitable[Memory]],
-        door: Door,
+        authenticator: Authenticator,
         *,
         base: str,
         host: str | None,
         has_tokens: bool = False,
     ) -> None:
-        """`host`: the only Host that is answered, None where that is checked before. `has_tokens`: keys are tokens."""
-        self._memory, self._door, self._host = memory, door, host
+        """`host`: the only accepted Host, None if checked before. `has_tokens`: readers enter tokens, not keys."""
+        self._memory, self._authenticator, self._host = memory, authenticator, host
         self._base = base.rstrip("/")
         self._kind = "token" if has_tokens else "key"
         self._sessions = Sessions()
@@ -123,7 +136,7 @@ class Interface:
         self._is_loaded = False
 
     def stop(self) -> None:
-        """End the streams, so that the server can."""
+        """End the event streams, so that the server can stop."""
         self._streams.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -137,7 +150,7 @@ class Interface:
         except Exception:
             logger.exception("a request of the interface failed")
             response = self._plain(500, t("frame.error"), t("http.internal"))
-        await secured(response)(scope, receive, send)
+        await add_security_headers(response)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         if self._host is not None and not is_host(request, self._host):
@@ -173,8 +186,8 @@ class Interface:
         static = f"{self._base}/.static"
         return HTMLResponse(document(title, body, base=self._base, static=static, script=script), status)  # pyright: ignore
 
-    def _plain(self, status: int, title: str, *said: str) -> Response:
-        return self._document(plain(title, *(el("p", text) for text in said)), title=title, status=status)
+    def _plain(self, status: int, title: str, *texts: str) -> Response:
+        return self._document(plain_page(title, *(el("p", text) for text in texts)), title=title, status=status)
 
     async def _entry(self, request: Request) -> Response:
         session = await self._session(request)
@@ -182,8 +195,8 @@ class Interface:
             return RedirectResponse(self._home(session.reader.space), 303)
         return self._key_page()
 
-    def _key_page(self, said: str | None = None, *, status: int = 200, **headers: str) -> Response:
-        body = entry("/.enter", said, has_tokens=self._kind == "token")
+    def _key_page(self, message: str | None = None, *, status: int = 200, **headers: str) -> Response:
+        body = entry_page("/.enter", message, has_tokens=self._kind == "token")
         response = self._document(body, title=t("entry.title"), status=status)
         response.headers.update(headers)
         return response
@@ -192,12 +205,12 @@ class Interface:
         form = await read_form(request)
         address = request.client.host if request.client else ""
         try:
-            reader = await self._door.open(form.get("key", "").strip(), address)
+            reader = await self._authenticator.authenticate(form.get("key", "").strip(), address)
         except TooManyKeys as many:
             wait = {"Retry-After": str(many.seconds)}
             return self._key_page(t("entry.wait", seconds=many.seconds), status=429, **wait)
         except McpMemoryError as error:
-            return self._key_page(await _masked(error), status=_status_of(error))
+            return self._key_page(await _mask_error(error), status=_status_of(error))
         if reader is None:
             return self._key_page(t(f"entry.wrong_{self._kind}"), status=403)
         response = RedirectResponse(self._home(reader.space), 303)
@@ -220,19 +233,19 @@ class Interface:
         return session if session is not None and await self._goes_on(session) else None
 
     async def _goes_on(self, session: Session) -> bool:
-        """Return whether a session is open still. One whose token has ended is ended too."""
+        """Return whether a session is still open. Ends a session whose token has ended."""
         if not self._sessions.is_open(session):
             return False
         ask = session.reader.is_good
         try:
             is_good = ask is None or await ask()
         except McpMemoryError:
-            return True  # what is asked for fails of itself
+            return True  # the request itself fails too
         if not is_good:
             self._sessions.end(session)
         return is_good
 
-    # --- inside of one ------------------------------------------------------------------------------
+    # --- in a session ------------------------------------------------------------------------------
 
     async def _inside(self, request: Request, space: str, path: str) -> Response:
         session = await self._session(request)
@@ -247,9 +260,9 @@ class Interface:
             if session.reader.who:
                 memory = memory.of_client(session.reader.who)
         except McpMemoryError as error:
-            return self._plain(_status_of(error), t("frame.error"), await _masked(error))
+            return self._plain(_status_of(error), t("frame.error"), await _mask_error(error))
         if not self._is_loaded:
-            await anyio.to_thread.run_sync(_load_pages)
+            await anyio.to_thread.run_sync(_import_pages)
             self._is_loaded = True
         visit = _Visit(request=request, session=session, memory=memory, path=path)
         try:
@@ -257,7 +270,7 @@ class Interface:
                 return await self._do(visit)
             return await self._show(visit)
         except McpMemoryError as error:
-            return await self._error(visit, _status_of(error), await _masked(error))
+            return await self._error(visit, _status_of(error), await _mask_error(error))
         except (Rejected, ClientDisconnect):
             raise
         except Exception:
@@ -277,13 +290,13 @@ class Interface:
             case "download", id:
                 ref, data = await visit.memory.ref(unquote(id))
                 return attachment(data, f"{ref.id}.txt")
-            case "", rest if rest:  # `//host/…`, which is an address elsewhere to whoever takes it apart
+            case "", rest if rest:  # `//host/…`, which other parsers read as another host
                 raise NotFound(t("http.not_found"))
             case "do", _:
                 raise Rejected(405, t("http.method"))
             case _:
                 page = await page_at(visit.address, self._view(visit))
-                done = confirmations.said(visit.request.query_params.get(confirmations.PARAMETER), self._view(visit))
+                done = actions.confirmation(visit.request.query_params.get(actions.CONFIRMATION), self._view(visit))
                 return await self._page(visit, replace(page, body=(*done, *page.body)))
 
     def _view(self, visit: _Visit) -> View:
@@ -300,7 +313,7 @@ class Interface:
         if reader.spaces is None:
             with suppress(McpMemoryError):
                 spaces = await visit.memory.spaces()
-        body = framed(
+        body = frame_page(
             page,
             space=space,
             spaces=sorted({space, reader.space, *spaces}),
@@ -340,7 +353,7 @@ class Interface:
         try:
             done = await actions.run(unquote(name), call)
         except McpMemoryError as error:
-            return await self._error(visit, _status_of(error), await _masked(error), back=call.back(""))
+            return await self._error(visit, _status_of(error), await _mask_error(error), back=call.back(""))
         if isinstance(done, Page):
             return await self._page(visit, done)
         return RedirectResponse(f"{self._home(visit.memory.space).rstrip('/')}{done}", 303)
@@ -350,18 +363,55 @@ def _status_of(error: McpMemoryError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-async def _masked(error: McpMemoryError) -> str:
+async def _mask_error(error: McpMemoryError) -> str:
     return await anyio.to_thread.run_sync(mask, str(error))
 
 
-def _load_pages() -> None:
+def _import_pages() -> None:
     for module in {name.partition(":")[0] for name in ADDRESSES.values()}:
         with suppress(ModuleNotFoundError):
             import_module(f"mcp_memory.ui.pages.{module}")
 
 
 async def warm_up(memory: Memory) -> None:
-    """Load what the first pages need: their modules, and what explains a search."""
-    await anyio.to_thread.run_sync(_load_pages)
+    """Load what the first pages need: their modules, and those that explain a search."""
+    await anyio.to_thread.run_sync(_import_pages)
     with suppress(McpMemoryError):
         await memory.explain("warm up", limit=1)
+
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+LOCAL_HOST = "127.0.0.1"
+_BYTES = 16
+
+
+def serve_ui(settings: Settings, *, port: int, show: Callable[[str], None]) -> None:
+    """Serve the pages until a signal arrives; `show` gets the address with its key. Port 0 chooses a free port.
+
+    Raises Refused for a port in use, and the errors of opening the memory.
+    """
+    set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
+    anyio.run(_serve, settings, port, show)
+
+
+async def _serve(settings: Settings, port: int, show: Callable[[str], None]) -> None:
+    with listen(LOCAL_HOST, port) as listener:
+        address, base = address_of(LOCAL_HOST, listener), f"/{secrets.token_urlsafe(_BYTES)}"
+        keys = OneTimeKeys(Reader(space=settings.space, is_owner=True))
+        quiet = settings.model_copy(update={"distil": False})  # viewing a memory must not start a model
+        memory = SharedMemory(quiet, alongside=_warm, what="ui")
+        interface = Interface(memory.get, keys, base=base, host=address.removeprefix("http://"))
+        async with memory.hold():
+            await memory.get()
+            await run_http(
+                ui_app(interface),
+                listener,
+                started=lambda: show(f"{address}{base}/#{keys.new()}"),
+                stopping=interface.stop,
+            )
+
+
+async def _warm(memory: Memory, *, task_status: TaskStatus[None]) -> None:
+    task_status.started()
+    await warm_up(memory)

@@ -1,33 +1,65 @@
-"""Parts that pages share: headings, lists, tables, times, quotes with their words marked, forms.
+"""Parts that pages share: headings, lists, tables, times, quotes with marked words, forms; and `View` and `Page`.
 
-Every class that the style sheet knows is used here or in `pictures`; pages put components together.
+A page is a function from a `View` to a `Page`, the same for the browser and for the MCP App; `pages` lists them by
+address. All classes of the style sheet are used here or in `pictures`; pages only combine components.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from mcp_memory.core.rights import Right
+from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import revealed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Source, Turn
 from mcp_memory.ui.elements import Element, Node, el
-from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
-# --- addresses and times ----------------------------------------------------------------------------
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
 
 
-def address(path: str, /, **query: object) -> str:
-    """Return an address of this interface; each part of `path` is escaped by the caller with `part`, values here.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A request for a page: the memory, the parts of the address and its query, and the reader's rights.
 
-    A place in the page (`#…`) may follow the path.
+    `form_token` is empty if nothing can be changed, as in the App: pages then have no forms that change anything.
+    `is_owner`: the reader owns this machine, so pages may name other spaces, tokens and folders.
     """
-    given = {name: str(value) for name, value in query.items() if value not in (None, "")}
+
+    memory: Memory
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    right: Right = "admin"
+    form_token: str = ""
+    is_owner: bool = False
+
+    def may(self, right: Right) -> bool:
+        """Return whether the reader may make changes that need this right."""
+        return bool(self.form_token) and includes(self.right, right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A title and the content below it. `here` is the page's entry in the navigation."""
+
+    title: str
+    body: tuple[Element | str, ...]
+    here: str = ""
+
+
+# --- addresses and times ----------------------------------------------------------------------------
+def address(path: str, /, **query: object) -> str:
+    """Return an address of this interface. The caller escapes each part of `path` with `part`; values are escaped here.
+
+    `path` may end in a fragment (`#…`).
+    """
+    parameters = {name: str(value) for name, value in query.items() if value not in (None, "")}
     path, mark, place = path.partition("#")
-    return f"{path}?{urlencode(given, errors='replace')}{mark}{place}" if given else f"{path}{mark}{place}"
+    return f"{path}?{urlencode(parameters, errors='replace')}{mark}{place}" if parameters else f"{path}{mark}{place}"
 
 
 def part(text: str) -> str:
@@ -45,21 +77,19 @@ def moment(at: datetime, *, day: bool = False) -> Element:
               data_day=day)  # fmt: skip
 
 
-def span(first: datetime, last: datetime) -> Element:
-    """Return from when to when something went on; one time where both would read the same."""
+def time_span(first: datetime, last: datetime) -> Element:
+    """Return a time range; a single time if both ends would read the same."""
     short = (last - first).total_seconds() < 60 and first.minute == last.minute
     return el("span", moment(first), None if short else [" – ", moment(last)])
 
 
 # --- texts of the memory ----------------------------------------------------------------------------
-
-
-def words_of(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
-    """Return a text that the memory holds, as it is: its own direction, hidden characters made visible."""
+def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
+    """Return a text of the memory unchanged, with its own direction and hidden characters made visible."""
     return el(tag, revealed(text), dir="auto", class_=class_)
 
 
-def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
+def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
     """Return a text with these spans marked; `around` limits the characters before the first and after the last."""
     spans = sorted((max(0, start), min(len(text), end)) for start, end in spans if start < end)
     first = 0 if around is None or not spans else max(0, spans[0][0] - around)
@@ -73,7 +103,9 @@ def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = 
     return [*pieces, revealed(text[place:last]), *(["…"] if last < len(text) else [])]
 
 
-def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None) -> Element:
+def quote_turn(
+    turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None
+) -> Element:
     """Return the words of a turn as evidence, with the speaker, the time, and the quoted spans marked.
 
     `of` is the statement that is based on them; the page of the turn then marks the same words.
@@ -81,7 +113,7 @@ def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None =
     to_turn = link(f"/{turn.id}", turn.id, **({"for": of} if of else {}))
     return el(
         "figure",
-        el("blockquote", marked(turn.content, spans, around=around), dir="auto"),
+        el("blockquote", mark_spans(turn.content, spans, around=around), dir="auto"),
         el("figcaption", to_turn, " · ", speaker(turn), " · ", moment(turn.said_at)),
         class_="quote",
     )
@@ -91,8 +123,8 @@ def speaker(turn: Turn) -> Node:
     """Return the speaker of a turn: the name, and the role unless that is the user; the role alone without a name."""
     role = t(f"shared.role_{turn.role}")
     if not turn.name:
-        return words_of(role)
-    return words_of(turn.name if turn.role == "user" else f"{turn.name} ({role})")
+        return memory_text(role)
+    return memory_text(turn.name if turn.role == "user" else f"{turn.name} ({role})")
 
 
 def name_of_source(source: Source) -> Node | None:
@@ -101,15 +133,13 @@ def name_of_source(source: Source) -> Node | None:
 
 
 # --- boxes ------------------------------------------------------------------------------------------
-
-
 def body(*children: Any) -> tuple[Node, ...]:
     """Return the content of a page below its title; parts that are None are left out."""
     return el("main", *children).children
 
 
 def section(title: str | None, *children: Any, id: str | None = None, beside: Any = None) -> Element:
-    """Return a part of a page under a heading of the second level; `beside` stands in the line of the heading."""
+    """Return a part of a page under a second-level heading; `beside` is placed in the line of the heading."""
     head = el("div", el("h2", title), beside, class_="head") if title else None
     return el("section", head, *children, id=id)
 
@@ -119,12 +149,12 @@ def card(*children: Any, tag: str = "article", class_: str = "") -> Element:
 
 
 def columns(*children: Any) -> Element:
-    """Return boxes beside each other, below each other where it is narrow."""
+    """Return boxes in columns, or below each other on narrow screens."""
     return el("div", *children, class_="columns")
 
 
-def gap(*children: Any) -> Element:
-    """Return things in a line that wraps."""
+def line(*children: Any) -> Element:
+    """Return elements in a line that wraps."""
     return el("div", *children, class_="line")
 
 
@@ -139,7 +169,7 @@ def kind_badge(kind: Kind) -> Element:
 
 
 def note(*children: Any, kind: str = "") -> Element:
-    """Return a line that the reader should know. Kinds: warn, bad, ok."""
+    """Return a notice for the reader. Kinds: warn, bad, ok."""
     return el("p", *children, class_=f"note {kind}".strip(), role="status" if kind else None)
 
 
@@ -152,7 +182,7 @@ def count(number: float, *, digits: int = 0) -> str:
 
 
 def rows(children: Iterable[Any], *, ordered: bool = False) -> Element:
-    """Return a list of rows, which `j` and `k` walk; Enter opens the first link of the one that has the focus."""
+    """Return a list of rows. The keys `j` and `k` move through them; Enter opens the first link of the focused row."""
     return el("ol" if ordered else "ul", (el("li", child, tabindex="-1") for child in children), class_="rows",
               data_rows=True)  # fmt: skip
 
@@ -178,28 +208,26 @@ def table(caption: str, head: Sequence[str], lines: Iterable[Sequence[Any]], *, 
     )
 
 
-def facts_of(pairs: Iterable[tuple[str, Any]]) -> Element:
+def labelled_values(pairs: Iterable[tuple[str, Any]]) -> Element:
     """Return labels with their values; those whose value is None are left out."""
     return el("dl", ([el("dt", name), el("dd", value)] for name, value in pairs if value is not None), class_="facts")
 
 
 def pager(path: str, cursor: str | None, text: str, **query: object) -> Element | None:
-    """Return the link to the next page, None on the last one."""
+    """Return the link to the next page, None on the last page."""
     return (
         None if cursor is None else el("p", el("a", text, href=address(path, cursor=cursor, **query)), class_="pager")
     )
 
 
 # --- rows of the memory -----------------------------------------------------------------------------
-
-
 def statement_row(atom: Atom) -> Element:
     """Return a statement in a line or two: its text, kind, dates, speaker, quarantine and entities."""
     ended = atom.valid_to is not None
     return el(
         "div",
-        el("p", link(f"/{atom.id}", words_of(atom.text)), class_="said"),
-        gap(
+        el("p", link(f"/{atom.id}", memory_text(atom.text)), class_="said"),
+        line(
             el("span", atom.id, class_="id"),
             kind_badge(atom.kind),
             moment(atom.valid_from, day=True),
@@ -207,24 +235,24 @@ def statement_row(atom: Atom) -> Element:
             name_of_source(atom.source),
             badge(t("shared.held"), "warn") if atom.held else None,
             badge(t("shared.doubted"), "warn") if atom.doubts else None,
-            (link(f"/entity/{part(name)}", words_of(name), class_="entity") for name in atom.entities),
+            (link(f"/entity/{part(name)}", memory_text(name), class_="entity") for name in atom.entities),
         ),
         class_="statement ended" if ended else "statement",
     )
 
 
 def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
-    """Return a turn as it was said."""
+    """Return a turn, verbatim."""
     return el(
         "div",
-        gap(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
-        el("div", marked(turn.content, spans), dir="auto", class_="verbatim"),
+        line(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
+        el("div", mark_spans(turn.content, spans), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
 
 
 def forgotten_line(many: int) -> Element | None:
-    """Return how many things were forgotten, with the way to them; None where nothing was."""
+    """Return the number of forgotten items with a link to them; None if there are none."""
     if not many:
         return None
     way = el("a", t("shared.to_forgotten", count=many), href="/home#forgotten")
@@ -232,22 +260,20 @@ def forgotten_line(many: int) -> Element | None:
 
 
 # --- forms ------------------------------------------------------------------------------------------
-
-
-def field(label: str, name: str, value: str, *, hint: str | None = None, kind: str = "text") -> Element:
+def input_field(label: str, name: str, value: str, *, hint: str | None = None, kind: str = "text") -> Element:
     """Return a labelled field; `hint` is an example of a value."""
     return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"),
               class_="field")  # fmt: skip
 
 
 def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Element:
-    """Return a labelled list of values, each with its words, to choose one of."""
+    """Return a labelled select element; `options` are values with their labels."""
     lines = (el("option", words, value=value, selected=value == chosen) for value, words in options)
     return el("label", label, " ", el("select", lines, name=name), class_="field")
 
 
 def tick(label: str, name: str, *, checked: bool) -> Element:
-    """Return a labelled box to tick, whose value is then 1."""
+    """Return a labelled checkbox with the value 1."""
     return el("label", el("input", type="checkbox", name=name, value="1", checked=checked), " ", label)
 
 
@@ -263,8 +289,8 @@ def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: 
     """
     if not view.may(needs):
         return None
-    given = hidden({"form_token": view.form_token, **values})
-    return el("form", given, *children, method="post", action=f"/do/{name}", class_=class_, id=id_)
+    fields = hidden({"form_token": view.form_token, **values})
+    return el("form", fields, *children, method="post", action=f"/do/{name}", class_=class_, id=id_)
 
 
 def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: str = "", key: str | None = None,

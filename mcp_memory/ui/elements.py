@@ -1,8 +1,8 @@
 """Pages as trees of elements, and their two serialisers: HTML for the browser, JSON for the MCP App.
 
-An element is checked when it is made: only the tags and attributes listed here, addresses only of this interface. So no
-page can have a script, an event attribute, an inline style or raw HTML, whatever the memory holds: texts are escaped
-where they are written, and nowhere else.
+Elements are checked when they are created: only the tags and attributes listed here, only addresses of this interface.
+So no page can contain a script, an event attribute, an inline style or raw HTML, whatever the memory contains. Texts
+are escaped when they are serialised, and nowhere else.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufff
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A tag, its attributes (a name alone where the value is empty) and its children. Made by `el`."""
+    """A tag, its attributes (without a value if it is empty) and its children. Created by `el`."""
 
     tag: str
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -56,12 +56,12 @@ Node = Element | str
 def el(tag: str, *children: Any, **attributes: str | int | float | bool | None) -> Element:
     """Return an element. Children are elements, texts, iterables of them, or None.
 
-    `class_` and `for_` stand for the reserved words, `_` in a name for `-`. An attribute that is None or False is left
-    out, True has no value. Raises ValueError for a tag, an attribute or an address that no page may have.
+    In attribute names `class_` and `for_` replace the reserved words, and `_` replaces `-`. Attributes that are None or
+    False are left out; True has no value. Raises ValueError for a tag, attribute or address that no page may have.
     """
     if tag not in _TAGS:
         raise ValueError(f"no page may have <{tag}>")
-    given: dict[str, str] = {}
+    checked: dict[str, str] = {}
     for key, value in attributes.items():
         name = key.rstrip("_") if key in ("class_", "for_") else key.replace("_", "-")
         if value is None or value is False:
@@ -73,17 +73,17 @@ def el(tag: str, *children: Any, **attributes: str | int | float | bool | None) 
             raise ValueError(f"{text!r} is no address of this interface")
         if name == "type" and tag == "input" and text not in _INPUTS:
             raise ValueError(f"no page may have an input of type {text}")
-        given[name] = text
-    return Element(tag, given, tuple(_flat(children)))
+        checked[name] = text
+    return Element(tag, checked, tuple(_flatten(children)))
 
 
 def svg(width: float, height: float, *children: Any, label: str, **attributes: str | int | float | None) -> Element:
-    """Return a picture of this size, as wide as its place allows; `label` describes it for screen readers."""
-    given = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", "aria_label": label, **attributes}
-    return el("svg", el("title", label), *children, width=f"{width:g}", height=f"{height:g}", **given)
+    """Return a picture of this size, scaled to the available width; `label` describes it for screen readers."""
+    picture_attributes = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", "aria_label": label, **attributes}
+    return el("svg", el("title", label), *children, width=f"{width:g}", height=f"{height:g}", **picture_attributes)
 
 
-def _flat(children: Iterable[Any]) -> Iterable[Node]:
+def _flatten(children: Iterable[Any]) -> Iterable[Node]:
     for child in children:
         if child is None:
             continue
@@ -92,22 +92,22 @@ def _flat(children: Iterable[Any]) -> Iterable[Node]:
         elif isinstance(child, (int, float)):
             yield str(child)
         else:
-            yield from _flat(child)
+            yield from _flatten(child)
 
 
 def html(node: Node, *, base: str = "") -> str:
-    """Return a node as HTML; addresses that begin with `/` are under `base`."""
+    """Return a node as HTML; addresses that begin with `/` are prefixed with `base`."""
     return "".join(_html(node, base))
 
 
 def _html(node: Node, base: str) -> Iterable[str]:
     if isinstance(node, str):
-        yield escaping.escape(_shown(node), quote=False)
+        yield escaping.escape(_writable(node), quote=False)
         return
     yield f"<{node.tag}"
     for name, value in node.attributes.items():
         address = base + value if name in _ADDRESSES and value.startswith("/") else value
-        yield f' {name}="{escaping.escape(_shown(address))}"' if value else f" {name}"
+        yield f' {name}="{escaping.escape(_writable(address))}"' if value else f" {name}"
     yield ">"
     if node.tag not in _VOID:
         for child in node.children:
@@ -116,12 +116,12 @@ def _html(node: Node, base: str) -> Iterable[str]:
 
 
 def tree(node: Node) -> Any:
-    """Return a node as JSON values: a text, or `[tag, {attributes}, [children]]`; addresses as they were given."""
+    """Return a node as JSON values: a text, or `[tag, {attributes}, [children]]`, with addresses unchanged."""
     if isinstance(node, str):
-        return _shown(node)
+        return _writable(node)
     return [
         node.tag,
-        {name: _shown(value) for name, value in node.attributes.items()},
+        {name: _writable(value) for name, value in node.attributes.items()},
         [tree(child) for child in node.children],
     ]
 
@@ -131,6 +131,6 @@ def text_of(node: Node) -> str:
     return node if isinstance(node, str) else "".join(map(text_of, node.children))
 
 
-def _shown(text: str) -> str:
-    """Return a text as a page can have it: control characters and lone surrogates become U+FFFD."""
+def _writable(text: str) -> str:
+    """Return a text with control characters and lone surrogates replaced by U+FFFD."""
     return _UNWRITABLE.sub("\ufffd", text)

@@ -1,6 +1,6 @@
 """The frame of every page in a browser: navigation, search, the choice of the space, the keys; and the entry page.
 
-All of it is made of elements, inside the one document that this module writes. The MCP App has no frame.
+All of it consists of elements, inside the single HTML document that this module writes. The MCP App has no frame.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from html import escape
 
 from mcp_memory import __version__
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import Element, Node, el, html
-from mcp_memory.ui.views import Page
 from mcp_memory.ui.words import t
 
 _PLACES = (
@@ -59,14 +59,18 @@ def document(title: str, body: Sequence[Node], *, base: str, static: str, script
     )
 
 
-def framed(page: Page, *, space: str, spaces: Sequence[str], form_token: str, query: str = "") -> list[Node]:
-    """Return a page in its frame. `spaces`: those that the reader may go to; `query` stands in the search field."""
+def frame_page(page: Page, *, space: str, spaces: Sequence[str], form_token: str, query: str = "") -> list[Node]:
+    """Return a page in its frame. `spaces` are those the reader may open; `query` fills the search field."""
     return [
         el("a", t("frame.skip"), href="#main", class_="skip"),
         el(
             "header",
             el("a", t("frame.name"), href="/", class_="name"),
-            el("nav", el("ul", (_entry(name, path, page.here) for name, path in _PLACES)), aria_label=t("frame.pages")),
+            el(
+                "nav",
+                el("ul", (_navigation_entry(name, path, page.here) for name, path in _PLACES)),
+                aria_label=t("frame.pages"),
+            ),
             _search(query),
             _switch(space, spaces),
             class_="frame",
@@ -77,7 +81,7 @@ def framed(page: Page, *, space: str, spaces: Sequence[str], form_token: str, qu
     ]
 
 
-def _entry(name: str, path: str, here: str) -> Element:
+def _navigation_entry(name: str, path: str, here: str) -> Element:
     return el("li", el("a", t(f"frame.{name}"), href=path, aria_current="page" if name == here else None))
 
 
@@ -131,13 +135,13 @@ def _keys() -> Element:
     )
 
 
-def plain(title: str, *said: Node) -> list[Node]:
-    """Return the content of a page without a session: a heading and some words."""
-    return [el("main", el("h1", title), said, id="main", tabindex="-1")]
+def plain_page(title: str, *content: Node) -> list[Node]:
+    """Return the content of a page without a session: a heading and some text."""
+    return [el("main", el("h1", title), content, id="main", tabindex="-1")]
 
 
-def entry(action: str, note: str | None = None, *, has_tokens: bool = False) -> list[Node]:
-    """Return the page with the form that takes a key, or where `has_tokens` a token of the server."""
+def entry_page(action: str, note: str | None = None, *, has_tokens: bool = False) -> list[Node]:
+    """Return the page with the form for a key or, if `has_tokens`, a token of the server."""
     kind = "token" if has_tokens else "key"
     field = el(
         "input",
@@ -158,5 +162,5 @@ def entry(action: str, note: str | None = None, *, has_tokens: bool = False) -> 
         action=action,
         id="entry",
     )
-    said = el("p", note, class_="note bad", role="alert") if note else None
-    return plain(t("entry.title"), *([said] if said else []), el("p", t(f"entry.about_{kind}")), form)
+    alert = el("p", note, class_="note bad", role="alert") if note else None
+    return plain_page(t("entry.title"), *([alert] if alert else []), el("p", t(f"entry.about_{kind}")), form)

@@ -1,7 +1,7 @@
-"""Scenes and the persona as elements: a subset of Markdown, without HTML, images and outside links.
+"""Scenes and the persona as elements: a subset of Markdown, without HTML, images and external links.
 
-Known are headings, paragraphs, lists, quotes, tables, rules, blocks of code, and inside a line bold, italic and code.
-All else is text as it stands, also addresses and tags. What names a part of the memory becomes a link to its page:
+Supported are headings, paragraphs, lists, quotes, tables, rules, code blocks, and inline bold, italic and code.
+Everything else is plain text, including URLs and tags. References to the memory become links to their pages:
 `(a12, a57)`, `t4`, `x2`, `r-9f2c1a7b3d4e:120-134`, `003-N4` and `[[Name]]`. Never raises; keeps every word; takes
 linear time.
 """
@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_memory.core.text import revealed
-from mcp_memory.ui.components import link, part, words_of
+from mcp_memory.ui.components import link, memory_text, part
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.words import t
 
 _DEEPEST = 6
-"""Quotes and lists inside each other; what is deeper is text."""
-_LOWEST = 4  # the last level of headings that elements have
+"""Nested quotes and lists; deeper levels are text."""
+_LOWEST = 4  # the lowest level of headings
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
@@ -38,11 +38,11 @@ def markdown(
     top: int = 2,
     title: str | None = None,
 ) -> Element:
-    """Return a text as elements. Words that name `ended` statements alone are struck out, with what holds instead.
+    """Return a text as elements. Words that cite only `ended` statements are struck out, followed by the replacement.
 
-    `ended` has by id the statement that holds instead, None where there is none.
-    `scenes` has the slug of each known scene by slug and by title, in lower case. `#` becomes a heading of level
-    `top`, at least the second, since a page has one of the first; a first heading that says `title` is left out.
+    `ended` maps ended statements to their replacement or None. `scenes` maps slugs and titles of scenes, in lower case,
+    to slugs. `#` becomes a heading of level `top`, at least 2, since a page has a first-level heading; a first heading
+    equal to `title` is left out.
     """
     lines = revealed(text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     if title is not None:
@@ -53,7 +53,7 @@ def markdown(
 def inline(
     text: str, *, scenes: Mapping[str, str] | None = None, ended: Mapping[str, str | None] | None = None
 ) -> list[Node]:
-    """Return one line as nodes: bold, italic, code, and links to parts of the memory."""
+    """Return a single line as nodes: bold, italic, code, and links to parts of the memory."""
     return _Page(scenes or {}, ended or {}, 2).inline(revealed(text))
 
 
@@ -88,22 +88,22 @@ class _Page:
                 yield el("hr")
                 at += 1
             elif depth < _DEEPEST and _QUOTE.match(line):
-                inside = _run(lines, at, _QUOTE.match)
-                rest = [_QUOTE.sub("", one, count=1) for one in inside]
+                inside = _take_lines(lines, at, _QUOTE.match)
+                rest = [_QUOTE.sub("", line_inside, count=1) for line_inside in inside]
                 yield el("blockquote", self.blocks(rest, depth + 1))
                 at += len(inside)
             elif depth < _DEEPEST and (item := _ITEM.match(line)):
                 at, block = self._list(lines, at, item, depth)
                 yield block
             elif _is_table(lines, at):
-                rows = _run(lines, at + 2, lambda one: "|" in one)
+                rows = _take_lines(lines, at + 2, lambda row: "|" in row)
                 yield self._table(line, rows)
                 at += 2 + len(rows)
             else:
                 end = at + 1
                 while end < len(lines) and not self._begins(lines, end, depth):
                     end += 1
-                yield el("p", self.inline("\n".join(one.strip() for one in lines[at:end])), dir="auto")
+                yield el("p", self.inline("\n".join(line_inside.strip() for line_inside in lines[at:end])), dir="auto")
                 at = end
 
     def _begins(self, lines: Sequence[str], at: int, depth: int) -> bool:
@@ -114,7 +114,7 @@ class _Page:
         return (depth < _DEEPEST and bool(_QUOTE.match(line) or _ITEM.match(line))) or _is_table(lines, at)
 
     def _code(self, lines: Sequence[str], at: int, fence: re.Match[str]) -> tuple[int, Element]:
-        """Return where the lines after a block of code begin, and the block with what its fence says of it."""
+        """Return the index after a code block, and the block with its info string."""
         close = re.compile(rf" {{0,3}}{re.escape(fence[1][0])}{{{len(fence[1])},}}[ ]*$")
         end = next((place for place in range(at + 1, len(lines)) if close.match(lines[place])), len(lines))
         code = el("pre", el("code", "\n".join(lines[at + 1 : end])), tabindex="0", dir="ltr")
@@ -122,7 +122,7 @@ class _Page:
         return end + 1, el("figure", el("figcaption", about), code, class_="code") if about else code
 
     def _list(self, lines: Sequence[str], at: int, first: re.Match[str], depth: int) -> tuple[int, Element]:
-        """Return where the lines after a list begin, and the list; deeper lines belong to the item before them."""
+        """Return the index after a list, and the list; deeper lines belong to the item before them."""
         indent, ordered = len(first[1]), first[3] is not None
         items = list[Element]()
         while at < len(lines) and (item := _ITEM.match(lines[at])) and not _RULE.match(lines[at]):
@@ -139,7 +139,7 @@ class _Page:
         return at, el("ol" if ordered else "ul", items)
 
     def _of_item(self, lines: Sequence[str], depth: int) -> list[Node]:
-        """Return the content of a list item; if it begins with a paragraph, without the paragraph's tag."""
+        """Return the content of a list item; a paragraph at its start has no tag."""
         made = list(self.blocks(lines, depth + 1))
         return [*made[0].children, *made[1:]] if made and made[0].tag == "p" else [*made]
 
@@ -157,20 +157,20 @@ class _Page:
         """Return a text as nodes."""
         open_ = [_Open("", list[Node]())]
         place = 0
-        for found in _TOKEN.finditer(text):
-            if found.start() > place:
-                open_[-1].nodes.append(text[place : found.start()])
-            place = found.end()
-            kind, token = str(found.lastgroup), found[0]
+        for match in _TOKEN.finditer(text):
+            if match.start() > place:
+                open_[-1].nodes.append(text[place : match.start()])
+            place = match.end()
+            kind, token = str(match.lastgroup), match[0]
             if kind == "mark":
-                _mark(open_, token, text, found.start(), found.end())
+                _toggle_mark(open_, token, text, match.start(), match.end())
             elif kind == "cites":
                 self._cites(open_[-1], token)
             else:
                 open_[-1].nodes += self._token(kind, token)
         open_[-1].nodes.append(text[place:])
         while len(open_) > 1:
-            _unmarked(open_)
+            _close_unmatched(open_)
         return [node for node in open_[0].nodes if node != ""]
 
     def _token(self, kind: str, token: str) -> list[Node]:
@@ -181,7 +181,7 @@ class _Page:
                 ticks = len(token) - len(token.lstrip("`"))
                 return [el("code", token[ticks:-ticks])]
             case "name":
-                return [self._named(token[2:-2])]
+                return [self._name_link(token[2:-2])]
             case "turn" | "node":
                 return [link(f"/{token}", token)]
             case "ref":
@@ -192,23 +192,23 @@ class _Page:
 
     def _linked(self, parts: re.Pattern[str], text: str) -> list[Node]:
         nodes, place = list[Node](), 0
-        for found in parts.finditer(text):
-            name = found[0]
+        for match in parts.finditer(text):
+            name = match[0]
             nodes += [
-                text[place : found.start()],
-                *([self._named(name[2:-2])] if name[0] == "[" else self._cited(name)),
+                text[place : match.start()],
+                *([self._name_link(name[2:-2])] if name[0] == "[" else self._cited(name)),
             ]
-            place = found.end()
+            place = match.end()
         return [*nodes, text[place:]]
 
     def _cites(self, words: _Open, group: str) -> None:
-        """Add a group of ids; the words since the last group are struck out where all of these have ended."""
+        """Add a group of ids; the words since the last group are struck out if all of these statements have ended."""
         nodes = self._linked(_IN_GROUP, group)
-        ids = [found[0] for found in _IN_GROUP.finditer(group) if found[0][0] == "a"]
+        ids = [match[0] for match in _IN_GROUP.finditer(group) if match[0][0] == "a"]
         if ids and all(id in self.ended for id in ids):
             struck = [node for node in words.nodes[words.cited :] if node != ""]
             first = struck[0] if struck and isinstance(struck[0], str) else ""
-            bare = first.lstrip(_PUNCTUATION)  # what is stripped belongs to the words before
+            bare = first.lstrip(_PUNCTUATION)  # the stripped part belongs to the words before
             before = first[: len(first) - len(bare)]
             words.nodes[words.cited :] = [before, el("del", [bare, *struck[bool(first) :]]), *nodes]
         else:
@@ -223,18 +223,18 @@ class _Page:
         instead = [t("shared.ended_now"), " ", link(f"/{now}", now)] if now else t("shared.ended")
         return [el("del", cite), " ", el("span", instead, class_="badge warn")]
 
-    def _named(self, inside: str) -> Node:
+    def _name_link(self, inside: str) -> Node:
         """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity."""
-        name, _, shown = (one.strip() for one in inside.partition("|"))
+        name, _, shown = (raw.strip() for raw in inside.partition("|"))
         if not name:
             return f"[[{inside}]]"
         slug = self.scenes.get(name.lower())
         text = f"{shown} ({name})" if shown and shown != name else name
-        return link(f"/scene/{part(slug)}" if slug else f"/entity/{part(name)}", words_of(text))
+        return link(f"/scene/{part(slug)}" if slug else f"/entity/{part(name)}", memory_text(text))
 
 
-def _run(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> Sequence[str]:
-    """Return the lines from a place on, as long as they belong."""
+def _take_lines(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> Sequence[str]:
+    """Return the lines from an index on, while `belongs` is true."""
     end = at
     while end < len(lines) and belongs(lines[end]):
         end += 1
@@ -258,7 +258,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _is_inside(lines: Sequence[str], at: int, indent: int) -> bool:
-    """Return whether a line goes on with the item of a list whose mark is indented so far."""
+    """Return whether a line continues the list item whose marker has this indent."""
     line = lines[at]
     if not line.strip():
         following = lines[at + 1] if at + 1 < len(lines) else ""
@@ -290,30 +290,30 @@ _TOKEN = re.compile(
 
 @dataclass(slots=True)
 class _Open:
-    """A mark of bold or italic that is not closed yet, with what follows it."""
+    """An open bold or italic mark, with the nodes after it."""
 
     mark: str
     nodes: list[Node] = field(default_factory=list[Node])
     cited: int = 0
-    """How many of the nodes come before the words since the last group of ids."""
+    """The number of nodes up to the last group of ids."""
 
 
-def _mark(open_: list[_Open], mark: str, text: str, start: int, end: int) -> None:
-    """Close what the mark closes, else open it where it can open something; else it is text."""
+def _toggle_mark(open_: list[_Open], mark: str, text: str, start: int, end: int) -> None:
+    """Close the matching mark, or open a new mark; a mark that can do neither is text."""
     before, after = text[start - 1 : start], text[end : end + 1]
     in_word = mark[0] == "_" and before.isalnum() and after.isalnum()
-    if before.strip() and not in_word and any(one.mark == mark for one in open_):
+    if before.strip() and not in_word and any(opened.mark == mark for opened in open_):
         while open_[-1].mark != mark:
-            _unmarked(open_)
+            _close_unmatched(open_)
         done = open_.pop()
         open_[-1].nodes.append(el("strong" if len(mark) == 2 else "em", done.nodes))
-    elif after.strip() and not in_word and not any(one.mark == mark for one in open_):
+    elif after.strip() and not in_word and not any(opened.mark == mark for opened in open_):
         open_.append(_Open(mark))
     else:
         open_[-1].nodes.append(mark)
 
 
-def _unmarked(open_: list[_Open]) -> None:
-    """Make the last open mark, which nothing closed, a text again."""
+def _close_unmatched(open_: list[_Open]) -> None:
+    """Turn the last open mark, which nothing closed, back into text."""
     last = open_.pop()
     open_[-1].nodes += [last.mark, *last.nodes]

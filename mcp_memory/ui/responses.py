@@ -1,4 +1,4 @@
-"""Answers over HTTP: the headers of all of them, the static files, forms that come in, and requests that are refused.
+"""HTTP responses of the interface: security headers, static files, forms, and event streams of changes.
 
 The headers let a page use only its own scripts and styles, and forbid framing, cross-origin reading, and caching.
 `Referrer-Policy` is `same-origin` and not `no-referrer`: with the latter, browsers send `Origin: null` with forms
@@ -7,11 +7,14 @@ The headers let a page use only its own scripts and styles, and forbid framing, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import anyio
@@ -19,6 +22,7 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.ui.words import t
 
 MOST_FORM = 2**20
@@ -55,26 +59,24 @@ class Rejected(Exception):
     text: str
 
 
-def secured(response: Response) -> Response:
-    """Add the headers that every answer has; those that it has already stay."""
+def add_security_headers(response: Response) -> Response:
+    """Add the headers of every response, without replacing existing headers."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     return response
 
 
 # --- where a request comes from ---------------------------------------------------------------------
-
-
 def is_host(request: Request, host: str) -> bool:
     """Return whether a request names this host and no other."""
     return request.headers.getlist("host") == [host]
 
 
 def check_origin(request: Request, host: str | None) -> None:
-    """Raise Rejected for a request that changes something and does not come from a page of ours.
+    """Raise Rejected for a request that changes something and does not come from one of our pages.
 
-    `host` is ours; None where Host is checked before, and the origin has to fit it. There `Sec-Fetch-Site` may be
-    missing, which browsers send over HTTPS and to this machine only.
+    `host` is ours; None if the Host header is checked before, and the origin must match it. Then `Sec-Fetch-Site` may
+    be missing: browsers send it only over HTTPS and to this machine.
     """
     origins, site = request.headers.getlist("origin"), request.headers.get("sec-fetch-site")
     if host is not None:
@@ -87,7 +89,7 @@ def check_origin(request: Request, host: str | None) -> None:
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
-    """Return the fields of a form; values of one name are joined by spaces. Raises Rejected."""
+    """Return the fields of a form, with repeated fields joined by spaces. Raises Rejected."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Rejected(415, t("http.body"))
@@ -110,8 +112,6 @@ async def read_form(request: Request) -> Mapping[str, str]:
 
 
 # --- files ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _File:
     data: bytes
@@ -127,7 +127,7 @@ def _files() -> dict[str, _File]:
 
 
 async def static_file(request: Request, name: str) -> Response | None:
-    """Return one of the files of the interface, None for any other name. Browsers keep it and ask whether it is new."""
+    """Return a file of the interface, None for an unknown name. Browsers cache it and revalidate."""
     if name not in _STATIC:
         return None
     file = (await anyio.to_thread.run_sync(_files))[name]
@@ -138,7 +138,7 @@ async def static_file(request: Request, name: str) -> Response | None:
 
 
 def attachment(data: bytes, name: str) -> Response:
-    """Return bytes that the browser saves and never shows. `name` is made of letters, digits, dots and `-`."""
+    """Return bytes that the browser saves and never shows. `name` consists of letters, digits, dots and `-`."""
     return Response(
         data,
         headers={
@@ -147,3 +147,64 @@ def attachment(data: bytes, name: str) -> Response:
         },
         media_type="text/plain; charset=utf-8",
     )
+
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+_POLL_SECONDS = 0.5
+_QUIET_SECONDS = 15.0
+_MOST_TOPICS = 200
+_MOST_STREAMS = 32
+
+
+class Streams:
+    """Server-sent events that notify open pages of changes, by any process; at most 32 streams per session.
+
+    The store is asked twice a second for the number of the last change, which blocks no writer. A stream ends with its
+    session, and when the server stops.
+    """
+
+    def __init__(self) -> None:
+        self._open = Counter[bytes]()
+        self._stopping = anyio.Event()
+
+    def stop(self) -> None:
+        """End all streams, soon."""
+        self._stopping.set()
+
+    def may_open(self, session: bytes) -> bool:
+        return self._open[session] < _MOST_STREAMS
+
+    async def of(self, session: bytes, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
+        """Yield events for an open page, while `goes_on` returns True."""
+        self._open[session] += 1
+        try:
+            after, quiet = await memory.last_change(), 0.0
+            yield b"retry: 2000\n\n"
+            while not self._stopping.is_set() and await goes_on():
+                topics, after = await _changed_topics(memory, after)
+                if topics is not None:
+                    yield b"data: " + json.dumps({"topics": topics}).encode() + b"\n\n"
+                    quiet = 0.0
+                elif quiet >= _QUIET_SECONDS:
+                    yield b": still here\n\n"  # fails if the reader has left
+                    quiet = 0.0
+                with anyio.move_on_after(_POLL_SECONDS):
+                    await self._stopping.wait()
+                quiet += _POLL_SECONDS
+        finally:
+            self._open[session] -= 1
+            if not self._open[session]:
+                del self._open[session]
+
+
+async def _changed_topics(memory: Memory, after: int) -> tuple[list[str] | None, int]:
+    """Return the topics changed since `after` (None if unchanged), and the number of the last change."""
+    try:
+        now = await memory.last_change()
+        if now == after:
+            return None, after
+        changes = await memory.changes(after)
+    except McpMemoryError:  # a lock, a full disk: the next check may succeed
+        return None, after
+    return list(dict.fromkeys(change.topic for change in changes))[:_MOST_TOPICS], now

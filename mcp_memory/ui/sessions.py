@@ -1,10 +1,10 @@
-"""Access to the pages: a key that opens them once, and the session that it opens.
+"""Access to the pages: one-time keys, and the sessions that keys or tokens open.
 
-A key and a cookie have 256 random bits. Both are kept as hashes, in memory only, and compared in constant time; when
-the process ends, so do all sessions. A session ends after twelve hours without a request of its reader. The token of a
-session's forms is computed from its cookie, so no form of one session is taken in another.
+A key and a cookie have 256 random bits. Both are kept as hashes, in memory only, and compared in constant time;
+sessions end with the process. A session ends after twelve hours without a request by its reader. The token of a
+session's forms is computed from its cookie, so a form cannot be submitted in another session.
 
-A right key is taken whatever others try. After twenty wrong ones in a minute the answer is to wait.
+A correct key is accepted whatever others try. After twenty wrong keys in a minute the answer is to wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """The access that a key gives. `space` is shown first; `spaces` are the visible ones, None for all spaces."""
+    """The access that a key gives. `space` is shown first; `spaces` are the visible spaces, None for all."""
 
     space: str
     spaces: tuple[str, ...] | None = None
@@ -41,7 +41,7 @@ class Reader:
     is_owner: bool = False
     who: str = ""
     is_good: Callable[[], Awaitable[bool]] | None = None
-    """Asked with each request, where what opened the session can end before it: a token that is revoked."""
+    """Called at each request if the session can end early, because its token can be revoked."""
 
     def may_see(self, space: str) -> bool:
         return self.spaces is None or space in self.spaces
@@ -51,41 +51,42 @@ class Reader:
 
 
 class TooManyKeys(Exception):
-    """Too many wrong keys were shown; `seconds` until another is looked at."""
+    """Too many wrong keys; `seconds` until the next attempt."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds)
         self.seconds = seconds
 
 
-class Door(Protocol):
-    """Takes keys. One is for keys of one use, one for the tokens of a server (`server.token_door`)."""
+class Authenticator(Protocol):
+    """Checks keys: `OneTimeKeys` here, tokens in `server.authentication`."""
 
-    async def open(self, key: str, address: str) -> Reader | None:
+    async def authenticate(self, key: str, address: str) -> Reader | None:
         """Return the reader that a key admits, None for a wrong key; `address` is the client's. Raises TooManyKeys."""
         ...
 
 
 class OneTimeKeys:
-    """Keys that open the pages to `reader`, each once and for a minute."""
+    """Keys that open the pages for `reader`, each once and for a minute."""
 
     def __init__(self, reader: Reader, *, clock: Clock = time.monotonic) -> None:
         self._reader, self._clock = reader, clock
-        self._keys: list[tuple[bytes, float]] = []
+        self._keys: dict[bytes, float] = {}
         self._wrong = deque[float]()
 
     def new(self) -> str:
-        """Return a new key, for the fragment of an address."""
+        """Return a new key; it is put into the fragment of an address."""
         key = secrets.token_urlsafe(_BYTES)
-        self._keys.append((_hashed(key), self._clock() + KEY_SECONDS))
+        self._keys[_hash(key)] = self._clock() + KEY_SECONDS
         return key
 
-    async def open(self, key: str, address: str) -> Reader | None:
-        now, shown = self._clock(), _hashed(key)
-        self._keys = [(known, until) for known, until in self._keys if now < until]
-        matches = [hmac.compare_digest(shown, known) for known, _ in self._keys]  # all of them, so none is told by time
-        if any(matches):
-            self._keys = [one for one, is_it in zip(self._keys, matches, strict=True) if not is_it]
+    async def authenticate(self, key: str, address: str) -> Reader | None:
+        now, shown = self._clock(), _hash(key)
+        self._keys = {hashed: until for hashed, until in self._keys.items() if now < until}
+        # All keys are compared, so that timing reveals nothing.
+        matches = [hashed for hashed in self._keys if hmac.compare_digest(shown, hashed)]
+        if matches:
+            del self._keys[matches[0]]
             return self._reader
         while self._wrong and self._wrong[0] <= now - 60:
             self._wrong.popleft()
@@ -106,25 +107,25 @@ class Session:
 
 
 class Sessions:
-    """The open sessions of one server."""
+    """The open sessions of a server."""
 
     def __init__(self, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._open = LRU[bytes, Session](_MOST_SESSIONS)
 
     def start(self, reader: Reader) -> str:
-        """Open a session and return its cookie. The least recently used makes room where there are very many."""
+        """Open a session and return its cookie. If there are very many, the least recently used session ends."""
         cookie = secrets.token_urlsafe(_BYTES)
-        id = _hashed(cookie)
+        id = _hash(cookie)
         self._open.put(id, Session(id=id, reader=reader, form_token=_form_token(cookie), used_at=self._clock()))
         return cookie
 
     def of(self, cookie: str | None, *, by_reader: bool = True) -> Session | None:
-        """Return the session of a cookie, or None after it has ended.
+        """Return the session of a cookie, None if it has ended.
 
         `by_reader`: the request counts as use. Requests that a page makes by script do not.
         """
-        id = _hashed(cookie or "")
+        id = _hash(cookie or "")
         session = self._open.get(id)
         if session is None or not hmac.compare_digest(session.id, id):
             return None
@@ -137,20 +138,20 @@ class Sessions:
         return session
 
     def is_open(self, session: Session) -> bool:
-        """Return whether a session goes on, without using it."""
-        known = self._open.get(session.id)
-        return known is not None and self._clock() - known.used_at < IDLE_SECONDS
+        """Return whether a session is still open, without counting as use."""
+        current = self._open.get(session.id)
+        return current is not None and self._clock() - current.used_at < IDLE_SECONDS
 
     def end(self, session: Session) -> None:
         self._open.pop(session.id)
 
 
 def is_form_token(session: Session, shown: str) -> bool:
-    """Return whether a form is of this session."""
+    """Return whether a form belongs to this session."""
     return hmac.compare_digest(session.form_token.encode(), shown.encode("utf-8", "replace"))
 
 
-def _hashed(secret: str) -> bytes:
+def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
 
 

@@ -9,12 +9,12 @@ from mcp import Client
 
 from bench.agent_loop import TALKS, Call, Talk, Turn, from_talk, play
 from mcp_memory.core.config import load_settings
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import MemoryServer
 
 
 async def outcomes_of(talk: Talk, home: Path) -> list[bool]:
     settings = load_settings({"MCP_MEMORY_READ_SENTENCES": "false"}, home=home)  # the talks name statements by ids
-    async with Client(build_server(settings)) as client:
+    async with Client(MemoryServer(settings)) as client:
         outcomes, _ = await play(client, talk, from_talk(talk))
     return [outcome.right for outcome in outcomes]
 

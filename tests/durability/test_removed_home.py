@@ -17,7 +17,7 @@ from mcp_memory.core.errors import HomeGone
 from mcp_memory.core.process_registry import sole
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.sqlite.store import open_store
 from tests.ui.browsing import browsing
@@ -82,7 +82,7 @@ def said(result: CallToolResult) -> str:
 async def test_a_server_says_that_its_home_is_gone_and_writes_nothing_back(
     settings: Settings, home: Path, change: Callable[[Path], None]
 ) -> None:
-    server = build_server(settings)
+    server = MemoryServer(settings)
     async with server.running(), Client(server) as client:
         turn = {"role": "user", "content": "The pump leaks oil."}
         assert not (await client.call_tool("record_turns", {"turns": [turn]})).is_error

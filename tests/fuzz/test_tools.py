@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from bench.fuzz import oracle
 from bench.fuzz.protocol import hunted
 from mcp_memory.core.config import load_settings
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import MemoryServer
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("forget", {"query": "hi", "session": ""}),
@@ -54,7 +54,7 @@ LINES = [
 @pytest.fixture(scope="module")
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
     home = tmp_path_factory.mktemp("fuzz") / "home"
-    server = build_server(load_settings({}, home=home, embedder="none"))
+    server = MemoryServer(load_settings({}, home=home, embedder="none"))
     async with server.running(), Client(server) as client:
         yield client
 

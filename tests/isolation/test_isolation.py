@@ -36,8 +36,8 @@ from mcp.types import (
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.arguments import input_schema
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.resources import FIXED, TEMPLATES
 from mcp_memory.server.tools import TOOLS, Tool

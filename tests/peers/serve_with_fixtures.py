@@ -17,11 +17,11 @@ from mcp import MCPDeprecationWarning
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.server import transports
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer
 
 
 def build_with_fixtures(settings: Settings) -> MemoryServer:
-    server = build_server(settings)
+    server = MemoryServer(settings)
     add_fixtures(server)
     server.streamable_http_app = partial(  # type: ignore[method-assign]
         server.streamable_http_app, event_store=MemoryEventStore(), retry_interval=100
@@ -31,5 +31,5 @@ def build_with_fixtures(settings: Settings) -> MemoryServer:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suites test what is deprecated, too
-    transports.build_server = build_with_fixtures
+    transports.MemoryServer = build_with_fixtures  # type: ignore[assignment,misc]
     transports.serve(load_settings(), *sys.argv[1:2] or ["http"], port=0, needs_token=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.server.apps import URI
+from mcp_memory.server.mcp_app import URI
 from scripts.install_peers import INSPECTOR
 from tests.peers.processes import run_peer
 

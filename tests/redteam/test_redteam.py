@@ -12,7 +12,7 @@ from mcp import Client
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.text import plain
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.suspicion.flags import without_flagged_lines
 from tests.redteam.cases import CASES, Case
 from tests.server.answers import answer_of, text_of
@@ -31,7 +31,7 @@ _QUOTED = re.compile(r"(?m)^(?:> .*|`{3,}.*)$")
 @pytest.fixture(scope="module")
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
     settings = load_settings({}, home=tmp_path_factory.mktemp("redteam") / "home", embedder="none")
-    server = build_server(settings)
+    server = MemoryServer(settings)
     async with server.running(), Client(server) as client:
         honest = [
             {"role": "user", "content": "My sister Ana lives in Porto and grows lemons on her balcony."},

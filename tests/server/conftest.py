@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 
 from mcp_memory.core.config import Settings, load_settings
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 async def server(settings: Settings) -> AsyncIterator[MemoryServer]:
-    server = build_server(settings)
+    server = MemoryServer(settings)
     async with server.running():
         yield server
 

@@ -11,7 +11,7 @@ import httpx2
 import uvicorn
 
 from mcp_memory.core.config import Settings
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.transports import http_app
 from mcp_memory.service.http_server import HEAD_SECONDS, make_protocol
 from tests.server.answers import WAIT
@@ -30,7 +30,7 @@ async def served(
 
     `listener` is for those who have to know the address before.
     """
-    server = build_server(settings)
+    server = MemoryServer(settings)
     app = http_app(server, settings, transport=transport, host=host)
     with listener or socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -27,10 +27,17 @@ from mcp.types import ToolAnnotations
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.server import authentication
-from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.authentication import SPACE_HEADER, ConcurrencyLimit
-from mcp_memory.server.authorization import OWNER, Grant, is_reachable, of_request, part_of_status, security
+from mcp_memory.server import http_middleware
+from mcp_memory.server.authorization import (
+    OWNER,
+    Grant,
+    grant_of_request,
+    is_reachable,
+    transport_security,
+    visible_status,
+)
+from mcp_memory.server.http_middleware import SPACE_HEADER, ConcurrencyLimit
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.server.transports import http_app
 from mcp_memory.service.http_server import listen, make_protocol
@@ -139,7 +146,7 @@ async def test_what_the_door_says_of_a_space_is_the_same_whether_it_is_there_or_
         ]
     assert [one.status_code for one in told] == [403, 403]
     assert told[0].text.replace("theirs", "nobodys") == told[1].text
-    assert told[0].json()["error"]["message"] == "'theirs' is no space of this token. Its spaces: mine."
+    assert told[0].json()["error"]["message"] == "'theirs' is not a space of this token. Its spaces: mine."
 
 
 async def test_an_mcp_session_answers_the_client_that_opened_it_in_its_space_alone(door: Door) -> None:
@@ -311,9 +318,9 @@ async def test_a_token_ends_when_it_was_said_to(home: Path) -> None:
 
 def test_as_many_are_held_at_once_as_there_may_be() -> None:
     held = ConcurrencyLimit(1)
-    with held.one("k") as first, held.one("k") as second, held.one("other") as third:
+    with held.slot("k") as first, held.slot("k") as second, held.slot("other") as third:
         assert (first, second, third) == (True, False, True)
-    with held.one("k") as again:
+    with held.slot("k") as again:
         assert again
 
 
@@ -411,7 +418,7 @@ async def test_a_connection_that_sends_no_whole_head_is_closed(home: Path) -> No
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "_BODY_SECONDS", 0.2)
+    monkeypatch.setattr(http_middleware, "_BODY_SECONDS", 0.2)
     head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
     async with served(settings_of(home)) as (url, _):
         assert (await anyio.to_thread.run_sync(answer_to, url, head + b"{")).startswith(b"HTTP/1.1 408 ")
@@ -467,8 +474,8 @@ async def test_who_takes_an_answer_slowly_gets_it_whole() -> None:
 async def test_a_request_whose_token_ends_before_it_has_come_is_told_so(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authentication, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(authentication, "_LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr(http_middleware, "_TOKEN_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(http_middleware, "_GRACE_SECONDS", 0.05)
     (token,) = await door.tokens((["a"], "read"))
     head = (
         f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
@@ -519,7 +526,7 @@ async def test_a_request_is_taken_under_the_names_of_the_server_alone(
     home: Path, host: str, allowed: str | None, asked: str, origin: str | None, status: int
 ) -> None:
     settings = settings_of(home, token="s3cret", allowed_hosts=allowed)
-    app = http_app(build_server(settings), settings, transport="sse", host=host)
+    app = http_app(MemoryServer(settings), settings, transport="sse", host=host)
     headers = {"Host": asked, **({"Origin": origin} if origin else {})}
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x") as client:
         answer = await client.post("/messages/", json=LIST, headers={**headers, "Authorization": "Bearer s3cret"})
@@ -529,7 +536,7 @@ async def test_a_request_is_taken_under_the_names_of_the_server_alone(
 def test_a_name_that_is_no_name_is_refused() -> None:
     for strange in ("https://memory.example", "*.example", "a b"):
         with pytest.raises(InvalidInput, match="allowed_hosts"):
-            security("127.0.0.1", strange)
+            transport_security("127.0.0.1", strange)
 
 
 @pytest.mark.parametrize(
@@ -552,9 +559,9 @@ def test_a_server_behind_a_name_is_one_that_others_reach(host: str, allowed: str
 
 def test_a_request_that_came_past_the_door_is_refused() -> None:
     request = type("Request", (), {"scope": {}})()
-    with pytest.raises(MCPError, match="past the door"):
-        of_request(request)
-    assert of_request(None) is OWNER
+    with pytest.raises(MCPError, match="bypassed authentication"):
+        grant_of_request(request)
+    assert grant_of_request(None) is OWNER
 
 
 def test_names_of_the_status_are_the_owners_and_its_sums_an_admins() -> None:
@@ -566,9 +573,9 @@ def test_names_of_the_status_are_the_owners_and_its_sums_an_admins() -> None:
         "tokens": [],
         "connected": [],
     }
-    assert part_of_status(status, OWNER) == status
-    assert part_of_status(status, Grant(right="admin")) == {"counts": {}, "model": {}}
-    assert part_of_status(status, Grant(right="write")) == {"counts": {}}
+    assert visible_status(status, OWNER) == status
+    assert visible_status(status, Grant(right="admin")) == {"counts": {}, "model": {}}
+    assert visible_status(status, Grant(right="write")) == {"counts": {}}
 
 
 async def test_a_tool_that_others_add_needs_admin_unless_it_says_less(door: Door, stack: AsyncExitStack) -> None:

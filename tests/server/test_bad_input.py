@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, EmptyResult, Implementation, Request
 
 from mcp_memory.core.config import Settings, load_settings
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer
 from tests.server.answers import WAIT, answer_of, error_of, files_under
 
 SAID = [{"role": "user", "content": "hello there"}]
@@ -193,7 +193,7 @@ async def test_a_failure_of_ours_is_logged_and_shows_nothing(
 async def test_a_home_that_cannot_be_opened_fails_each_call_until_it_can(tmp_path: Path, era: Any) -> None:
     blocked = tmp_path / "home"
     blocked.write_text("a file where the home should be")
-    async with Client(build_server(Settings(home=blocked, embedder="none")), mode=era) as client:
+    async with Client(MemoryServer(Settings(home=blocked, embedder="none")), mode=era) as client:
         assert "recall" in {tool.name for tool in (await client.list_tools()).tools}
         assert [resource.name for resource in (await client.list_resources()).resources] == [
             "persona.md",
@@ -209,7 +209,7 @@ KEY = "AKIA" + "Q7RZ5MDW3KXN8PLT"
 
 
 async def test_a_key_in_the_name_of_what_is_not_there_is_not_said_again(home: Path) -> None:
-    server = build_server(load_settings({}, home=home, embedder="none"))
+    server = MemoryServer(load_settings({}, home=home, embedder="none"))
     asked: list[Callable[[Client], Awaitable[Any]]] = [
         lambda client: client.read_resource(f"memory://turn/{KEY}"),
         lambda client: client.read_resource(f"other://{KEY}"),

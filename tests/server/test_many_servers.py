@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 
 from mcp_memory.core.config import Settings
-from mcp_memory.server.app import MemoryServer
+from mcp_memory.server.mcp_server import MemoryServer
 from tests.server.answers import WAIT, answer_of
 from tests.server.balancer import Balancer, balanced
 from tests.server.served import served

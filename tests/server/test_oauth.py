@@ -207,7 +207,7 @@ async def test_new_keys_are_fetched_when_a_token_names_one_and_not_in_haste(
             assert (await knock(url, issuer.token(url, header={"kid": "nobody's"}))).status_code == 401
         assert issuer.asked["/keys"] == before
         issuer.rotate("second", "RS256")
-        monkeypatch.setattr(oauth, "_NO_SOONER_S", 0.0)
+        monkeypatch.setattr(oauth, "_MIN_FETCH_INTERVAL_S", 0.0)
         assert (await knock(url, issuer.token(url))).status_code == 200
         assert issuer.asked["/keys"] == before + 1
 
@@ -215,7 +215,7 @@ async def test_new_keys_are_fetched_when_a_token_names_one_and_not_in_haste(
 async def test_nobody_with_a_good_token_waits_for_keys_that_others_name(
     home: Path, issuer: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verifier = oauth.issuer_of(settings(home, oauth_issuer=issuer.issuer))
+    verifier = oauth.configured_issuer(settings(home, oauth_issuer=issuer.issuer))
     assert verifier is not None
     good = issuer.token("https://memory.example/mcp")
     assert await verifier.verify_token(good) is not None
@@ -226,8 +226,8 @@ async def test_nobody_with_a_good_token_waits_for_keys_that_others_name(
         await fetched.wait()
         return {}
 
-    monkeypatch.setattr(oauth, "_NO_SOONER_S", 0.0)
-    monkeypatch.setattr(verifier, "_published", slow)
+    monkeypatch.setattr(oauth, "_MIN_FETCH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(verifier, "_fetch_keys", slow)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(verifier.verify_token, issuer.token("x", header={"kid": "nobody's"}))
@@ -259,7 +259,7 @@ async def test_who_came_in_with_a_token_stays_no_longer_than_it_lasts(home: Path
     credentials = Credentials(settings(home), never, reachable=False)
     for until, expected in ((time.time() + 60, True), (time.time() - 1, False)):
         asking = Asking(who="oauth x", spaces=("x",), right="read", until=until)
-        assert await credentials.is_good(asking) == expected
+        assert await credentials.is_valid(asking) == expected
 
 
 def settings(home: Path, **more: Any) -> Settings:
@@ -282,4 +282,4 @@ def test_settings_that_cannot_be_safe_are_refused(home: Path, wrong: dict[str, A
     given = {"oauth_issuer": "https://id.example", "oauth_audience": "https://memory.example/mcp", **wrong}
     chosen = load_settings({}, home=home, **{name: value for name, value in given.items() if value})
     with pytest.raises(InvalidInput, match=r"oauth_(issuer|audience)"):
-        oauth.issuer_of(chosen)
+        oauth.configured_issuer(chosen)

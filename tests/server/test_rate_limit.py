@@ -8,7 +8,8 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from mcp_memory.server.authentication import ConcurrencyLimit, RateLimit, Rejected
+from mcp_memory.server.authentication import RateLimit, Rejected
+from mcp_memory.server.http_middleware import ConcurrencyLimit
 
 pytestmark = pytest.mark.anyio
 
@@ -44,11 +45,11 @@ async def admitted(limit: RateLimit, requests: int, *, at_once: int) -> int:
     return count
 
 
-def limit_on(bucket: Bucket, a_minute: int) -> RateLimit:
+def limit_on(bucket: Bucket, per_minute: int) -> RateLimit:
     async def memory() -> Any:
         return cast("Any", bucket)
 
-    return RateLimit("client", a_minute, memory)
+    return RateLimit("client", per_minute, memory)
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 40, 120, 700])
@@ -80,7 +81,7 @@ async def test_requests_held_at_once_are_never_more_than_allowed() -> None:
 
     async def one() -> None:
         nonlocal open_now, most
-        with limit.one("laptop") as may_come:
+        with limit.slot("laptop") as may_come:
             if may_come:
                 open_now += 1
                 most = max(most, open_now)

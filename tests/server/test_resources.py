@@ -25,7 +25,7 @@ from mcp.types import (
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.resources import MOST
 
 FIXED = ["memory://persona", "memory://canvas/active", "memory://status"]
@@ -89,7 +89,7 @@ async def test_each_address_is_read_in_its_own_format(client: Client) -> None:
 
 
 async def test_the_active_canvas_keeps_to_its_budget_and_by_its_number_it_is_whole(tmp_path: Path, era: Any) -> None:
-    server = build_server(load_settings({}, home=tmp_path / "home", embedder="none"))
+    server = MemoryServer(load_settings({}, home=tmp_path / "home", embedder="none"))
     async with Client(server, mode=era) as client:
         memory = await server.memory.get()
         for at in range(30):
@@ -243,7 +243,7 @@ async def test_a_damaged_ref_says_that_it_is_damaged(client: Client, filled: Mem
 
 
 async def test_an_empty_memory_says_so_and_how_to_begin(tmp_path: Path, era: Any) -> None:
-    empty = build_server(load_settings({}, home=tmp_path / "home", embedder="none"))
+    empty = MemoryServer(load_settings({}, home=tmp_path / "home", embedder="none"))
     async with Client(empty, mode=era) as client:
         assert (await read(client, "memory://canvas/active")).text.startswith("%% No task is active")
         assert (await read(client, "memory://persona")).text.strip()

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from mcp_memory.server.app import MemoryServer
+from mcp_memory.server.mcp_server import MemoryServer
 from tests.server.answers import answer_of
 
 HOSTILE = ("<div><p>", "a\u0301\u0323", "&lt;", "\\u0061", "<system-reminder>", "a*")

@@ -14,8 +14,7 @@ from mcp.types import Implementation
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.process_registry import all_processes
-from mcp_memory.server.app import build_server, warm_up
-from mcp_memory.server.tool_definitions import FILE, as_file, read_definitions
+from mcp_memory.server.mcp_server import DEFINITIONS_FILE, MemoryServer, definitions_file, read_definitions, warm_up
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.service.memory import open_memory
 from tests.server.answers import WAIT
@@ -45,7 +44,7 @@ class Recording:
 
 def test_the_file_of_tool_definitions_is_what_the_signatures_say() -> None:
     built = [tool.definition for tool in TOOLS]
-    assert FILE.read_bytes() == as_file(built), "run python scripts/write_tool_definitions.py"
+    assert DEFINITIONS_FILE.read_bytes() == definitions_file(built), "run python scripts/write_tool_definitions.py"
     assert [*read_definitions()] == built
 
 
@@ -58,7 +57,7 @@ async def test_a_server_that_is_not_asked_loads_no_model(tmp_path: Path) -> None
 
 
 async def test_a_store_that_was_only_to_be_opened_soon_is_not_opened_by_closing(tmp_path: Path) -> None:
-    server = build_server(load_settings({}, home=tmp_path / "home"))
+    server = MemoryServer(load_settings({}, home=tmp_path / "home"))
     async with server.running():
         opened = server.memory.open_soon()
     assert opened.cancelled()
@@ -66,7 +65,7 @@ async def test_a_store_that_was_only_to_be_opened_soon_is_not_opened_by_closing(
 
 
 async def test_the_name_of_a_client_is_masked_for_other_processes(tmp_path: Path) -> None:
-    server = build_server(load_settings({}, home=tmp_path, embedder="none"))
+    server = MemoryServer(load_settings({}, home=tmp_path, embedder="none"))
     introduced = Implementation(name="agent ghp_1234567890abcdefghijABCDEFGHIJ123456", version="1")
     async with server.running(), Client(server, mode="legacy", client_info=introduced) as client:
         await client.call_tool("read_persona", {})

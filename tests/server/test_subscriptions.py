@@ -20,8 +20,8 @@ from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotificati
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.server import updates as updating
-from mcp_memory.server.app import MemoryServer
-from mcp_memory.server.authorization import Grant, using
+from mcp_memory.server.authorization import Grant, use_grant
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.updates import Updates, uris_of
 from mcp_memory.service.memory import open_memory
 from tests.server.answers import WAIT, answer_of
@@ -145,7 +145,7 @@ async def test_who_unsubscribes_is_told_no_more(server: MemoryServer) -> None:
 async def test_a_connection_watches_so_many_addresses_and_no_more(
     server: MemoryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(updating, "_MOST_WATCHED", 2)
+    monkeypatch.setattr(updating, "_MAX_WATCHED", 2)
 
     async def subscribe(uri: str) -> None:
         with pytest.warns(MCPDeprecationWarning):
@@ -156,7 +156,7 @@ async def test_a_connection_watches_so_many_addresses_and_no_more(
             await subscribe(f"memory://atom/a{number}")
         with pytest.raises(MCPError, match="You watch 2 resources already"):
             await subscribe("memory://atom/a3")
-        with pytest.raises(MCPError, match="as long as that"):
+        with pytest.raises(MCPError, match="longer than that of any resource"):
             await subscribe(f"memory://session/{'x' * 1_000}")
         with pytest.warns(MCPDeprecationWarning):
             await client.unsubscribe_resource("memory://atom/a1")
@@ -176,7 +176,7 @@ async def test_a_connection_that_ended_is_forgotten(server: MemoryServer) -> Non
         await client.list_tools()
         (feed,) = server.updates._feeds.values()
         assert len(feed.connections) == 1
-    assert not feed.is_heard
+    assert not feed.has_listeners
 
 
 async def test_a_client_that_stopped_reading_holds_up_no_other_space(
@@ -194,20 +194,20 @@ async def test_a_client_that_stopped_reading_holds_up_no_other_space(
     async with open_memory(home=home, embedder="none", space="stuck") as memory:
         updates, stuck = Updates("stuck"), Stuck()
         feeds = updates._feeds  # pyright: ignore[reportPrivateUsage]
-        with using(Grant(space="stuck")):
-            await updates.begin_to_listen(memory)
+        with use_grant(Grant(space="stuck")):
+            await updates.start_listening(memory)
         feeds["stuck"].connections[cast("Connection", stuck)] = {"memory://status"}
-        with using(Grant(space="other")):
+        with use_grant(Grant(space="other")):
             updates.subscribe(lambda event: send.send_nowait(str(event)))
-            await updates.begin_to_listen(memory.in_space("other"))
+            await updates.start_listening(memory.in_space("other"))
         async with send, heard, anyio.create_task_group() as tasks:
             await tasks.start(updates.watch, memory)
             await memory.remember("The first space has news.", typed=True)
-            updates.written()
+            updates.notice_write()
             with anyio.fail_after(WAIT / 2):
                 await begun.wait()
                 await memory.in_space("other").remember("So has the other.", typed=True)
-                updates.written()
+                updates.notice_write()
                 while "memory://atom/a1" not in await heard.receive():
                     pass
             tasks.cancel_scope.cancel()

@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.types import Implementation, Tool
 
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.server.app import INSTRUCTIONS, MemoryServer
+from mcp_memory.server.mcp_server import INSTRUCTIONS, MemoryServer
 from mcp_memory.server.tools import REPLACED, TOOLS
 from tests.server.answers import answer_of, text_of
 

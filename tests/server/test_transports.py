@@ -27,8 +27,8 @@ from mcp.types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
-from mcp_memory.server.app import build_server
-from mcp_memory.server.local_token import make_token, read_token
+from mcp_memory.server.authentication import make_local_token, read_local_token
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.transports import MAX_BODY, http_app, serve
 from mcp_memory.service.jsonrpc import repair_message
 from tests.server.answers import WAIT, answer_of
@@ -220,15 +220,15 @@ def test_a_server_warns_of_a_variable_that_sets_nothing_and_serves(tmp_path: Pat
         check=True,
     )
     assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "mcp-memory"
-    assert "MCP_MEMORY_HOEM is no setting, and sets nothing. Did you mean MCP_MEMORY_HOME?" in done.stderr
+    assert "MCP_MEMORY_HOEM is not a setting and has no effect. Did you mean MCP_MEMORY_HOME?" in done.stderr
 
 
 def test_nothing_heavy_is_loaded_when_initialize_is_answered(tmp_path: Path) -> None:
     code = (
         "import sys, threading\n"
         "from mcp_memory.core.config import load_settings\n"
-        "from mcp_memory.server import app, transports\n"
-        "app.build_server(load_settings({}, home=sys.argv[1]))\n"
+        "from mcp_memory.server import mcp_server, transports\n"
+        "mcp_server.MemoryServer(load_settings({}, home=sys.argv[1]))\n"
         "print(*sorted(n for n in sys.modules if n in sys.argv[2:]))\n"
     )
     heavy = ["numpy", "litellm", "tiktoken", "model2vec", "apsw", "sqlite_vec", "Stemmer", "openai"]
@@ -403,19 +403,19 @@ def test_a_damaged_token_is_refused_with_the_next_step(tmp_path: Path, damage: b
     (tmp_path / "http-token").unlink()
     (tmp_path / "http-token").mkdir()
     with pytest.raises(Refused, match=r"http-token .+ Remove it"):
-        read_token(tmp_path)
+        read_local_token(tmp_path)
 
 
 def test_servers_that_start_together_have_one_token(tmp_path: Path) -> None:
-    tokens = [make_token(tmp_path) for _ in range(3)]
-    assert {*tokens, read_token(tmp_path)} == {tokens[0]}
+    tokens = [make_local_token(tmp_path) for _ in range(3)]
+    assert {*tokens, read_local_token(tmp_path)} == {tokens[0]}
     assert [path.name for path in tmp_path.iterdir()] == ["http-token"]
 
 
 @asynccontextmanager
 async def in_process(home: Path, *, transport: str, host: str, token: str | None) -> AsyncIterator[httpx2.AsyncClient]:
     settings = load_settings({}, home=home, embedder="none", token=token)
-    app = http_app(build_server(settings), settings, transport=transport, host=host)
+    app = http_app(MemoryServer(settings), settings, transport=transport, host=host)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8765") as client:
         yield client
 

@@ -11,7 +11,7 @@ import httpx2
 
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.ui.app import Interface, ui_app
-from mcp_memory.ui.sessions import Door, OneTimeKeys, Reader
+from mcp_memory.ui.sessions import Authenticator, OneTimeKeys, Reader
 
 HOST = "127.0.0.1:4321"
 BASE = "/a-path-that-nobody-guesses"
@@ -22,7 +22,7 @@ OWNER = Reader(space="default", is_owner=True)
 class Browser(httpx2.AsyncClient):
     """A client of one interface. Paths are below the space `default`."""
 
-    def __init__(self, interface: Interface, memory: Memory, keys: Door) -> None:
+    def __init__(self, interface: Interface, memory: Memory, keys: Authenticator) -> None:
         super().__init__(transport=httpx2.ASGITransport(ui_app(interface)), base_url=f"http://{HOST}")
         self.interface, self.memory, self.keys = interface, memory, keys
 
@@ -42,7 +42,9 @@ class Browser(httpx2.AsyncClient):
 
 
 @asynccontextmanager
-async def browsing(home: Path, reader: Reader | None = OWNER, door: Door | None = None) -> AsyncGenerator[Browser]:
+async def browsing(
+    home: Path, reader: Reader | None = OWNER, door: Authenticator | None = None
+) -> AsyncGenerator[Browser]:
     """Yield a browser; with a `reader`, in a session of his."""
     async with open_memory(home=home, embedder="none", llm="none") as memory:
         keys = OneTimeKeys(reader or OWNER)

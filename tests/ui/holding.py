@@ -14,9 +14,9 @@ import anyio.to_thread
 from bench.ours import until_indexed
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, html, tree
 from mcp_memory.ui.pages import page_at
-from mcp_memory.ui.views import Page, View
 from tests.longterm.by_hand import SPACE, ByHand
 from tests.ui.shown import elements
 

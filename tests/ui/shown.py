@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mcp_memory.service.memory import Memory
 from mcp_memory.ui.actions import Call, run
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import Element, text_of
 from mcp_memory.ui.sessions import Reader
-from mcp_memory.ui.views import Page
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from starlette.types import Message
 from mcp_memory.core.types import NewTurn
 from mcp_memory.ui import pages
 from mcp_memory.ui.app import COOKIE
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import el
 from mcp_memory.ui.responses import MOST_FORM
 from mcp_memory.ui.sessions import Reader
-from mcp_memory.ui.views import Page, View
 from tests.ui.browsing import BASE, HOST, OWN, Browser, browsing, form_of
 
 pytestmark = pytest.mark.anyio
@@ -259,7 +259,7 @@ async def test_a_bug_is_logged_and_its_page_says_no_more(
         raise RuntimeError("the words of the user")
 
     monkeypatch.setitem(pages.ADDRESSES, "/broken", "broken:broken")
-    monkeypatch.setattr(pages, "_maker", made_by(broken))
+    monkeypatch.setattr(pages, "_page_function", made_by(broken))
     async with browsing(home) as browser:
         answer = await browser.open("/broken")
     assert answer.status_code == 500
@@ -271,7 +271,7 @@ async def test_what_the_address_and_the_title_say_is_text(home: Path, monkeypatc
     async def hostile(view: View) -> Page:
         return Page(title="</title><script>alert(1)</script>", body=(el("p", view.query["q"]),))
 
-    monkeypatch.setattr(pages, "_maker", made_by(hostile))
+    monkeypatch.setattr(pages, "_page_function", made_by(hostile))
     async with browsing(home) as browser:
         page = (await browser.open('/search?q="><img src=x onerror=alert(1)>')).text
     assert "<script>alert" not in page
@@ -287,7 +287,7 @@ async def test_a_name_with_a_slash_stays_one_part_of_the_path(home: Path) -> Non
         return Page(title="", body=())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "_maker", made_by(entity))
+        patch.setattr(pages, "_page_function", made_by(entity))
         async with browsing(home) as browser:
             assert (await browser.open("/entity/either%2For%20%3F")).status_code == 200
     assert seen == ["either/or ?"]

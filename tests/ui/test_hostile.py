@@ -17,10 +17,10 @@ from mcp_memory.core.text import revealed
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui import elements
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Node, html, text_of, tree
-from mcp_memory.ui.frame import document, framed
+from mcp_memory.ui.frame import document, frame_page
 from mcp_memory.ui.pages import ADDRESSES, page_at
-from mcp_memory.ui.views import Page, View
 from tests.ui.hostile import PAYLOADS, SESSIONS, fill
 from tests.ui.shown import forms, text
 
@@ -86,7 +86,7 @@ def check_attribute(tag: str, name: str, value: str, base: str) -> None:
 
 
 def in_frame(page: Page) -> list[Node]:
-    return framed(page, space="default", spaces=["default", "<b>"], form_token="t", query="<b>")
+    return frame_page(page, space="default", spaces=["default", "<b>"], form_token="t", query="<b>")
 
 
 def check_html(page: Page) -> None:

@@ -24,16 +24,15 @@ from pydantic_core import to_json
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.text import revealed
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.apps import APP_TOOLS, PATH, URI
+from mcp_memory.server.mcp_app import APP_TOOLS, PATH, URI
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.resources import FIXED
 from mcp_memory.server.tools import TOOLS
-from mcp_memory.ui import app_view, elements
-from mcp_memory.ui.app_file import MOST_BYTES as MOST_OF_FILE
-from mcp_memory.ui.app_file import app_file
-from mcp_memory.ui.app_view import MOST_BYTES, AppView, fitted, path_of
+from mcp_memory.ui import elements, mcp_app
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import el
-from mcp_memory.ui.views import Page
+from mcp_memory.ui.mcp_app import MOST_FILE_BYTES as MOST_OF_FILE
+from mcp_memory.ui.mcp_app import MOST_PAGE_BYTES, AppView, app_file, fit_page, path_of
 from scripts.install_peers import node
 from tests.server.answers import answer_of, error_of, text_of
 from tests.server.served import bearer, served
@@ -42,7 +41,7 @@ from tests.ui.hostile import PAYLOADS
 EXTENSION = "io.modelcontextprotocol/ui"
 MIME = "text/html;profile=mcp-app"
 OF_THE_APP = [tool.name for tool in APP_TOOLS]
-STATIC = Path(app_view.__file__).parent / "static"
+STATIC = Path(mcp_app.__file__).parent / "static"
 
 
 def settings_of(home: Path) -> Settings:
@@ -56,7 +55,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 async def server(settings: Settings) -> AsyncIterator[MemoryServer]:
-    server = build_server(settings)
+    server = MemoryServer(settings)
     async with server.running():
         yield server
 
@@ -292,21 +291,21 @@ async def test_hostile_words_are_texts_of_a_tree(modern: Client) -> None:
     ],
 )
 def test_a_page_that_is_too_large_is_cut_and_says_so(body: list[Any]) -> None:
-    view = fitted(Page(title="Large", body=tuple(body)), "/r-9f2c1a7b3d4e")
+    view = fit_page(Page(title="Large", body=tuple(body)), "/r-9f2c1a7b3d4e")
     size = len(to_json(asdict(view)))
-    assert MOST_BYTES * 0.9 < size <= MOST_BYTES
+    assert MOST_PAGE_BYTES * 0.9 < size <= MOST_PAGE_BYTES
     assert view.tree[-1][1]["class"] == "note warn"
 
 
 def test_a_long_text_is_cut_where_the_way_to_its_rest_stays() -> None:
     way = el("p", el("a", "Next lines", href="?line=2000"), class_="pager")
-    view = fitted(Page(title="Log", body=(el("p", "A log"), el("pre", "line\n" * 100_000), way)), "/r-9f2c1a7b3d4e")
+    view = fit_page(Page(title="Log", body=(el("p", "A log"), el("pre", "line\n" * 100_000), way)), "/r-9f2c1a7b3d4e")
     assert [view.tree[0], view.tree[2]] == [elements.tree(el("p", "A log")), elements.tree(way)]
     assert view.tree[1][2][0].endswith("…")
 
 
 def test_a_page_that_fits_is_whole() -> None:
-    view = fitted(Page(title="Small", body=(el("p", "one", el("b", "two")), "three")), "/")
+    view = fit_page(Page(title="Small", body=(el("p", "one", el("b", "two")), "three")), "/")
     assert view == AppView(title="Small", tree=[["p", {}, ["one", ["b", {}, ["two"]]]], "three"], path="/")
 
 

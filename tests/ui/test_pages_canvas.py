@@ -18,9 +18,9 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, render
 from mcp_memory.shortterm.canvas.state import NewGroup, Patch, amend, apply_patch
 from mcp_memory.testing import FixedClock
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import html
 from mcp_memory.ui.pages import page_at
-from mcp_memory.ui.views import Page, View
 from tests.ui.shown import elements, forms, links, text
 
 T0 = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)

@@ -14,8 +14,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import FollowedLog, Imported
 from mcp_memory.testing import FixedClock
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.pages import page_at
-from mcp_memory.ui.views import Page, View
 from tests.ui.shown import links, text
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

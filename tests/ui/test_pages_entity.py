@@ -13,8 +13,8 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.pages import page_at
-from mcp_memory.ui.views import Page, View
 from tests.ui.holding import at
 from tests.ui.shown import elements, forms, links, text
 

@@ -15,8 +15,8 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
+from mcp_memory.ui.components import Page
 from mcp_memory.ui.elements import text_of
-from mcp_memory.ui.views import Page
 from tests.ui.holding import at, holding, marked, reading
 from tests.ui.shown import elements, forms, links, text
 

@@ -10,7 +10,7 @@ import pytest
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
-from mcp_memory.ui.views import Page
+from mcp_memory.ui.components import Page
 from tests.ui.holding import at, reading
 from tests.ui.shown import elements, links, text
 

@@ -15,10 +15,10 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import MaskedPlace, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import html, text_of, tree
 from mcp_memory.ui.pages import page_at
 from mcp_memory.ui.pages.result import PART, WINDOW, Window, window_of
-from mcp_memory.ui.views import Page, View
 from tests.ui.shown import elements, forms, links, text
 
 LOG = "".join(f"line {number} <b>&amp; of the log\n" for number in range(1, 1_501))

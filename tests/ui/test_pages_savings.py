@@ -14,9 +14,9 @@ from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Saving, SavingKind
 from mcp_memory.testing import FixedClock, ScriptedLLM
+from mcp_memory.ui.components import View
 from mcp_memory.ui.elements import text_of
 from mcp_memory.ui.pages import page_at
-from mcp_memory.ui.views import View
 from tests.ui.holding import at, reading
 from tests.ui.shown import elements, forms, links, text
 

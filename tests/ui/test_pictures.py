@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from mcp_memory.core.types import Fact, Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node
 from mcp_memory.ui.elements import Element, html, text_of, tree
-from mcp_memory.ui.pictures import charts, graph, timeline
+from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.pictures.canvas import drawing, picture
+from mcp_memory.ui.pictures.charts import shorten, text_width, wrap
 from mcp_memory.ui.pictures.layers import Box, Drawing, Wire
-from mcp_memory.ui.pictures.lettering import shortened, width, wrapped
 
 T0 = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 Point = tuple[float, float]
@@ -196,7 +196,7 @@ def test_a_long_title_is_shortened_with_the_whole_in_its_title() -> None:
     long = "Compare every sailing of the winter timetable with what the operator sent us"
     shown = picture(canvas_of(1, [], title=long), {}, selected=None)
     assert long in text_of(found(shown, "a", "node")[0].children[0])
-    assert all(width(text_of(line)) <= 170 for line in found(shown, "text"))
+    assert all(text_width(text_of(line)) <= 170 for line in found(shown, "text"))
 
 
 def test_phases_are_columns_of_a_canvas_of_many_steps() -> None:
@@ -225,11 +225,10 @@ def test_hostile_words_are_text_in_every_picture() -> None:
     day = T0.date()
     shown = [
         picture(canvas_of(2, [(1, 2)], title=bad.replace("{", "")), {}, selected=None),
-        charts.bars([(bad, 1)], label=bad),
         charts.signals({bad: 0.5}),
         charts.days([(day, {bad: 1.0})], label=bad),
-        graph.neighbourhood(bad, [(bad, 2)]),
-        timeline.facts([fact(value=bad, relation=bad)], now=T0, as_of=None),
+        charts.neighbourhood(bad, [(bad, 2)]),
+        charts.facts([fact(value=bad, relation=bad)], now=T0, as_of=None),
     ]
     for each in shown:
         assert "<script" not in html(each)
@@ -237,13 +236,6 @@ def test_hostile_words_are_text_in_every_picture() -> None:
 
 
 # --- charts -----------------------------------------------------------------------------------------
-
-
-def test_bars_have_their_numbers_as_text_and_the_largest_is_whole() -> None:
-    shown = charts.bars([("words", 1200), ("meaning", 300.5)], label="Saved", unit="tokens")
-    assert "1,200 tokens" in text_of(shown)
-    assert "300.50 tokens" in text_of(shown)
-    assert [bar.attributes["width"] for bar in found(shown, "rect", "bar")] == ["100%", "25.04%"]
 
 
 def test_signals_stand_with_the_strongest_first_and_may_have_no_value() -> None:
@@ -286,7 +278,7 @@ def fact(*, value: str = "Bergen", relation: str = "lives in", since: int = 0, u
 
 def test_a_fact_that_ended_is_another_bar_than_one_that_holds() -> None:
     facts = [fact(until=100), fact(value="Oslo", since=100)]
-    shown = timeline.facts(facts, now=T0 + timedelta(days=200), as_of=None)
+    shown = charts.facts(facts, now=T0 + timedelta(days=200), as_of=None)
     ended, holding = found(shown, "rect", "bar")
     assert ended.attributes["class"] == "bar ended"
     assert holding.attributes["class"] == "bar"
@@ -296,7 +288,7 @@ def test_a_fact_that_ended_is_another_bar_than_one_that_holds() -> None:
 
 def test_a_moment_of_the_past_shows_what_held_then() -> None:
     facts = [fact(until=100), fact(value="Oslo", since=100)]
-    shown = timeline.facts(facts, now=T0 + timedelta(days=200), as_of=T0 + timedelta(days=50))
+    shown = charts.facts(facts, now=T0 + timedelta(days=200), as_of=T0 + timedelta(days=50))
     assert [bar.attributes["class"] for bar in found(shown, "rect", "bar")] == ["bar", "bar ended"]
     assert len(found(shown, "line", "as-of")) == 3
 
@@ -304,7 +296,7 @@ def test_a_moment_of_the_past_shows_what_held_then() -> None:
 @given(st.lists(st.tuples(st.integers(-9000, 9000), st.integers(-9000, 9000) | st.none()), max_size=6))
 def test_bars_of_facts_stay_on_the_scale(spans: list[tuple[int, int | None]]) -> None:
     facts = [fact(since=since, until=until) for since, until in spans]
-    for bar in found(timeline.facts(facts, now=T0, as_of=T0), "rect"):
+    for bar in found(charts.facts(facts, now=T0, as_of=T0), "rect"):
         left, wide = (float(bar.attributes[name].rstrip("%")) for name in ("x", "width"))
         assert left >= 0
         assert wide > 0
@@ -313,7 +305,7 @@ def test_bars_of_facts_stay_on_the_scale(spans: list[tuple[int, int | None]]) ->
 
 def test_a_neighbourhood_shows_at_most_sixty_names_none_over_another() -> None:
     near = [(f"Somebody with a long name, number {n}", n) for n in range(80)]
-    shown = graph.neighbourhood("Nora", near)
+    shown = charts.neighbourhood("Nora", near)
     links = found(shown, "a")
     assert len(links) == 60
     places = [(text.attributes["x"], float(text.attributes["y"])) for link in links for text in found(link, "text")]
@@ -327,16 +319,16 @@ def test_a_neighbourhood_shows_at_most_sixty_names_none_over_another() -> None:
 
 
 def test_wide_characters_take_two_places() -> None:
-    assert width("漢字") > 1.8 * width("ab")
+    assert text_width("漢字") > 1.8 * text_width("ab")
 
 
 @given(st.text(max_size=120), st.floats(40, 300))
 def test_a_shortened_text_fits(text: str, room: float) -> None:
-    assert width(shortened(text, room)) <= room
+    assert text_width(shorten(text, room)) <= room
 
 
 @given(st.text(max_size=120), st.floats(40, 300), st.integers(1, 3))
 def test_wrapped_lines_fit_and_are_no_more_than_asked_for(text: str, room: float, lines: int) -> None:
-    done = wrapped(text, room, lines=lines)
+    done = wrap(text, room, lines=lines)
     assert len(done) <= lines
-    assert all(width(line) <= room for line in done)
+    assert all(text_width(line) <= room for line in done)

@@ -33,7 +33,7 @@ async def test_a_key_has_256_bits_and_opens_once() -> None:
     keys = OneTimeKeys(READER)
     key = keys.new()
     assert re.fullmatch(r"[\w-]{43}", key)
-    assert [await keys.open(key, "here"), await keys.open(key, "here")] == [READER, None]
+    assert [await keys.authenticate(key, "here"), await keys.authenticate(key, "here")] == [READER, None]
 
 
 async def test_a_key_opens_for_a_minute() -> None:
@@ -41,39 +41,39 @@ async def test_a_key_opens_for_a_minute() -> None:
     keys = OneTimeKeys(READER, clock=clock)
     early, late = keys.new(), keys.new()
     clock.now += KEY_SECONDS - 1
-    assert await keys.open(early, "here") == READER
+    assert await keys.authenticate(early, "here") == READER
     clock.now += 1
-    assert await keys.open(late, "here") is None
+    assert await keys.authenticate(late, "here") is None
 
 
 async def test_a_new_key_leaves_the_others_as_they_are() -> None:
     keys = OneTimeKeys(READER)
     first, second = keys.new(), keys.new()
-    assert await keys.open(second, "here") == READER
-    assert await keys.open(first, "here") == READER
+    assert await keys.authenticate(second, "here") == READER
+    assert await keys.authenticate(first, "here") == READER
 
 
 async def test_after_twenty_wrong_keys_in_a_minute_the_answer_is_to_wait_and_a_right_key_opens_all_the_same() -> None:
     clock = Clock()
     keys = OneTimeKeys(READER, clock=clock)
     for n in range(20):
-        assert await keys.open(f"wrong {n}", "here") is None
+        assert await keys.authenticate(f"wrong {n}", "here") is None
     clock.now += 20
     with pytest.raises(TooManyKeys) as many:
-        await keys.open("", "here")
+        await keys.authenticate("", "here")
     assert many.value.seconds == 40
-    assert await keys.open(keys.new(), "here") == READER
+    assert await keys.authenticate(keys.new(), "here") == READER
     clock.now += 40
-    assert await keys.open("wrong again", "here") is None
+    assert await keys.authenticate("wrong again", "here") is None
 
 
 @pytest.mark.parametrize("wrong", ["", "ключ", "\ud800", "x" * 100_000, "\0"])
 async def test_no_text_is_a_key_or_a_cookie_by_chance(wrong: str) -> None:
     keys, sessions = OneTimeKeys(READER), Sessions()
     key, cookie = keys.new(), sessions.start(READER)
-    assert await keys.open(wrong, "here") is None
+    assert await keys.authenticate(wrong, "here") is None
     assert sessions.of(wrong) is None
-    assert await keys.open(key, "here") == READER
+    assert await keys.authenticate(key, "here") == READER
     assert sessions.of(cookie) is not None
 
 

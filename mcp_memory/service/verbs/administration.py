@@ -185,6 +185,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
         A statement with a known id and a new text replaces its earlier text. Forgotten statements are not stored again.
         """
+        from mcp_memory.longterm.verification.claims import check_claim
 
         parts, store, space = self._parts, self._store, self.space
         secret = store.secret("statement ids")

@@ -1,11 +1,11 @@
-"""The pages by address. `page_at` finds and makes one.
+"""The pages by address. `page_at` finds a page and draws it.
 
-memory          persona, scenes, statements         item            a statement, a turn, a tombstone
-result          a tool result, in windows of lines  canvas          a task: picture, outline, versions
-search          hits, and why                       entity          facts over time, the neighbourhood
+memory          overview, persona, scenes           item            a statement with its correction form, a turn
+result          a tool result, in windows of lines  canvas          tasks, and a task: picture, outline, versions
+search          hits, and why they match            entity          facts over time, the neighbourhood
 conversations   sessions and their turns            review          quarantined items
-savings         tokens and money, by day            live            what happens now
-home            spaces, tokens, copies, forgotten items, health
+savings         tokens and money, by day            live            recent activity
+forgetting      the preview and the tombstones      home            spaces, tokens, backups, forgotten items, health
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.words import t
 
 ADDRESSES = {
@@ -28,8 +28,8 @@ ADDRESSES = {
     r"/scene/(?P<slug>[^/]+)": "memory:scene",
     r"/(?P<id>a\d{1,18})": "item:statement",
     r"/(?P<id>t\d{1,18})": "item:turn",
-    r"/(?P<id>x\d{1,18})": "item:tombstone",
-    r"/forget": "item:forget",
+    r"/(?P<id>x\d{1,18})": "forgetting:tombstone",
+    r"/forget": "forgetting:forget",
     r"/(?P<id>r-[0-9a-f]{12})": "result:result",
     r"/tasks": "canvas:tasks",
     r"/(?P<number>\d{3,9})": "canvas:canvas",
@@ -43,23 +43,23 @@ ADDRESSES = {
     r"/live": "live:live",
     r"/home": "home:home",
 }
-"""Patterns of paths, each with the module of this package and the function that makes the page."""
+"""Patterns of paths, each with the module of this package and the function that draws the page."""
 
 
 async def page_at(address: str, view: View) -> Page:
-    """Return the page at `/path?query`, made from a view. Raises NotFound, and what its verbs raise."""
+    """Return the page at `/path?query`. Raises NotFound, and the errors of its verbs."""
     split = urlsplit(address)
     for pattern, name in ADDRESSES.items():
-        if found := re.fullmatch(pattern, split.path or "/"):
-            parts = {part: unquote(value) for part, value in found.groupdict().items() if value is not None}
+        if match := re.fullmatch(pattern, split.path or "/"):
+            parts = {part: unquote(value) for part, value in match.groupdict().items() if value is not None}
             query: dict[str, str] = {}
-            for key, value in parse_qsl(split.query):  # ticked boxes of one name count together
+            for key, value in parse_qsl(split.query):  # checkboxes with the same name are joined
                 query[key] = f"{query[key]} {value}" if key in query else value
-            return await _maker(name)(replace(view, parts=parts, query=query))
+            return await _page_function(name)(replace(view, parts=parts, query=query))
     raise NotFound(t("frame.no_page", path=one_line(split.path, 60)))
 
 
 @cache
-def _maker(name: str) -> Callable[[View], Awaitable[Page]]:
+def _page_function(name: str) -> Callable[[View], Awaitable[Page]]:
     module, _, function = name.partition(":")
     return getattr(import_module(f"{__name__}.{module}"), function)

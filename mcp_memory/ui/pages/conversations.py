@@ -1,4 +1,4 @@
-"""Conversations: the sessions, the turns of one word for word, and the imports."""
+"""Conversations: the sessions, the turns of a session verbatim, and the imports."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Atom, SessionInfo, Turn
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.canvas import record_row
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ _IMPORTS = 20
 
 
 async def conversations(view: View) -> Page:
-    """The sessions, the one written to last first, and the state of imports on the first page."""
+    """List the sessions, the most recent first; the first page has the state of imports too."""
     start = _start(view)
-    found = await view.memory.sessions(start=start, limit=_SESSIONS + 1)
-    shown = found[:_SESSIONS]
+    sessions = await view.memory.sessions(start=start, limit=_SESSIONS + 1)
+    shown = sessions[:_SESSIONS]
     return Page(
         title=t("conversations.title"),
         here="conversations",
@@ -43,7 +43,7 @@ async def conversations(view: View) -> Page:
                 _windows(
                     "/conversations",
                     before=max(0, start - _SESSIONS) if start else None,
-                    after=start + _SESSIONS if len(found) > _SESSIONS else None,
+                    after=start + _SESSIONS if len(sessions) > _SESSIONS else None,
                     words=("conversations.newer", "conversations.older"),
                 ),
             ),
@@ -53,25 +53,25 @@ async def conversations(view: View) -> Page:
 
 
 async def session(view: View) -> Page:
-    """A window of the turns of a session, each with the statements that were made from it."""
+    """Show a window of the turns of a session, each with the statements extracted from it."""
     name, start = view.parts["session"], _start(view)
     try:
-        found = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
+        turns = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
     except NotFound:
-        if page := await _of_tools(view, name):
+        if page := await _tool_session(view, name):
             return page
         raise
-    shown = list(_window(found[:_TURNS]))
-    about = next((one for one in await view.memory.sessions(prefix=name) if one.session == name), None)
+    shown = list(_window(turns[:_TURNS]))
+    about = next((info for info in await view.memory.sessions(prefix=name) if info.session == name), None)
     statements = {turn.id: await view.memory.statements_about(turn.id) for turn in shown}
-    after = shown[-1].position + 1 if len(found) > len(shown) else None
+    after = shown[-1].position + 1 if len(turns) > len(shown) else None
     path = f"/session/{ui.part(name)}"
     return Page(
         title=t("session.title", name=revealed(one_line(name, 80))),
         here="conversations",
         body=ui.body(
-            ui.gap(ui.link("/conversations", t("session.all")), _extent(about) if about else None),
-            ui.rows((_said(turn, statements[turn.id]) for turn in shown), ordered=True)
+            ui.line(ui.link("/conversations", t("session.all")), _extent(about) if about else None),
+            ui.rows((_turn_with_statements(turn, statements[turn.id]) for turn in shown), ordered=True)
             if shown
             else ui.empty(t("session.end")),
             _windows(
@@ -84,11 +84,11 @@ async def session(view: View) -> Page:
     )
 
 
-async def _of_tools(view: View, name: str) -> Page | None:
-    """Return the page of a session of which no turn was recorded, only results of its tools; None without those."""
+async def _tool_session(view: View, name: str) -> Page | None:
+    """Return the page of a session that has tool results but no turns; None if it has neither."""
     records = await view.memory.records(session=name, limit=_RECORDS)
     body = (
-        ui.gap(ui.link("/conversations", t("session.all"))),
+        ui.line(ui.link("/conversations", t("session.all"))),
         ui.empty(t("session.no_turns")),
         ui.section(t("session.results"), ui.rows(map(record_row, records))),
     )
@@ -97,41 +97,41 @@ async def _of_tools(view: View, name: str) -> Page | None:
 
 
 def _start(view: View) -> int:
-    given = view.query.get("start", "0")
-    if not (given.isascii() and given.isdigit() and len(given) < 10):
+    start = view.query.get("start", "0")
+    if not (start.isascii() and start.isdigit() and len(start) < 10):
         raise InvalidInput(t("conversations.no_start"))
-    return int(given)
+    return int(start)
 
 
 def _windows(path: str, *, before: int | None, after: int | None, words: tuple[str, str]) -> Element | None:
-    """Return links to the windows before and after this one; None where it is the only one."""
+    """Return links to the previous and the next window; None if there are none."""
     links = [
         ui.link(path, t(word), start=start or None)
         for start, word in zip((before, after), words, strict=True)
         if start is not None
     ]
-    return el("nav", ui.gap(*links), class_="pager", aria_label=t("conversations.windows")) if links else None
+    return el("nav", ui.line(*links), class_="pager", aria_label=t("conversations.windows")) if links else None
 
 
 # --- sessions ---------------------------------------------------------------------------------------
 
 
-def _session_row(one: SessionInfo) -> Element:
-    name = ui.words_of(one.session)
+def _session_row(info: SessionInfo) -> Element:
+    name = ui.memory_text(info.session)
     return el(
         "div",
-        el("p", ui.link(f"/session/{ui.part(one.session)}", name), class_="said"),
-        _extent(one),
+        el("p", ui.link(f"/session/{ui.part(info.session)}", name), class_="said"),
+        _extent(info),
         class_="statement",
     )
 
 
-def _extent(one: SessionInfo) -> Element:
-    return ui.gap(t("conversations.turns", count=one.turns), ui.span(one.first, one.last))
+def _extent(info: SessionInfo) -> Element:
+    return ui.line(t("conversations.turns", count=info.turns), ui.time_span(info.first, info.last))
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield turns until they are as long as a page should be; at least one."""
+    """Yield turns up to the size of a page; at least one."""
     room = _CHARS
     for turn in turns:
         length = min(len(turn.content), _OF_A_TURN)
@@ -141,10 +141,10 @@ def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
         yield turn
 
 
-def _said(turn: Turn, statements: Sequence[Atom]) -> list[Element]:
+def _turn_with_statements(turn: Turn, statements: Sequence[Atom]) -> list[Element]:
     whole = len(turn.content) <= _OF_A_TURN
     shown = turn if whole else replace(turn, content=turn.content[:_OF_A_TURN] + "…")
-    made = (ui.gap(ui.link(f"/{one.id}", ui.words_of(one.text))) for one in statements)
+    made = (ui.line(ui.link(f"/{atom.id}", ui.memory_text(atom.text))) for atom in statements)
     return [
         ui.turn_row(shown),
         *([] if whole else [el("p", ui.link(f"/{turn.id}", t("session.whole")))]),
@@ -159,28 +159,28 @@ def _imports(view: View, files: Sequence[Imported], logs: Sequence[FollowedLog])
     parts: list[Any] = []
     if files:
         head = (t("imports.file"), t("imports.turns"), t("imports.at"))
-        lines = [(_path(view, one.path), ui.count(one.turns), ui.moment(one.at)) for one in files[:_IMPORTS]]
-        parts += [ui.table(t("imports.files"), head, lines, numbers=(1,)), _more(len(files))]
+        lines = [(_path(view, file.path), ui.count(file.turns), ui.moment(file.at)) for file in files[:_IMPORTS]]
+        parts += [ui.table(t("imports.files"), head, lines, numbers=(1,)), _more_files(len(files))]
     if logs:
         head = (t("imports.log"), t("imports.client"), t("imports.session"), t("imports.read"), t("imports.at"))
         parts += [
-            ui.table(t("imports.logs"), head, (_log_line(view, one) for one in logs[:_IMPORTS]), numbers=(3,)),
-            _more(len(logs)),
+            ui.table(t("imports.logs"), head, (_log_line(view, file) for file in logs[:_IMPORTS]), numbers=(3,)),
+            _more_files(len(logs)),
         ]
     how = el("p", t("imports.how"), " ", el("code", "mcp-memory import claude-code --watch"))
     return ui.section(t("imports.title"), *(parts or [ui.empty(t("imports.none"))]), how)
 
 
-def _log_line(view: View, one: FollowedLog) -> tuple[Any, ...]:
-    name = ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session)) if one.session else None
-    read = t("imports.bytes", count=one.offset)
-    return _path(view, one.path), ui.words_of(one.client), name, read, ui.moment(one.at)
+def _log_line(view: View, log: FollowedLog) -> tuple[Any, ...]:
+    name = ui.link(f"/session/{ui.part(log.session)}", ui.memory_text(log.session)) if log.session else None
+    read = t("imports.bytes", count=log.offset)
+    return _path(view, log.path), ui.memory_text(log.client), name, read, ui.moment(log.at)
 
 
 def _path(view: View, path: str) -> Element:
-    """Return where a file is; a reader who does not have this machine sees its name alone."""
-    return ui.words_of(path if view.is_owner else PurePath(path).name, tag="code")
+    """Return the path of a file; only its name if the reader does not own this machine."""
+    return ui.memory_text(path if view.is_owner else PurePath(path).name, tag="code")
 
 
-def _more(many: int) -> Element | None:
+def _more_files(many: int) -> Element | None:
     return el("p", t("imports.more", count=many - _IMPORTS)) if many > _IMPORTS else None

@@ -12,10 +12,10 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Fact, StatementPage
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pages.correcting import without_repeated
-from mcp_memory.ui.pictures import graph, timeline
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.pages.item import drop_repeated
+from mcp_memory.ui.pictures import charts
 from mcp_memory.ui.words import t
 
 _FACTS = 60
@@ -27,7 +27,7 @@ async def entity(view: View) -> Page:
     """Everything about one name, today or as of `as_of` (a date) or `day` (of the slider, counted from the first)."""
     name, memory = view.parts["name"], view.memory
     try:
-        facts = without_repeated(await memory.facts_about(name))
+        facts = drop_repeated(await memory.facts_about(name))
     except NotFound as unknown:
         return _unknown(name, unknown)
     as_of = _as_of(view, facts)
@@ -40,7 +40,7 @@ async def entity(view: View) -> Page:
     past = None
     if not listed.atoms and as_of is None:
         past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=view.query.get("cursor"))
-    near = await memory.related_entities(name, limit=graph.MOST)
+    near = await memory.related_entities(name, limit=charts.MOST)
     shown = revealed(one_line(name, 80))
     return Page(
         title=t("entity.title", name=shown),
@@ -72,14 +72,14 @@ def _unknown(name: str, problem: NotFound) -> Page:
 
 
 def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
-    given, day = view.query.get("as_of"), view.query.get("day")
+    as_of, day = view.query.get("as_of"), view.query.get("day")
     try:
-        if given:
-            return date.fromisoformat(given)
+        if as_of:
+            return date.fromisoformat(as_of)
         if day and facts and (asked := _first(facts) + timedelta(days=int(day))) < _today():
             return asked
     except (ValueError, OverflowError):
-        raise InvalidInput(t("entity.no_date", given=one_line(given or day or "", 30))) from None
+        raise InvalidInput(t("entity.no_date", given=one_line(as_of or day or "", 30))) from None
     return None
 
 
@@ -100,7 +100,7 @@ def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
         t("entity.facts"),
         _slider(name, facts, as_of),
         ui.note(t("entity.some_facts", shown=len(shown), count=len(facts))) if len(shown) < len(facts) else None,
-        timeline.facts(shown, now=datetime.now(UTC), as_of=moment),
+        charts.facts(shown, now=datetime.now(UTC), as_of=moment),
         beside=el("span", t("entity.as_of"), " ", el("strong", as_of.isoformat() if as_of else t("shared.now"))),
     )
 
@@ -137,13 +137,13 @@ def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Elemen
         ),
         el(
             "form",
-            ui.field(t("entity.date"), "as_of", as_of.isoformat() if as_of else "", kind="date"),
+            ui.input_field(t("entity.date"), "as_of", as_of.isoformat() if as_of else "", kind="date"),
             el("button", t("entity.show")),
             ui.link(path, t("entity.to_now")) if as_of else None,
             method="get",
             action=path,
         ),
-        el("nav", ui.gap(t("entity.changed"), links), aria_label=t("entity.changed")),
+        el("nav", ui.line(t("entity.changed"), links), aria_label=t("entity.changed")),
     ]
 
 
@@ -175,10 +175,10 @@ def _past(name: str, listed: StatementPage) -> Element:
 def _near(name: str, near: Sequence[tuple[str, int]]) -> Element:
     if not near:
         return ui.section(t("entity.near"), ui.empty(t("entity.no_near")))
-    lines = ((ui.link(f"/entity/{ui.part(other)}", ui.words_of(other)), ui.count(shared)) for other, shared in near)
+    lines = ((ui.link(f"/entity/{ui.part(other)}", ui.memory_text(other)), ui.count(shared)) for other, shared in near)
     return ui.section(
         t("entity.near"),
-        graph.neighbourhood(name, near),
+        charts.neighbourhood(name, near),
         el(
             "details",
             el("summary", t("entity.as_table")),

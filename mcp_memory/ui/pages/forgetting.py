@@ -10,9 +10,9 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten, Mention, Turn
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -25,50 +25,50 @@ _NAMING = 12  # statements whose lines in pages are shown
 
 
 async def tombstone(view: View) -> Page:
-    """Return the page of a tombstone: the items forgotten together, when, why and how, and a form to restore them."""
+    """Show a tombstone: the items forgotten together, when, why and how, and a form to restore them."""
     id = view.parts["id"]
-    found = next((one for one in await view.memory.tombstones() if one.id == id), None)
-    if found is None:
+    forgotten = next((entry for entry in await view.memory.tombstones() if entry.id == id), None)
+    if forgotten is None:
         raise NotFound(t("item.no_tombstone", id=id))
-    ids = found.ids[:_LISTED]
-    is_open = bool(ids) and not (found.undone or found.purged)
+    ids = forgotten.ids[:_LISTED]
+    is_open = bool(ids) and not (forgotten.undone or forgotten.purged)
     return Page(
         title=t("item.tombstone", id=id),
         here="home",
         body=ui.body(
-            _state(found),
-            ui.facts_of(
+            _state(forgotten),
+            ui.labelled_values(
                 (
-                    (t("item.gone"), ", ".join(kinds_of(found.ids)) or None),
-                    (t("item.when"), ui.moment(found.at)),
-                    (t("item.why"), ui.words_of(found.reason) if found.reason else t("item.no_reason")),
-                    (t("item.how"), t(f"item.how_{found.how}")),
-                    (t("item.ids"), ui.gap(el("span", one, class_="id") for one in ids) if ids else None),
+                    (t("item.gone"), ", ".join(count_kinds(forgotten.ids)) or None),
+                    (t("item.when"), ui.moment(forgotten.at)),
+                    (t("item.why"), ui.memory_text(forgotten.reason) if forgotten.reason else t("item.no_reason")),
+                    (t("item.how"), t(f"item.how_{forgotten.how}")),
+                    (t("item.ids"), ui.line(el("span", entry, class_="id") for entry in ids) if ids else None),
                 )
             ),
-            *_still(await view.memory.still_said(id) if is_open else ()),
-            *((_undo(view, found), await words_box(view, id)) if is_open else ()),
+            *_similar_turns(await view.memory.still_said(id) if is_open else ()),
+            *((_undo(view, forgotten), await forgotten_words(view, id)) if is_open else ()),
         ),
     )
 
 
-async def words_box(view: View, tombstone: str) -> Element | None:
-    """Return the forgotten words in a closed box, only for a reader with the right to bring them back."""
+async def forgotten_words(view: View, tombstone: str) -> Element | None:
+    """Return the forgotten words in a closed box, only for a reader with the right to restore them."""
     if not view.may("admin"):
         return None
-    found = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
-    rows = ui.rows([el("span", id, class_="id"), " ", ui.words_of(one_line(text, _CHARS))] for id, text in found)
-    cut = el("p", t("forget.first", count=_SHOWN)) if len(found) == _SHOWN else None
-    return el("details", el("summary", t("item.show_words")), rows, cut) if found else None
+    words = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
+    rows = ui.rows([el("span", id, class_="id"), " ", ui.memory_text(one_line(text, _CHARS))] for id, text in words)
+    cut = el("p", t("forget.first", count=_SHOWN)) if len(words) == _SHOWN else None
+    return el("details", el("summary", t("item.show_words")), rows, cut) if words else None
 
 
-def _undo(view: View, found: Tombstone) -> Element | None:
-    """Return the button that brings it back and goes to the first of it."""
-    return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=found.id, back=f"/{found.ids[0]}")
+def _undo(view: View, tombstone: Tombstone) -> Element | None:
+    """Return the button that restores the items and opens the first of them."""
+    return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=tombstone.id, back=f"/{tombstone.ids[0]}")
 
 
-def _still(turns: Sequence[Turn]) -> Iterator[Element]:
-    """Yield the turns that stay and may say the same."""
+def _similar_turns(turns: Sequence[Turn]) -> Iterator[Element]:
+    """Yield a note with the remaining turns that may have the same content."""
     if turns:
         ids = [turn.id for turn in turns[:_SHOWN]]
         links = [[ui.link(f"/{id}", id, class_="id"), " "] for id in ids]
@@ -76,15 +76,15 @@ def _still(turns: Sequence[Turn]) -> Iterator[Element]:
         yield ui.note(t("item.still_said"), " ", links, forget, kind="warn")
 
 
-def _state(found: Tombstone) -> Element:
-    if found.purged:
+def _state(tombstone: Tombstone) -> Element:
+    if tombstone.purged:
         return ui.note(t("item.purged"), kind="bad")
-    if found.undone:
+    if tombstone.undone:
         return ui.note(t("item.undone"), kind="ok")
     return ui.note(t("item.can_undo"))
 
 
-def kinds_of(ids: Iterable[str]) -> Iterator[str]:
+def count_kinds(ids: Iterable[str]) -> Iterator[str]:
     """Yield how many of these are turns, statements, tool results and goals of tasks, in words."""
     words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results", "0": "item.gone_goals"}
     many = Counter("0" if id.isdecimal() else id[0] for id in ids)
@@ -95,16 +95,16 @@ def kinds_of(ids: Iterable[str]) -> Iterator[str]:
 
 
 async def forget(view: View) -> Page:
-    """What would be forgotten with these ids, all that goes along, and the form that does it."""
-    given = view.query.get("ids", "").replace(",", " ").split()
+    """Show a preview of forgetting these ids and everything that goes with them, and the form for it."""
+    ids = view.query.get("ids", "").replace(",", " ").split()
     ask = el(
         "form",
-        ui.field(t("forget.ids"), "ids", " ".join(given), hint="a14 t3"),
+        ui.input_field(t("forget.ids"), "ids", " ".join(ids), hint="a14 t3"),
         el("button", t("forget.look")),
         method="get",
         action="/forget",
     )
-    would = await _preview(view, given) if given else None
+    would = await _preview(view, ids) if ids else None
     return Page(title=t("item.forget"), here="home", body=ui.body(el("p", t("forget.about")), ask, would))
 
 
@@ -118,11 +118,11 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
     rows = [_preview_row(id, line) for id, line in zip(would.ids, would.previews, strict=True)]
     cut = el("p", t("forget.first", count=len(rows))) if would.total > len(rows) else None
     along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
-    lines = await _lines(view, would.ids)
+    lines = await _mentions(view, would.ids)
     form = ui.form(
         view,
         "forget",
-        ui.field(t("forget.reason"), "reason", ""),
+        ui.input_field(t("forget.reason"), "reason", ""),
         el("button", t("forget.do"), class_="danger"),
         el("span", t("forget.undoable")),
         ids=" ".join(ids),
@@ -137,27 +137,33 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
     ]
 
 
-async def _lines(view: View, ids: Sequence[str]) -> list[list[Node]]:
+async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:
     """Return the lines of the persona and the scenes that name these statements."""
-    found: dict[Mention, None] = {}
+    mentions: dict[Mention, None] = {}
     for id in [id for id in ids if id[0] == "a"][:_NAMING]:
-        found |= dict.fromkeys(await view.memory.mentions(id))
+        mentions |= dict.fromkeys(await view.memory.mentions(id))
     return [
         [
-            el("p", ui.link("/persona" if one.slug is None else f"/scene/{ui.part(one.slug)}", ui.words_of(one.title))),
-            el("p", inline(one.line.lstrip("-* ")), dir="auto"),
+            el(
+                "p",
+                ui.link(
+                    "/persona" if mention.slug is None else f"/scene/{ui.part(mention.slug)}",
+                    ui.memory_text(mention.title),
+                ),
+            ),
+            el("p", inline(mention.line.lstrip("-* ")), dir="auto"),
         ]
-        for one in found
+        for mention in mentions
     ]
 
 
 def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Element]:
-    """Return the form that adds rows that stay and say the same."""
+    """Return the form that adds remaining rows with the same content."""
     if not (view.may("admin") and would.also):
         return ()
     boxes = [
         el("label", el("input", type="checkbox", name="ids", value=id), " ", el("span", id, class_="id"), " ",
-           ui.words_of(one_line(line.removeprefix(f"{id}: "), _CHARS)))
+           ui.memory_text(one_line(line.removeprefix(f"{id}: "), _CHARS)))
         for id, line in zip(would.also, would.also_previews, strict=True)
     ]  # fmt: skip
     form = el(
@@ -167,4 +173,4 @@ def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Eleme
 
 
 def _preview_row(id: str, line: str) -> list[Node]:
-    return [ui.link(f"/{id}", id, class_="id"), " ", ui.words_of(line.removeprefix(f"{id}: "))]
+    return [ui.link(f"/{id}", id, class_="id"), " ", ui.memory_text(line.removeprefix(f"{id}: "))]

@@ -1,7 +1,6 @@
-"""Home: the contents of the space, forgotten items, copies, access, and health.
+"""Home: the contents of the space, forgotten items, retention, backups, export, access, and health.
 
-Whoever has this machine also sees the other spaces, tokens, files and processes. Numbers are those of
-`Memory.status()`. `keeping` has the parts about forgotten items, retention and copies.
+The owner also sees the other spaces, tokens, files and processes. Numbers are those of `Memory.status()`.
 """
 
 from __future__ import annotations
@@ -13,21 +12,156 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.rights import RIGHTS
 from mcp_memory.core.text import size
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pages import keeping
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.pages.forgetting import forgotten_words
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.verbs.forgetting import OverdueRows
+    from mcp_memory.store.values import Tombstone
+_TOMBSTONES = 50
+_WORDED = 20
+_IDS = 8
+_PURGE = "purge"
+"""Id of the form for the ticked items."""
+
+
+async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
+    """Return the forgotten items, the newest first, with buttons to restore them, and the form that erases some.
+
+    A reader who may restore them can open the words of the newest.
+    """
+    newest_first = sorted(tombstones, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
+    shown = newest_first[:_TOMBSTONES]
+    words = {
+        tombstone.id: await forgotten_words(view, tombstone.id)
+        for tombstone in [tombstone for tombstone in shown if _is_open(tombstone)][:_WORDED]
+    }
+    can_erase = view.is_owner and any(_is_open(tombstone) for tombstone in shown)
+    purge = can_erase and ui.form(
+        view,
+        "purge",
+        el("p", t("forgotten.purge_about")),
+        el("label", t("forgotten.type"), " ", el("input", type="text", name="word", required=True, autocomplete="off")),
+        el("button", t("forgotten.purge"), class_="danger"),
+        id_=_PURGE,
+    )
+    return ui.section(
+        t("forgotten.title"),
+        ui.rows((_tombstone(view, tombstone), words.get(tombstone.id)) for tombstone in shown)
+        if shown
+        else ui.empty(t("forgotten.none")),
+        el("p", t("forgotten.more", count=len(newest_first) - len(shown))) if len(newest_first) > len(shown) else None,
+        el("details", el("summary", t("forgotten.erase")), purge) if purge else None,
+        id="forgotten",
+    )
+
+
+def _is_open(tombstone: Tombstone) -> bool:
+    return not (tombstone.undone or tombstone.purged)
+
+
+def _tombstone(view: View, tombstone: Tombstone) -> Element:
+    tick = undo = None
+    if _is_open(tombstone) and view.may("admin"):
+        label = t("forgotten.tick", id=tombstone.id)
+        if view.is_owner:
+            tick = el("input", type="checkbox", name="tombstones", value=tombstone.id, form=_PURGE, aria_label=label)
+        undo = ui.action(view, "undo", t("shared.undo"), key="u", tombstone=tombstone.id, back="/home")
+    state = t("forgotten.purged") if tombstone.purged else t("forgotten.undone") if tombstone.undone else None
+    more = f" … {ui.count(len(tombstone.ids) - _IDS)}" if len(tombstone.ids) > _IDS else ""
+    return ui.line(
+        tick,
+        ui.link(f"/{tombstone.id}", tombstone.id, class_="id"),
+        ui.moment(tombstone.at),
+        ui.badge(t(f"item.how_{tombstone.how}"), "kind"),
+        el("span", t("forgotten.ids", count=len(tombstone.ids)), ": ", ", ".join(tombstone.ids[:_IDS]), more)
+        if tombstone.ids
+        else None,
+        ui.memory_text(tombstone.reason) if tombstone.reason else None,
+        ui.badge(state) if state else None,
+        undo,
+    )
+
+
+def retention(policies: Sequence[OverdueRows]) -> Element:
+    """Return how long the space keeps which rows."""
+    head = (t("retention.what"), t("retention.after"), t("retention.going"), t("retention.took"), t("retention.ran"))
+    lines: list[Sequence[Any]] = [
+        (
+            t(f"retention.{overdue.policy.what}"),
+            t("retention.days", count=overdue.policy.days),
+            [
+                ui.count(overdue.going),
+                *([f" ({t('retention.staying', count=overdue.staying)})"] if overdue.staying else []),
+            ],
+            ui.count(overdue.policy.took),
+            ui.moment(overdue.policy.ran_at) if overdue.policy.ran_at else t("retention.never_ran"),
+        )
+        for overdue in policies
+    ]
+    return ui.section(
+        t("retention.title"),
+        ui.table(t("retention.caption"), head, lines, numbers=(1, 2, 3)) if lines else ui.empty(t("retention.none")),
+        el("p", t("retention.how"), " ", el("code", "mcp-memory retention --turns 365d --results 90d")),
+    )
+
+
+def backups(view: View, stored: Sequence[Backup]) -> Element:
+    """Return the backups in the home, and the button that creates a backup."""
+    head = (t("backups.made"), t("backups.size"), t("backups.holds"), t("backups.file"))
+    lines = [
+        (
+            _backup_time(backup),
+            size(backup.bytes),
+            _backup_content(backup),
+            ui.memory_text(backup.path.name, tag="code"),
+        )
+        for backup in stored
+    ]
+    return ui.section(
+        t("backups.title"),
+        ui.table(t("backups.caption"), head, lines, numbers=(1,)) if lines else ui.empty(t("backups.none")),
+        ui.action(view, "backup", t("backups.make")),
+        el("p", t("backups.restore"), " ", el("code", "mcp-memory restore backups/FILE.zip")),
+    )
+
+
+def _backup_time(backup: Backup) -> Element:
+    return ui.moment(backup.manifest.made) if backup.manifest else ui.badge(t("backups.broken"), "bad")
+
+
+def _backup_content(backup: Backup) -> Any:
+    if backup.manifest is None:
+        return ui.memory_text(backup.problem or "")
+    counts, spaces = backup.manifest.counts, t("backups.spaces", count=len(backup.manifest.spaces))
+    turns, statements = t("home.turns", count=counts["turns"]), t("home.atoms", count=counts["statements"])
+    return " · ".join((turns, statements, t("backups.results", count=counts["results"]), spaces))
+
+
+def export(view: View, space: str) -> Element:
+    """Return how to move a memory to another home. This is a command, since it writes and reads files."""
+    here = "" if space == "default" else f" --space '{space}'"
+    return ui.section(
+        t("export.title"),
+        el("p", t("export.how")),
+        el("pre", ui.memory_text(f"mcp-memory export{here}", tag="code")),
+        el("p", t("export.import")),
+        el("pre", el("code", "mcp-memory import FILE.zip")),
+        el("p", t("export.others"), " ", ui.link("/conversations", t("export.imports"))) if view.is_owner else None,
+    )
+
+
+if TYPE_CHECKING:
     from mcp_memory.store.values import Token
-
-
 _PROBLEMS = 50
 _FAILED = 5
 
 
 async def home(view: View) -> Page:
-    """All of it; the checks run where the query has `check`, for they read the whole memory."""
+    """Show everything about the space; with `check` in the query, run the checks, which read the whole memory."""
     memory = view.memory
     status = await memory.status(brief=True)
     checked = bool(view.query.get("check"))
@@ -35,10 +169,10 @@ async def home(view: View) -> Page:
         title=t("home.title"),
         here="home",
         body=ui.body(
-            ui.columns(_contents(view, status), _health(view, status, await _found(view) if checked else None)),
-            await keeping.forgotten(view, await memory.tombstones()),
-            ui.columns(keeping.retention(await memory.retention()), keeping.export(view, memory.space)),
-            keeping.backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
+            ui.columns(_contents(view, status), _health(view, status, await _run_checks(view) if checked else None)),
+            await forgotten(view, await memory.tombstones()),
+            ui.columns(retention(await memory.retention()), export(view, memory.space)),
+            backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
             *([_tokens(view, await memory.tokens()), _disk(status), _connected(status)] if view.is_owner else []),
             _versions(view, status),
         ),
@@ -46,8 +180,6 @@ async def home(view: View) -> Page:
 
 
 # --- the space --------------------------------------------------------------------------------------
-
-
 def _contents(view: View, status: dict[str, Any]) -> Element:
     counts, waiting, offload = status["counts"], status["pyramid"]["waiting"], status["offload"]
     turns = t("home.turns_in", count=counts["turns"], sessions=t("home.sessions", count=counts["sessions"]))
@@ -56,9 +188,9 @@ def _contents(view: View, status: dict[str, Any]) -> Element:
     return ui.section(
         t("home.contents"),
         _spaces(view, status),
-        ui.facts_of(
+        ui.labelled_values(
             (
-                (t("home.space"), ui.words_of(status["space"])),
+                (t("home.space"), ui.memory_text(status["space"])),
                 (t("home.conversation"), ui.link("/conversations", turns)),
                 (t("home.statements"), t("home.current", count=counts["current"], past=ui.count(past))),
                 (t("home.facts"), ui.count(counts["facts"])),
@@ -79,11 +211,11 @@ def _times(many: int) -> str:
 
 
 def _spaces(view: View, status: dict[str, Any]) -> Element | None:
-    """Return a form that opens another space, whose pages have other addresses; None if there is none to open."""
+    """Return a form that opens another space, whose pages have other addresses; None if there is no other."""
     others = [name for name in status["spaces"] if name != status["space"]]
     if not (view.is_owner and view.form_token and others):
         return None
-    options = (el("option", ui.words_of(name, tag="span").children, value=name) for name in others)
+    options = (el("option", ui.memory_text(name, tag="span").children, value=name) for name in others)
     return el(
         "form",
         el("label", t("home.other_space"), " ", el("select", options, name="space")),
@@ -94,10 +226,8 @@ def _spaces(view: View, status: dict[str, Any]) -> Element | None:
 
 
 # --- health -----------------------------------------------------------------------------------------
-
-
-async def _found(view: View) -> list[Element]:
-    """Run the checks: every claim down to its words, and for the owner rows and files."""
+async def _run_checks(view: View) -> list[Element]:
+    """Run the checks: every claim down to its quotes and, for the owner, rows against files."""
     verified = await view.memory.verify()
     counts = (
         t("home.personas", count=verified.personas),
@@ -107,57 +237,55 @@ async def _found(view: View) -> list[Element]:
         t("home.turns", count=verified.turns),
     )
     lines = [el("p", t("health.verified"), " ", " · ".join(counts))]
-    lines += _list(verified.problems, t("health.problems"), kind="bad")
-    lines += _list(verified.uncovered, t("health.uncovered"), kind="warn")
-    lines += _list(verified.doubted, t("health.doubted"), kind="warn")
+    lines += _problem_list(verified.problems, t("health.problems"), kind="bad")
+    lines += _problem_list(verified.uncovered, t("health.uncovered"), kind="warn")
+    lines += _problem_list(verified.doubted, t("health.doubted"), kind="warn")
     problems: list[str] = []
     if view.is_owner:
         problems = await view.memory.problems()
         if await view.memory.unproven():
             lines.append(ui.note(t("health.unproven"), " ", el("code", "mcp-memory doctor --repair"), kind="warn"))
-    lines += _list(list(dict.fromkeys(problems)), t("health.files"), kind="bad")
+    lines += _problem_list(list(dict.fromkeys(problems)), t("health.files"), kind="bad")
     is_well = not (verified.problems or verified.doubted or problems)
     return [*lines, *([ui.note(t("health.well"), kind="ok")] if is_well else [])]
 
 
-def _list(lines: Sequence[str], title: str, *, kind: str) -> list[Element]:
+def _problem_list(lines: Sequence[str], title: str, *, kind: str) -> list[Element]:
     if not lines:
         return []
-    more = [ui.words_of(f"… {ui.count(len(lines) - _PROBLEMS)}", tag="li")] if len(lines) > _PROBLEMS else []
-    shown = (ui.words_of(line, tag="li") for line in lines[:_PROBLEMS])
+    more = [ui.memory_text(f"… {ui.count(len(lines) - _PROBLEMS)}", tag="li")] if len(lines) > _PROBLEMS else []
+    shown = (ui.memory_text(line, tag="li") for line in lines[:_PROBLEMS])
     return [ui.note(title, kind=kind), el("ul", shown, more, class_="rows")]
 
 
-def _health(view: View, status: dict[str, Any], found: list[Element] | None) -> Element:
-    if found is None:
-        found = [el("p", ui.link("/home", t("health.check"), check=1), " ", el("small", t("health.takes")))]
-    return ui.section(t("health.title"), list(_standing(view, status)), found, id="health")
+def _health(view: View, status: dict[str, Any], checks: list[Element] | None) -> Element:
+    if checks is None:
+        checks = [el("p", ui.link("/home", t("health.check"), check=1), " ", el("small", t("health.takes")))]
+    return ui.section(t("health.title"), list(_known_problems(view, status)), checks, id="health")
 
 
-def _standing(view: View, status: dict[str, Any]) -> Iterator[Element]:
-    """Yield what the status itself knows to be wrong."""
+def _known_problems(view: View, status: dict[str, Any]) -> Iterator[Element]:
+    """Yield the problems that the status reports."""
     pyramid, embedding = status["pyramid"], status["embedding"]
     if paused := pyramid["paused"]:
-        yield ui.note(t("health.paused"), " ", ui.words_of(paused["reason"]), kind="warn")
+        yield ui.note(t("health.paused"), " ", ui.memory_text(paused["reason"]), kind="warn")
     failed = [work for work in pyramid["works"] if work["state"] == "parked"]
     for work in failed[:_FAILED]:
-        error = ui.words_of(work["error"] or "")
+        error = ui.memory_text(work["error"] or "")
         yield ui.note(t("health.failed", stage=work["stage"], count=work["attempts"]), " ", error, kind="warn")
     if embedding["error"]:
-        yield ui.note(t("health.embedding"), " ", ui.words_of(embedding["error"]), kind="warn")
+        yield ui.note(t("health.embedding"), " ", ui.memory_text(embedding["error"]), kind="warn")
     if status["damaged"]:
-        yield ui.note(t("health.damaged"), " ", ui.words_of(status["damaged"][0]), kind="bad")
+        yield ui.note(t("health.damaged"), " ", ui.memory_text(status["damaged"][0]), kind="bad")
     if status["set_aside"] and view.is_owner:
-        paths = ui.words_of(", ".join(status["set_aside"]))
+        paths = ui.memory_text(", ".join(status["set_aside"]))
         yield ui.note(t("health.set_aside"), " ", paths, " ", el("code", "mcp-memory doctor --repair"), kind="warn")
 
 
 # --- the machine ------------------------------------------------------------------------------------
-
-
 def _tokens(view: View, tokens: Sequence[Token]) -> Element:
     head = (t("tokens.name"), t("tokens.spaces"), t("tokens.right"), t("tokens.used"), t("tokens.ends"), "")
-    table = ui.table(t("tokens.all"), head, (_token(view, one) for one in tokens))
+    table = ui.table(t("tokens.all"), head, (_token(view, token) for token in tokens))
     rights = (el("option", right, value=right, selected=right == "write") for right in RIGHTS)
     return ui.section(
         t("tokens.title"),
@@ -174,17 +302,17 @@ def _tokens(view: View, tokens: Sequence[Token]) -> Element:
     )
 
 
-def _token(view: View, one: Token) -> tuple[Any, ...]:
+def _token(view: View, token: Token) -> tuple[Any, ...]:
     ends: Any = t("tokens.never_ends")
-    if one.revoked_at is not None:
-        ends = [t("tokens.revoked"), " ", ui.moment(one.revoked_at, day=True)]
-    elif one.until is not None:
-        ends = ui.moment(one.until, day=True)
-    used = ui.moment(one.used_at) if one.used_at else t("tokens.never_used")
+    if token.revoked_at is not None:
+        ends = [t("tokens.revoked"), " ", ui.moment(token.revoked_at, day=True)]
+    elif token.until is not None:
+        ends = ui.moment(token.until, day=True)
+    used = ui.moment(token.used_at) if token.used_at else t("tokens.never_used")
     revoke = (
-        None if one.revoked_at else ui.action(view, "revoke_token", t("tokens.revoke"), kind="danger", which=one.id)
+        None if token.revoked_at else ui.action(view, "revoke_token", t("tokens.revoke"), kind="danger", which=token.id)
     )
-    return ui.words_of(one.name), ui.words_of(", ".join(one.spaces)), one.right, used, ends, revoke
+    return ui.memory_text(token.name), ui.memory_text(", ".join(token.spaces)), token.right, used, ends, revoke
 
 
 def _disk(status: dict[str, Any]) -> Element | None:
@@ -199,19 +327,19 @@ def _disk(status: dict[str, Any]) -> Element | None:
 
 
 def _connected(status: dict[str, Any]) -> Element:
-    there = status["connected"]
+    processes = status["connected"]
     head = (t("connected.what"), t("connected.clients"), t("connected.since"), t("connected.version"))
     lines = (
         (
-            f"{one['what']} ({one['pid']})",
-            ui.words_of(", ".join(one["clients"])) if one["clients"] else t("shared.none"),
-            ui.moment(datetime.fromisoformat(one["since"])) if one["since"] else "",
-            one["version"],
+            f"{process['what']} ({process['pid']})",
+            ui.memory_text(", ".join(process["clients"])) if process["clients"] else t("shared.none"),
+            ui.moment(datetime.fromisoformat(process["since"])) if process["since"] else "",
+            process["version"],
         )
-        for one in there
+        for process in processes
     )
     table = ui.table(t("connected.caption"), head, lines)
-    return ui.section(t("connected.title"), table if there else ui.empty(t("connected.none")))
+    return ui.section(t("connected.title"), table if processes else ui.empty(t("connected.none")))
 
 
 def _versions(view: View, status: dict[str, Any]) -> Element:
@@ -221,13 +349,13 @@ def _versions(view: View, status: dict[str, Any]) -> Element:
     exact = t("versions.exact") if tokenizer["exact"] else t("versions.estimated")
     return ui.section(
         t("versions.title"),
-        ui.facts_of(
+        ui.labelled_values(
             (
                 (t("versions.program"), status["version"]),
                 (t("versions.schema"), status["schema"]),
-                (t("versions.place"), ui.words_of(status["home"], tag="code") if in_files else None),
-                (t("versions.store"), ui.words_of(status["store"], tag="code") if view.is_owner else None),
-                (t("versions.model"), ui.words_of(status["model"]["name"] or t("versions.no_model"))),
+                (t("versions.place"), ui.memory_text(status["home"], tag="code") if in_files else None),
+                (t("versions.store"), ui.memory_text(status["store"], tag="code") if view.is_owner else None),
+                (t("versions.model"), ui.memory_text(status["model"]["name"] or t("versions.no_model"))),
                 (t("versions.embedder"), f"{embedding['model'] or t('shared.none')} · {embedded}"),
                 (t("versions.tokenizer"), f"{tokenizer['name']} · {exact}"),
             )

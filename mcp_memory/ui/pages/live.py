@@ -1,6 +1,6 @@
-"""Live: the last stored, recalled, offloaded and forgotten items, and the connected programs.
+"""Live: the most recently stored, recalled, offloaded and forgotten items, and the connected programs.
 
-The scripts reload the page when something changes; without them it shows the state when it was loaded.
+The scripts reload the page after changes; without them it shows the state when it was loaded.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.types import ActivityEntry
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.pages.forgetting import kinds_of
-from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.pages.forgetting import count_kinds
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 async def live(view: View) -> Page:
-    """The last things that happened, the newest first."""
+    """Show recent activity, the newest first."""
     memory = view.memory
     happened = await memory.activity(limit=_ENTRIES)
     recalled = await memory.recalls(limit=_RECALLS)
@@ -49,50 +49,54 @@ def _list(happened: Sequence[ActivityEntry]) -> Element:
     return el("div", shown, data_live=True)
 
 
-def _entry(one: ActivityEntry) -> Element:
+def _entry(entry: ActivityEntry) -> Element:
     return el(
         "div",
-        el("p", _what(one), class_="said"),
-        ui.gap(
-            ui.moment(one.at),
-            ui.badge(t(f"live.{one.what}"), _KINDS[one.what]),
-            el("span", one.id, class_="id") if one.id else None,
-            _reason(one) if one.reason else None,
-            _session(one) if one.session else None,
-            t("live.by", client=one.client) if one.client else None,
+        el("p", _what(entry), class_="said"),
+        ui.line(
+            ui.moment(entry.at),
+            ui.badge(t(f"live.{entry.what}"), _KINDS[entry.what]),
+            el("span", entry.id, class_="id") if entry.id else None,
+            _reason(entry) if entry.reason else None,
+            _session(entry) if entry.session else None,
+            t("live.by", client=entry.client) if entry.client else None,
         ),
         class_="statement",
     )
 
 
-def _session(one: ActivityEntry) -> Element:
-    """Return the session of an entry, as a link where it surely has turns."""
-    name = ui.words_of(one.session or "")
-    return ui.link(f"/session/{ui.part(one.session or '')}", name) if one.what == "turn" else name
+def _session(entry: ActivityEntry) -> Element:
+    """Return the session of an entry, as a link if it certainly has turns."""
+    name = ui.memory_text(entry.session or "")
+    return ui.link(f"/session/{ui.part(entry.session or '')}", name) if entry.what == "turn" else name
 
 
-def _what(one: ActivityEntry) -> Any:
-    if one.what == "recall":
-        return [t("live.brought"), " ", _ids(one.text.split())]
-    if one.what in ("forgotten", "uncorrected", "back"):
-        text: Any = ", ".join(kinds_of(one.text.split())) or t("live.nothing_left")
+def _what(entry: ActivityEntry) -> Any:
+    if entry.what == "recall":
+        return [t("live.brought"), " ", _ids(entry.text.split())]
+    if entry.what in ("forgotten", "uncorrected", "back"):
+        text: Any = ", ".join(count_kinds(entry.text.split())) or t("live.nothing_left")
     else:
-        text = ui.words_of(one.text) if one.text else t("live.no_words")
-    return ui.link(f"/{one.id}", text) if one.id else text
+        text = ui.memory_text(entry.text) if entry.text else t("live.no_words")
+    return ui.link(f"/{entry.id}", text) if entry.id else text
 
 
-def _reason(one: ActivityEntry) -> Any:
-    """Return why rows were forgotten, or what a correction replaced."""
-    return [t("live.instead"), " ", _ids(one.reason.split())] if one.what == "correction" else ui.words_of(one.reason)
+def _reason(entry: ActivityEntry) -> Any:
+    """Return the reason for forgetting, or the statements that a correction replaced."""
+    return (
+        [t("live.instead"), " ", _ids(entry.reason.split())]
+        if entry.what == "correction"
+        else ui.memory_text(entry.reason)
+    )
 
 
 def _ids(ids: Sequence[str]) -> list[Element | str]:
     if not ids:
         return [t("live.pages")]
-    return list(_linked(ids))
+    return list(_links(ids))
 
 
-def _linked(ids: Sequence[str]) -> Iterator[Element | str]:
+def _links(ids: Sequence[str]) -> Iterator[Element | str]:
     for id in ids[:_IDS]:
         yield ui.link(f"/{id}", id, class_="id")
         yield " "
@@ -103,18 +107,18 @@ def _linked(ids: Sequence[str]) -> Iterator[Element | str]:
 def _recalls(recalled: Sequence[RecallEntry]) -> Element:
     if not recalled:
         return ui.empty(t("live.no_recalls"))
-    has_words = any(one.query for one in recalled)
+    has_words = any(recall.query for recall in recalled)
     head = [t("live.at"), t("live.how"), t("live.session"), t("live.rows"), t("live.tokens")]
     lines = (
         (
-            ui.moment(one.at),
-            t(f"live.how_{one.how}"),
-            ui.words_of(one.session),
-            el("span", _ids(one.ids)),
-            ui.count(one.tokens),
-            *([ui.words_of(one.query or "")] if has_words else []),
+            ui.moment(recall.at),
+            t(f"live.how_{recall.how}"),
+            ui.memory_text(recall.session),
+            el("span", _ids(recall.ids)),
+            ui.count(recall.tokens),
+            *([ui.memory_text(recall.query or "")] if has_words else []),
         )
-        for one in recalled
+        for recall in recalled
     )
     return ui.table(t("live.table"), [*head, *([t("live.query")] if has_words else [])], lines, numbers=(4,))
 
@@ -122,7 +126,7 @@ def _recalls(recalled: Sequence[RecallEntry]) -> Element:
 def _connected(processes: Sequence[dict[str, Any]]) -> Element:
     if not processes:
         return ui.section(t("live.connected"), ui.empty(t("live.nobody")))
-    lines = ((ui.words_of(_name(one)), ui.words_of(one["space"] or "")) for one in processes)
+    lines = ((ui.memory_text(_name(process)), ui.memory_text(process["space"] or "")) for process in processes)
     return ui.section(t("live.connected"), ui.table(t("live.processes"), (t("live.who"), t("live.space")), lines))
 
 

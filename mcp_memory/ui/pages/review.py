@@ -12,21 +12,21 @@ from mcp_memory.core.text import revealed
 from mcp_memory.core.types import SAID_BY, Reviewed
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 _WAITING = 50
 _DECIDED = 20
 _CHARS = 600
 _CHOSEN = "chosen"
-"""The id of the form for what is ticked."""
+"""Id of the form for the ticked items."""
 
 
 async def review(view: View) -> Page:
     """Show the items that wait for review, the newest first, and the earlier decisions."""
-    found = await view.memory.waiting(limit=_WAITING + 1)
-    shown = found[:_WAITING]
+    items = await view.memory.waiting(limit=_WAITING + 1)
+    shown = items[:_WAITING]
     return Page(
         title=t("review.title"),
         here="review",
@@ -34,80 +34,82 @@ async def review(view: View) -> Page:
             ui.note(t("review.about")),
             ui.section(
                 t("review.waiting"),
-                ui.rows(_waiting(view, one) for one in shown) if shown else ui.empty(t("review.none")),
-                ui.note(t("review.more", count=_WAITING)) if len(found) > _WAITING else None,
-                _several(view) if shown else None,
+                ui.rows(_waiting_item(view, item) for item in shown) if shown else ui.empty(t("review.none")),
+                ui.note(t("review.more", count=_WAITING)) if len(items) > _WAITING else None,
+                _bulk_form(view) if shown else None,
             ),
-            _before(view, await view.memory.decided(limit=_DECIDED)),
+            _earlier_decisions(view, await view.memory.decided(limit=_DECIDED)),
             ui.forgotten_line(await view.memory.count_forgotten()),
         ),
     )
 
 
-def _several(view: View) -> Element | None:
-    """Return the form that decides about all that is ticked."""
+def _bulk_form(view: View) -> Element | None:
+    """Return the form that decides about all ticked items."""
     buttons = (
         el("button", t("review.release_chosen"), name="verdict", value="released"),
         el("button", t("review.keep_chosen"), name="verdict", value="kept"),
     )
-    return ui.form(view, "review", ui.gap(*buttons), id_=_CHOSEN, back="/review")
+    return ui.form(view, "review", ui.line(*buttons), id_=_CHOSEN, back="/review")
 
 
-def _waiting(view: View, one: Reviewed) -> Element:
-    tick = el("input", type="checkbox", name="ids", value=one.id, form=_CHOSEN, aria_label=t("review.tick", id=one.id))
+def _waiting_item(view: View, item: Reviewed) -> Element:
+    tick = el(
+        "input", type="checkbox", name="ids", value=item.id, form=_CHOSEN, aria_label=t("review.tick", id=item.id)
+    )
     buttons = (
-        _decide(view, one, "released", t("review.release"), key="r"),
-        _decide(view, one, "kept", t("review.keep"), key="q"),
-        ui.link("/forget", t("review.forget"), ids=one.id) if view.may("admin") else None,
+        _decision_button(view, item, "released", t("review.release"), key="r"),
+        _decision_button(view, item, "kept", t("review.keep"), key="q"),
+        ui.link("/forget", t("review.forget"), ids=item.id) if view.may("admin") else None,
     )
     return ui.card(
-        ui.gap(tick if view.may("admin") else None, *_head(one)),
-        el("p", t("review.because"), " ", _reasons(one)),
-        _text(one),
-        ui.gap(*buttons),
+        ui.line(tick if view.may("admin") else None, *_head(item)),
+        el("p", t("review.because"), " ", _reasons(item)),
+        _text(item),
+        ui.line(*buttons),
         tag="div",
     )
 
 
-def _before(view: View, decided: Sequence[Reviewed]) -> Element | None:
+def _earlier_decisions(view: View, decided: Sequence[Reviewed]) -> Element | None:
     """Return the section of earlier decisions, each with a button to change it; None if there are none."""
-    return ui.section(t("review.before"), ui.rows(_decided(view, one) for one in decided)) if decided else None
+    return ui.section(t("review.before"), ui.rows(_decided_item(view, item) for item in decided)) if decided else None
 
 
-def _decided(view: View, one: Reviewed) -> list[Element | None]:
-    released = one.verdict == "released"
+def _decided_item(view: View, item: Reviewed) -> list[Element | None]:
+    released = item.verdict == "released"
     verdict = ui.badge(t("review.released"), "ok") if released else ui.badge(t("review.kept"), "warn")
     other, words = ("kept", t("review.keep")) if released else ("released", t("review.release"))
     return [
-        ui.gap(
+        ui.line(
             verdict,
-            ui.moment(one.reviewed_at) if one.reviewed_at else None,
-            *_head(one),
-            _decide(view, one, other, words),
+            ui.moment(item.reviewed_at) if item.reviewed_at else None,
+            *_head(item),
+            _decision_button(view, item, other, words),
         ),
-        el("p", t("review.because"), " ", _reasons(one)),
-        _text(one),
+        el("p", t("review.because"), " ", _reasons(item)),
+        _text(item),
     ]
 
 
-def _head(one: Reviewed) -> tuple[Element | None, ...]:
+def _head(item: Reviewed) -> tuple[Element | None, ...]:
     """Return the kind of an item, its speaker, its session and its time."""
-    session = ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session)) if one.session else None
-    kind = t("review.turn") if one.kind == "turn" else t("review.statement")
-    whose = ui.badge(t("review.whose", who=SAID_BY[one.source]), "source")
-    return ui.link(f"/{one.id}", one.id, class_="id"), ui.badge(kind, "kind"), whose, session, ui.moment(one.at)
+    session = ui.link(f"/session/{ui.part(item.session)}", ui.memory_text(item.session)) if item.session else None
+    kind = t("review.turn") if item.kind == "turn" else t("review.statement")
+    whose = ui.badge(t("review.whose", who=SAID_BY[item.source]), "source")
+    return ui.link(f"/{item.id}", item.id, class_="id"), ui.badge(kind, "kind"), whose, session, ui.moment(item.at)
 
 
-def _reasons(one: Reviewed) -> str:
-    return revealed(", ".join(REASONS.get(reason, reason) for reason in one.reasons))
+def _reasons(item: Reviewed) -> str:
+    return revealed(", ".join(REASONS.get(reason, reason) for reason in item.reasons))
 
 
-def _text(one: Reviewed) -> Element:
-    """Return the text, with keys and passwords masked: rows of earlier versions may have some."""
-    text = mask(one.text)
+def _text(item: Reviewed) -> Element:
+    """Return the text, with secrets masked: rows of earlier versions may contain some."""
+    text = mask(item.text)
     cut = text[:_CHARS] + "…" if len(text) > _CHARS else text
-    return ui.words_of(cut, tag="blockquote", class_="verbatim")
+    return ui.memory_text(cut, tag="blockquote", class_="verbatim")
 
 
-def _decide(view: View, one: Reviewed, verdict: str, words: str, *, key: str | None = None) -> Element | None:
-    return ui.action(view, "review", words, key=key, ids=one.id, verdict=verdict, back="/review")
+def _decision_button(view: View, item: Reviewed, verdict: str, words: str, *, key: str | None = None) -> Element | None:
+    return ui.action(view, "review", words, key=key, ids=item.id, verdict=verdict, back="/review")

@@ -1,4 +1,4 @@
-"""Savings: the tokens that were saved and spent, in all, by day and by session; the calls to language models.
+"""Savings: the tokens saved and spent, in total, by day and by session; the calls to language models.
 
 Totals are those of `Memory.status()`; the days add up to them. The ledger of models covers the whole home, so only
 readers with the right to administer see it.
@@ -12,9 +12,9 @@ from typing import Any
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import DaySavings, SessionSavings
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pictures import charts
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 _SPANS = (7, 30, 90, 365)
@@ -27,7 +27,7 @@ async def savings(view: View) -> Page:
     ledger = await view.memory.ledger()
     days = await view.memory.savings_by_day(days=span)
     sessions = await view.memory.savings_by_session(days=span)
-    known = await _known(view, sessions)
+    sessions_with_pages = await _sessions_with_pages(view, sessions)
     knows_models = view.is_owner or view.right == "admin"
     return Page(
         title=t("savings.title"),
@@ -36,24 +36,24 @@ async def savings(view: View) -> Page:
             el("p", t("savings.counts")),
             ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
             _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
-            _by_session(sessions, known, span) if sessions else None,
+            _by_session(sessions, sessions_with_pages, span) if sessions else None,
             _calls(ledger["model"]["ever"]) if knows_models else None,
         ),
     )
 
 
-async def _known(view: View, sessions: Sequence[SessionSavings]) -> set[str]:
-    """Return the sessions that have a page: those with turns, or with results of tools."""
-    known = {one.session for one in await view.memory.sessions(limit=_SESSIONS)}
-    others = [one.session for one in sessions if one.session not in known]
-    return known | {name for name in others if await view.memory.records(session=name, limit=1)}
+async def _sessions_with_pages(view: View, sessions: Sequence[SessionSavings]) -> set[str]:
+    """Return the sessions that have a page: those with turns or tool results."""
+    names = {session.session for session in await view.memory.sessions(limit=_SESSIONS)}
+    others = [session.session for session in sessions if session.session not in names]
+    return names | {name for name in others if await view.memory.records(session=name, limit=1)}
 
 
 def _span(view: View) -> int:
-    given = view.query.get("days", "30")
-    if given not in map(str, _SPANS):
+    days = view.query.get("days", "30")
+    if days not in map(str, _SPANS):
         raise InvalidInput(t("savings.no_span", spans=", ".join(map(str, _SPANS))))
-    return int(given)
+    return int(days)
 
 
 # --- in all -----------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def _totals(ledger: dict[str, Any]) -> Element:
     return ui.section(
         t("savings.all"),
         _net(saved["net_tokens"], saved["net_cost"]),
-        ui.facts_of(
+        ui.labelled_values(
             (
                 (t("savings.once"), _tokens(saved["saved_once"])),
                 (t("savings.later"), _tokens(saved["saved_later"])),
@@ -106,7 +106,7 @@ def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Elemen
     ]
     busy = [day for day in days if day.saved or day.spent or (knows_models and day.model_tokens)]
     if not busy:
-        return ui.section(t("savings.by_day"), ui.empty(t("savings.no_days", count=span)), beside=ui.gap(*spans))
+        return ui.section(t("savings.by_day"), ui.empty(t("savings.no_days", count=span)), beside=ui.line(*spans))
     series = [(day.day, {t("savings.saved"): day.saved, t("savings.spent"): day.spent}) for day in days]
     head = [t("savings.day"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
     head += [t("savings.model_tokens"), t("savings.cost")] if knows_models else []
@@ -115,7 +115,7 @@ def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Elemen
         t("savings.by_day"),
         charts.days(series, label=t("savings.chart", count=span)),
         ui.table(t("savings.table", count=span), head, lines, numbers=range(1, len(head))),
-        beside=ui.gap(*spans),
+        beside=ui.line(*spans),
     )
 
 
@@ -137,28 +137,28 @@ def _sum(days: Sequence[DaySavings], knows_models: bool) -> list[Any]:
 
 
 def _costs(costs: Iterable[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None
+    priced = [cost for cost in costs if cost is not None]
+    return sum(priced) if priced else None
 
 
 def _money(cost: float | None) -> str:
     return "–" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
-def _by_session(sessions: Sequence[SessionSavings], known: Collection[str], span: int) -> Element:
-    """Return what the sessions of the last days saved and spent; a session is a link where it has a page."""
+def _by_session(sessions: Sequence[SessionSavings], with_pages: Collection[str], span: int) -> Element:
+    """Return the savings and costs by session; sessions that have a page are links."""
     head = [t("savings.session"), t("savings.last"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
     lines = (
         (
-            ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session))
-            if one.session in known
-            else ui.words_of(one.session),
-            ui.moment(one.at, day=True),
-            ui.count(one.saved),
-            ui.count(one.spent),
-            ui.count(one.saved - one.spent),
+            ui.link(f"/session/{ui.part(session.session)}", ui.memory_text(session.session))
+            if session.session in with_pages
+            else ui.memory_text(session.session),
+            ui.moment(session.at, day=True),
+            ui.count(session.saved),
+            ui.count(session.spent),
+            ui.count(session.saved - session.spent),
         )
-        for one in sessions
+        for session in sessions
     )
     title = t("savings.by_session", count=span)
     return ui.section(title, ui.table(t("savings.session_table"), head, lines, numbers=(2, 3, 4)))
@@ -169,9 +169,9 @@ def _by_session(sessions: Sequence[SessionSavings], known: Collection[str], span
 
 def _models(view: View, ledger: dict[str, Any]) -> Element:
     model, paused, ever = ledger["model"], ledger["paused"], ledger["model"]["ever"]
-    tokens = sum(one["prompt_tokens"] + one["completion_tokens"] for one in ever)
-    cached = sum(one["cached_tokens"] for one in ever)
-    failed = sum(one["failed"] for one in model["today"])
+    tokens = sum(row["prompt_tokens"] + row["completion_tokens"] for row in ever)
+    cached = sum(row["cached_tokens"] for row in ever)
+    failed = sum(row["failed"] for row in model["today"])
     state = (
         [
             ui.note(t("savings.paused", reason=paused["reason"]), kind="warn"),
@@ -183,16 +183,16 @@ def _models(view: View, ledger: dict[str, Any]) -> Element:
     limits = model["name"] is not None
     return ui.section(
         t("savings.models"),
-        ui.facts_of(
+        ui.labelled_values(
             (
-                (t("savings.model"), ui.words_of(model["name"]) if model["name"] else t("savings.no_model")),
+                (t("savings.model"), ui.memory_text(model["name"]) if model["name"] else t("savings.no_model")),
                 (t("savings.today"), _of(model["tokens_today"], model["daily_tokens"]) if limits else None),
                 (t("savings.hour"), _of(model["tokens_this_hour"], model["hourly_tokens"]) if limits else None),
                 (t("savings.failed"), ui.count(failed) if failed else None),
-                (t("savings.ever"), t("savings.calls", count=sum(one["calls"] for one in ever))),
+                (t("savings.ever"), t("savings.calls", count=sum(row["calls"] for row in ever))),
                 (t("savings.ever_tokens"), _tokens(tokens)),
                 (t("savings.ever_cached"), _tokens(cached) if cached else None),
-                (t("savings.ever_cost"), _money(_costs(one["cost"] for one in ever))),
+                (t("savings.ever_cost"), _money(_costs(row["cost"] for row in ever))),
             )
         ),
         state,
@@ -211,14 +211,14 @@ def _calls(ever: Sequence[dict[str, Any]]) -> Element:
             t("savings.read"), t("savings.written"), t("savings.cost"))  # fmt: skip
     lines = (
         (
-            ui.words_of(one["purpose"]),
-            ui.words_of(one["model"]),
-            ui.count(one["calls"]),
-            ui.count(one["failed"]),
-            ui.count(one["prompt_tokens"]),
-            ui.count(one["completion_tokens"]),
-            _money(one["cost"]),
+            ui.memory_text(row["purpose"]),
+            ui.memory_text(row["model"]),
+            ui.count(row["calls"]),
+            ui.count(row["failed"]),
+            ui.count(row["prompt_tokens"]),
+            ui.count(row["completion_tokens"]),
+            _money(row["cost"]),
         )
-        for one in ever
+        for row in ever
     )
     return ui.section(t("savings.ledger"), ui.table(t("savings.ledger_table"), head, lines, numbers=range(2, 7)))

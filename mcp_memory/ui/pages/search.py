@@ -1,6 +1,6 @@
 """Search: the hits and why they match, the rows that just missed, and the result of recall for the same query.
 
-Without a layer the first page of a search is explained; with one its hits can be paged through.
+Without a layer the first page of a search is explained; with a layer its hits have several pages.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mcp_memory.core.types import AtomHit, Known, MemoryResults, Role, SceneHit,
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
 from mcp_memory.ui import components as ui
+from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
 from mcp_memory.ui.pages.item import result_row
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.pictures import charts
-from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import WORDS, t
 
 if TYPE_CHECKING:
@@ -43,39 +43,39 @@ _EXAMPLES = ("words", "meaning", "time", "exact", "id")
 
 
 async def search(view: View) -> Page:
-    """The hits of a query with the share of each signal; without one, what can be asked."""
+    """Show the hits of a query with the share of each signal; without a query, show examples."""
     query = view.query.get("q", "").strip()
-    given = {name: value for name, value in view.query.items() if value.strip()}
-    layer = _layer(given)
+    filters = {name: value for name, value in view.query.items() if value.strip()}
+    layer = _layer(filters)
     if not query:
-        return Page(title=t("search.title"), body=(_form(view, query, layer), _how()))
+        return Page(title=t("search.title"), body=(_form(view, query, layer), _examples()))
     body: list[Any] = [_form(view, query, layer)]
     if _ID.fullmatch(query):
         body.append(el("p", ui.link(f"/{query}", t("search.open", id=query))))
     try:
         match layer:
             case "memories":
-                body += await _memories(view, query, given)
+                body += await _memories(view, query, filters)
             case "turns":
-                body += await _turns(view, query, given)
+                body += await _turns(view, query, filters)
             case "recall":
-                body += await _recalled(view, query)
+                body += await _recall_result(view, query)
             case _:
-                body += await _explained(view, query, given)
+                body += await _explained_hits(view, query, filters)
     except (InvalidInput, NotFound) as wrong:
         body.append(ui.note(revealed(str(wrong)), kind="bad"))
     title = t("search.title_of", query=revealed(one_line(query, 60)))
     return Page(title=title, body=ui.body(*body))
 
 
-def _layer(given: Mapping[str, str]) -> str:
-    """Return the layer that is searched: the one chosen, else the one that knows the filters."""
-    chosen = given.get("in", "")
+def _layer(filters: Mapping[str, str]) -> str:
+    """Return the layer to search: the chosen layer, else the layer that has the given filters."""
+    chosen = filters.get("in", "")
     if chosen in _LAYERS[1:]:
         return chosen
-    if any(name in given for name in _OF_TURNS):
+    if any(name in filters for name in _OF_TURNS):
         return "turns"
-    return "memories" if "as_of" in given else ""
+    return "memories" if "as_of" in filters else ""
 
 
 # --- asking -----------------------------------------------------------------------------------------
@@ -89,11 +89,11 @@ def _form(view: View, query: str, layer: str) -> Element:
     filters = [
         ui.choice(t("search.in"), "in", layers, layer),
         ui.choice(t("memory.kind"), "kind", kinds, asked.get("kind", "")),
-        ui.field(t("memory.entity"), "entity", asked.get("entity", "")),
-        ui.field(t("memory.since"), "since", asked.get("since", ""), hint=t("memory.time_hint")),
-        ui.field(t("memory.until"), "until", asked.get("until", "")),
-        ui.field(t("memory.as_of"), "as_of", asked.get("as_of", "")),
-        ui.field(t("search.session"), "session", asked.get("session", "")),
+        ui.input_field(t("memory.entity"), "entity", asked.get("entity", "")),
+        ui.input_field(t("memory.since"), "since", asked.get("since", ""), hint=t("memory.time_hint")),
+        ui.input_field(t("memory.until"), "until", asked.get("until", "")),
+        ui.input_field(t("memory.as_of"), "as_of", asked.get("as_of", "")),
+        ui.input_field(t("search.session"), "session", asked.get("session", "")),
         ui.choice(t("search.role"), "role", roles, asked.get("role", "")),
     ]
     chosen = any(asked.get(name) for name in (*_OF_MEMORIES, *_OF_TURNS, *_OF_BOTH, "in"))
@@ -101,7 +101,7 @@ def _form(view: View, query: str, layer: str) -> Element:
         "form",
         el("input", type="search", name="q", value=query, aria_label=t("search.query"), dir="auto"),
         el("button", t("search.do"), class_="main"),
-        el("details", el("summary", t("search.filters")), ui.gap(filters), open=chosen),
+        el("details", el("summary", t("search.filters")), ui.line(filters), open=chosen),
         method="get",
         action="/search",
         role="search",
@@ -109,8 +109,8 @@ def _form(view: View, query: str, layer: str) -> Element:
     )
 
 
-def _how() -> Element:
-    asked = [(t(f"search.how_{one}"), t(f"search.example_{one}")) for one in _EXAMPLES]
+def _examples() -> Element:
+    asked = [(t(f"search.how_{example_name}"), t(f"search.example_{example_name}")) for example_name in _EXAMPLES]
     lines = (el("li", words, " ", ui.link("/search", example, q=example)) for words, example in asked)
     return ui.section(t("search.how"), el("ul", lines))
 
@@ -118,16 +118,16 @@ def _how() -> Element:
 # --- everything, explained --------------------------------------------------------------------------
 
 
-async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
+async def _explained_hits(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
     """Return the first page of a search with its ranking explained, and the scenes, facts and results that match."""
-    filters = _filters(given, "kind", "entity", *_OF_BOTH)
-    found = dict[str, Any]()
+    filters = _filters(parameters, "kind", "entity", *_OF_BOTH)
+    results = dict[str, Any]()
 
     async def explain() -> None:
-        found["explained"] = await view.memory.explain(query, limit=_EXPLAINED, **filters)
+        results["explained"] = await view.memory.explain(query, limit=_EXPLAINED, **filters)
 
     async def beside() -> None:
-        found["beside"] = await view.memory.memory_search(query, limit=_BESIDE, **filters)
+        results["beside"] = await view.memory.memory_search(query, limit=_BESIDE, **filters)
 
     try:
         async with anyio.create_task_group() as tasks:
@@ -135,47 +135,49 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
             tasks.start_soon(beside)
     except* McpMemoryError as group:
         raise group.exceptions[0] from None
-    explained = cast("Explained", found["explained"])
-    beside_it = cast("MemoryResults", found["beside"])
+    explained = cast("Explained", results["explained"])
+    beside_it = cast("MemoryResults", results["beside"])
     most = max((part.points for row in explained.shown for part in row.parts), default=0.0)
     words = set(explained.words)
-    said = await _said(view, [row.id for row in (*explained.shown, *explained.missed, *explained.left_out)])
+    attributions = await _attributions(
+        view, [row.id for row in (*explained.shown, *explained.missed, *explained.left_out)]
+    )
 
     def rows(listed: Iterable[ExplainedRow]) -> Element:
-        return ui.rows(_row(row, words, most, said.get(row.id, ())) for row in listed)
+        return ui.rows(_row(row, words, most, attributions.get(row.id, ())) for row in listed)
 
     return [
         ui.note(explained.note) if explained.note else None,
-        *_known(explained.known),
+        *_known_note(explained.known),
         ui.section(t("search.hits"), el("p", t("search.by_place")), rows(explained.shown))
         if explained.shown
         else ui.empty(t("search.none")),
         ui.section(t("search.missed"), rows(explained.missed)) if explained.missed else None,
         ui.section(t("search.left_out"), rows(explained.left_out)) if explained.left_out else None,
-        *_beside(beside_it),
+        *_other_hits(beside_it),
         el("p", ui.link("/search", t("search.recall"), q=query, **{"in": "recall"})),
-        _asked(explained),
+        _query_details(explained),
     ]
 
 
-async def _said(view: View, ids: Sequence[str]) -> dict[str, tuple[Node | None, ...]]:
-    """Return who said each of these rows, and when; of a statement its source, unless it is the user, and its dates."""
+async def _attributions(view: View, ids: Sequence[str]) -> dict[str, tuple[Node | None, ...]]:
+    """Return speaker and time of these turns, and dates and source (unless it is the user) of these statements."""
     turns = await view.memory.turns([id for id in ids if id[0] == "t"])
     atoms = await view.memory.statements_by_id([id for id in ids if id[0] == "a"])
-    found: dict[str, tuple[Node | None, ...]] = {}
+    attributions: dict[str, tuple[Node | None, ...]] = {}
     for turn in turns:
-        found[turn.id] = ui.speaker(turn), ui.moment(turn.said_at)
+        attributions[turn.id] = ui.speaker(turn), ui.moment(turn.said_at)
     for atom in atoms:
-        found[atom.id] = ui.moment(atom.valid_from, day=True), ui.name_of_source(atom.source)
-    return found
+        attributions[atom.id] = ui.moment(atom.valid_from, day=True), ui.name_of_source(atom.source)
+    return attributions
 
 
-def _row(row: ExplainedRow, words: set[str], most: float, said: Iterable[Node | None]) -> list[Node | None]:
+def _row(row: ExplainedRow, words: set[str], most: float, attribution: Iterable[Node | None]) -> list[Node | None]:
     return [
-        el("p", ui.link(f"/{row.id}", ui.marked(row.text, _places(row.text, words))), class_="said", dir="auto"),
-        ui.gap(
+        el("p", ui.link(f"/{row.id}", ui.mark_spans(row.text, _places(row.text, words))), class_="said", dir="auto"),
+        ui.line(
             el("span", row.id, class_="id"),
-            said,
+            attribution,
             ui.badge(t("shared.held"), "warn") if row.held else None,
             el("span", revealed(row.left_out)) if row.left_out else None,
         ),
@@ -184,20 +186,22 @@ def _row(row: ExplainedRow, words: set[str], most: float, said: Iterable[Node | 
 
 
 def _shares(row: ExplainedRow, most: float) -> Element | None:
-    """Return a bar for each of the signals that gave a row the most, and one for the rest."""
-    shares = {_name(part.signal): part.points for part in row.parts[:_SIGNALS]}
+    """Return a bar for each of the strongest signals of a row, and a bar for the rest."""
+    shares = {_signal_name(part.signal): part.points for part in row.parts[:_SIGNALS]}
     if rest := sum(part.points for part in row.parts[_SIGNALS:]):
         shares[t("search.other_signals")] = rest
-    return _folded(charts.signals(shares, most=most)) if shares else None
+    return _fold_bars(charts.signals(shares, most=most)) if shares else None
 
 
-def _folded(bars: Element) -> Element:
+def _fold_bars(bars: Element) -> Element:
     return el("details", el("summary", t("search.why")), bars)
 
 
 def _places(text: str, words: set[str]) -> list[tuple[int, int]]:
-    """Return where words of the question stand in a text, each to its end."""
-    return [(one.start, _end(text, one.end) if one.term.isascii() else one.end) for one in matches(text, words)]
+    """Return the spans of a text that match words of the query, each extended to the end of the word."""
+    return [
+        (match.start, _end(text, match.end) if match.term.isascii() else match.end) for match in matches(text, words)
+    ]
 
 
 def _end(text: str, at: int) -> int:
@@ -206,43 +210,43 @@ def _end(text: str, at: int) -> int:
     return at
 
 
-def _name(signal: str) -> str:
+def _signal_name(signal: str) -> str:
     return t(f"search.signal_{signal}") if f"search.signal_{signal}" in WORDS else signal
 
 
-def _beside(found: MemoryResults) -> Iterator[Element]:
+def _other_hits(results: MemoryResults) -> Iterator[Element]:
     """Yield the scenes, facts and tool results that match; shown on the first page of a search."""
-    if found.scenes:
-        yield ui.section(t("search.scenes"), ui.rows(map(_scene, found.scenes)))
-    if found.facts:
+    if results.scenes:
+        yield ui.section(t("search.scenes"), ui.rows(map(_scene, results.scenes)))
+    if results.facts:
         facts = (
             [ui.link(f"/{fact.atom}", fact.atom, class_="id"), " ",
-             ui.words_of(f"{fact.entity} · {fact.relation} · {fact.value}")] for fact in found.facts
+             ui.memory_text(f"{fact.entity} · {fact.relation} · {fact.value}")] for fact in results.facts
         )  # fmt: skip
         yield ui.section(t("search.facts"), ui.rows(facts))
-    if found.results:
-        yield ui.section(t("search.results"), ui.rows(result_row(hit) for hit in found.results))
+    if results.results:
+        yield ui.section(t("search.results"), ui.rows(result_row(hit) for hit in results.results))
 
 
 def _scene(hit: SceneHit) -> list[Node]:
     scene = hit.scene
     return [
-        el("p", ui.link(f"/scene/{ui.part(scene.slug)}", ui.words_of(scene.title)), class_="said"),
-        el("p", ui.words_of(scene.summary)),
+        el("p", ui.link(f"/scene/{ui.part(scene.slug)}", ui.memory_text(scene.title)), class_="said"),
+        el("p", ui.memory_text(scene.summary)),
         _bars(hit.found_by),
     ]
 
 
 def _bars(found_by: Signals) -> Element:
-    return _folded(charts.signals({_name(name): value for name, value in found_by.items()}, most=1.0))
+    return _fold_bars(charts.signals({_signal_name(name): value for name, value in found_by.items()}, most=1.0))
 
 
-def _asked(search: Explained) -> Element:
+def _query_details(search: Explained) -> Element:
     speaker = t("search.speaker_of", role=search.asks_for) if search.asks_for else None
-    facts = ui.facts_of(
+    facts = ui.labelled_values(
         (
-            (t("search.words"), ui.words_of(", ".join(search.words) or t("search.no_words"))),
-            (t("search.related"), ui.words_of(one_line(", ".join(search.related), 300)) if search.related else None),
+            (t("search.words"), ui.memory_text(", ".join(search.words) or t("search.no_words"))),
+            (t("search.related"), ui.memory_text(one_line(", ".join(search.related), 300)) if search.related else None),
             (t("search.speaker"), speaker),
             (t("search.times"), "; ".join(search.times) or None),
             *((t(f"search.layer_{leg.layer}"), _leg(leg)) for leg in search.legs),
@@ -260,14 +264,14 @@ def _leg(leg: SearchLeg) -> str:
     )
 
 
-async def _recalled(view: View, query: str) -> list[Any]:
-    """Return what recall would bring for a question: its text, and the decision on each of the first rows."""
+async def _recall_result(view: View, query: str) -> list[Any]:
+    """Return what recall would return for a question: its text, and the decision on each of the first rows."""
     recall = await view.memory.explain_recall(query)
-    brought = [_verdict(one) for one in recall.verdicts if one.brought]
-    others = [_verdict(one) for one in recall.verdicts if not one.brought]
+    brought = [_verdict(verdict) for verdict in recall.verdicts if verdict.brought]
+    others = [_verdict(verdict) for verdict in recall.verdicts if not verdict.brought]
     text = el("pre", revealed(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
     return [
-        *_known(recall.known),
+        *_known_note(recall.known),
         ui.section(
             t("search.recall"),
             ui.rows(brought) if brought else ui.empty(t("search.recall_none")),
@@ -278,41 +282,47 @@ async def _recalled(view: View, query: str) -> list[Any]:
     ]
 
 
-def _known(known: Known | None) -> list[Element]:
-    """Return what the search says of the memory as a whole, where it judged it."""
-    return [el("p", t(f"search.known_{known}"))] if known else []
+def _known_note(verdict: Known | None) -> list[Element]:
+    """Return the verdict whether the memory knows the answer, if there is one."""
+    return [el("p", t(f"search.known_{verdict}"))] if verdict else []
 
 
-def _verdict(one: RowVerdict) -> list[Element]:
-    chance = el("span", t("search.chance", chance=f"{100 * one.probability:.0f}"))
+def _verdict(verdict: RowVerdict) -> list[Element]:
+    chance = el("span", t("search.chance", chance=f"{100 * verdict.probability:.0f}"))
     return [
-        ui.words_of(one.text, tag="p"),
-        ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), chance, el("span", inline(one.why), dir="auto")),
+        ui.memory_text(verdict.text, tag="p"),
+        ui.line(
+            ui.link(f"/{verdict.id}", verdict.id, class_="id"), chance, el("span", inline(verdict.why), dir="auto")
+        ),
     ]
 
 
 # --- one layer, page by page ------------------------------------------------------------------------
 
 
-def _filters(given: Mapping[str, str], *names: str) -> dict[str, Any]:
-    """Return these filters as the verbs take them; a kind or a role that there is not is no filter."""
-    known = {"kind": KINDS, "role": _ROLES}
-    return {name: given[name] for name in names if name in given and given[name] in known.get(name, (given[name],))}
+def _filters(parameters: Mapping[str, str], *names: str) -> dict[str, Any]:
+    """Return these filters as the verbs take them; an unknown kind or role is ignored."""
+    choices = {"kind": KINDS, "role": _ROLES}
+    return {
+        name: parameters[name]
+        for name in names
+        if name in parameters and parameters[name] in choices.get(name, (parameters[name],))
+    }
 
 
-async def _memories(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
-    found = await view.memory.memory_search(
-        query, limit=_LIMIT, cursor=given.get("cursor"), **_filters(given, *_OF_MEMORIES, *_OF_BOTH)
+async def _memories(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
+    results = await view.memory.memory_search(
+        query, limit=_LIMIT, cursor=parameters.get("cursor"), **_filters(parameters, *_OF_MEMORIES, *_OF_BOTH)
     )
-    rows: list[Any] = [*map(_statement, found.atoms), *(_turn(hit, query) for hit in found.turns)]
-    nothing = not (rows or found.scenes or found.facts or found.results)
+    rows: list[Any] = [*map(_statement, results.atoms), *(_turn(hit, query) for hit in results.turns)]
+    nothing = not (rows or results.scenes or results.facts or results.results)
     return [
-        ui.note(found.note) if found.note else None,
-        *_known(found.known),
+        ui.note(results.note) if results.note else None,
+        *_known_note(results.known),
         ui.empty(t("search.none")) if nothing else None,
         ui.section(t("search.hits"), ui.rows(rows)) if rows else None,
-        _more(view, query, found),
-        *_beside(found),
+        _more(view, query, results),
+        *_other_hits(results),
     ]
 
 
@@ -320,18 +330,20 @@ def _statement(hit: AtomHit) -> list[Element]:
     return [ui.statement_row(hit.atom), _bars(hit.found_by)]
 
 
-async def _turns(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
-    found = await view.memory.conversation_search(
-        query, limit=_LIMIT, cursor=given.get("cursor"), **_filters(given, *_OF_TURNS, *_OF_BOTH)
+async def _turns(view: View, query: str, parameters: Mapping[str, str]) -> list[Any]:
+    results = await view.memory.conversation_search(
+        query, limit=_LIMIT, cursor=parameters.get("cursor"), **_filters(parameters, *_OF_TURNS, *_OF_BOTH)
     )
     return [
-        ui.note(found.note) if found.note else None,
-        *_known(found.known),
-        ui.section(t("search.hits"), ui.rows(_turn(hit, query) for hit in found.hits))
-        if found.hits
+        ui.note(results.note) if results.note else None,
+        *_known_note(results.known),
+        ui.section(t("search.hits"), ui.rows(_turn(hit, query) for hit in results.hits))
+        if results.hits
         else ui.empty(t("search.none")),
-        _more(view, query, found),
-        ui.section(t("search.results"), ui.rows(result_row(hit) for hit in found.results)) if found.results else None,
+        _more(view, query, results),
+        ui.section(t("search.results"), ui.rows(result_row(hit) for hit in results.results))
+        if results.results
+        else None,
     ]
 
 
@@ -339,15 +351,15 @@ def _turn(hit: TurnHit, query: str) -> list[Element]:
     turn, words = hit.turn, set(query_terms(query))
     text = snippet(turn.content, _EXCERPT, matches(turn.content, words))[0]
     head = (ui.link(f"/{turn.id}", turn.id, class_="id"), ui.speaker(turn), ui.moment(turn.said_at))
-    said = el("div", ui.marked(text, _places(text, words)), dir="auto", class_="verbatim")
-    held = ui.badge(t("shared.held"), "warn") if turn.id in hit.held else None
+    content = el("div", ui.mark_spans(text, _places(text, words)), dir="auto", class_="verbatim")
+    badge = ui.badge(t("shared.held"), "warn") if turn.id in hit.held else None
     newer = hit.newer.get(turn.id)
     changed = el("span", t("search.changed"), " ", ui.link(f"/{newer.id}", newer.id, class_="id")) if newer else None
-    return [el("div", ui.gap(*head, held, changed), said, class_=f"turn by-{turn.role}"), _bars(hit.found_by)]
+    return [el("div", ui.line(*head, badge, changed), content, class_=f"turn by-{turn.role}"), _bars(hit.found_by)]
 
 
-def _more(view: View, query: str, found: MemoryResults | TurnResults) -> Element | None:
+def _more(view: View, query: str, results: MemoryResults | TurnResults) -> Element | None:
     names = (*_OF_MEMORIES, *_OF_TURNS, *_OF_BOTH, "in")
     return ui.pager(
-        "/search", found.cursor, t("search.more"), q=query, **{name: view.query.get(name) for name in names}
+        "/search", results.cursor, t("search.more"), q=query, **{name: view.query.get(name) for name in names}
     )

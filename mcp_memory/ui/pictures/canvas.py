@@ -1,6 +1,6 @@
 """A task's canvas as a picture: a box for each step, a stack for a folded group, each a link to its page.
 
-A short task is drawn from top to bottom (`layers`), one of more than `SHORT` boxes with a column for each phase
+A short task is drawn from top to bottom (`layers`), a task of more than `SHORT` boxes with a column for each phase
 (`columns`). The status of a step is shown by a sign and a word, never by colour alone.
 """
 
@@ -17,17 +17,17 @@ from mcp_memory.shortterm.canvas.view import SHORT, phase_title
 from mcp_memory.ui.components import link
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.elements import svg as picture_of
-from mcp_memory.ui.pictures.columns import beside
-from mcp_memory.ui.pictures.layers import Box, Drawing, Label, Size, Wire, joined, upright
-from mcp_memory.ui.pictures.lettering import shortened, width, wrapped
+from mcp_memory.ui.pictures.charts import shorten, text_width, wrap
+from mcp_memory.ui.pictures.columns import lay_out_columns
+from mcp_memory.ui.pictures.layers import Box, Drawing, Label, Size, Wire, drawable_edges, lay_out_layers
 from mcp_memory.ui.words import t
 
 WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0
 """Pixels of a box: its width, around its text, its sign, a line of its title, its last line, what a stack adds."""
 MOST = 32
-"""Boxes, as far as finished phases can be folded: so many, with their outline, are a page of 40 kB."""
-TOLD = 84.0
-"""Of the label of an edge, at most."""
+"""Boxes at most, if enough phases are finished and can be folded; with the outline they are a page of 40 kB."""
+LABEL_WIDTH = 84.0
+"""Pixels of an edge label, at most."""
 
 _SIGNS: Mapping[StepStatus, str] = {
     "done": "m0 6 4 4 7-9",
@@ -39,13 +39,13 @@ _TIPS = {"down": "l-4-7h8z", "up": "l-4 7h8z", "right": "l-7-4v8z", "left": "l7-
 
 
 def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
-    """Return the picture, which scrolls apart from the page if it is larger than its place.
+    """Return the picture; a large picture scrolls separately from the page.
 
-    `selected` is the id of a node or group, which is highlighted; if it is folded, the box that contains it is.
+    `selected` is the id of a node or group to highlight; if it is folded, the box that contains it is highlighted.
     """
     folded, drawn = drawing(canvas, groups)
     newest = latest(folded)
-    held = next((node.id for node in folded.nodes if _holds(canvas, groups, node.id, selected)), None)
+    selected_box = next((node.id for node in folded.nodes if _contains(canvas, groups, node.id, selected)), None)
     titles = {(edge.source, edge.target): edge for edge in reversed(folded.edges)}
     label = t("pictures.canvas", number=padded(canvas.number), count=len(canvas.nodes))
     shown = picture_of(
@@ -53,7 +53,10 @@ def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
         drawn.height,
         (_title(title) for title in drawn.titles),
         (_edge(wire, titles[wire.source, wire.target]) for wire in drawn.wires),
-        (_box(node, drawn.boxes[node.id], now=node == newest, selected=node.id == held) for node in folded.nodes),
+        (
+            _box(node, drawn.boxes[node.id], now=node == newest, selected=node.id == selected_box)
+            for node in folded.nodes
+        ),
         label=label,
         role="group",
     )
@@ -61,34 +64,34 @@ def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
 
 
 def drawing(canvas: Canvas, groups: Groups) -> tuple[Canvas, Drawing]:
-    """Return the canvas as it is drawn, folded, and where its boxes and edges are."""
+    """Return the canvas as drawn, folded, and the places of its boxes and edges."""
     folded, phases = fold_groups(canvas, groups), None
     if len(folded.nodes) > SHORT:
         folded, phases = in_phases(canvas, groups, most=MOST)
     sizes = {node.id: _size(node) for node in folded.nodes}
-    edges = joined((edge.source, edge.target) for edge in folded.edges)
+    edges = drawable_edges((edge.source, edge.target) for edge in folded.edges)
     labels = _labels(folded, edges)
     if phases is None:
-        return folded, upright(sizes, edges, labels)
+        return folded, lay_out_layers(sizes, edges, labels)
     nodes = {node.id: node for node in folded.nodes}
     titles = [phase_title([nodes[id_] for id_ in ids]) for ids in phases]
     titles = [" · ".join(filter(None, (str(at), title))) for at, title in enumerate(titles, start=1)]
-    return folded, beside(sizes, edges, labels, phases, titles)
+    return folded, lay_out_columns(sizes, edges, labels, phases, titles)
 
 
 def _labels(canvas: Canvas, edges: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Size]:
     """Return the sizes of edge labels. Edges into a box that share a label, such as a dead end, show it once."""
     sizes: dict[tuple[str, str], Size] = {}
-    said: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for edge in canvas.edges:
-        pair, told = (edge.source, edge.target), _told(edge)
-        if told and pair in edges and pair not in sizes and (edge.target, told) not in said:
-            sizes[pair] = Size(width(told, 11), LINE)
-            said.add((edge.target, told))
+        pair, text = (edge.source, edge.target), _label_text(edge)
+        if text and pair in edges and pair not in sizes and (edge.target, text) not in seen:
+            sizes[pair] = Size(text_width(text, 11), LINE)
+            seen.add((edge.target, text))
     return sizes
 
 
-def _holds(canvas: Canvas, groups: Groups, id_: str, selected: str | None) -> bool:
+def _contains(canvas: Canvas, groups: Groups, id_: str, selected: str | None) -> bool:
     if selected is None or id_ == selected:
         return id_ == selected
     inside = nodes_of(canvas, groups, selected)
@@ -96,7 +99,7 @@ def _holds(canvas: Canvas, groups: Groups, id_: str, selected: str | None) -> bo
 
 
 def _lines(node: Node) -> list[str]:
-    return list(wrapped(revealed(node.title), WIDTH - SIGN - 2 * PADDING)) or [" "]
+    return list(wrap(revealed(node.title), WIDTH - SIGN - 2 * PADDING)) or [" "]
 
 
 def _size(node: Node) -> Size:
@@ -104,15 +107,15 @@ def _size(node: Node) -> Size:
     return Size(WIDTH + stack, 2 * PADDING + LINE * len(_lines(node)) + FOOT + stack)
 
 
-def _told(edge: Edge) -> str:
-    return shortened(revealed(edge.label), TOLD, 11)
+def _label_text(edge: Edge) -> str:
+    return shorten(revealed(edge.label), LABEL_WIDTH, 11)
 
 
 # --- elements ---------------------------------------------------------------------------------------
 
 
 def _title(title: Label) -> Element:
-    text = shortened(revealed(title.text), WIDTH, 11)
+    text = shorten(revealed(title.text), WIDTH, 11)
     whole = el("title", revealed(title.text)) if text != revealed(title.text) else None
     return el("text", whole, text, x=f"{title.x:g}", y=f"{title.y:g}", class_="name")
 
@@ -120,7 +123,7 @@ def _title(title: Label) -> Element:
 def _edge(wire: Wire, edge: Edge) -> Element:
     label = None
     if wire.label:
-        text, whole = _told(edge), revealed(edge.label)
+        text, whole = _label_text(edge), revealed(edge.label)
         anchor = None if wire.label.anchor == "start" else wire.label.anchor
         label = el("text", el("title", whole) if text != whole else None, text, x=f"{wire.label.x:g}",
                    y=f"{wire.label.y:g}", text_anchor=anchor)  # fmt: skip
@@ -147,7 +150,7 @@ def _box(node: Node, box: Box, *, now: bool, selected: bool) -> Element:
 
 
 def _frames(box: Box, *, stacked: bool) -> list[Element]:
-    """The outline of a box; of a group, one more behind it, a little lower."""
+    """Return the outline of a box; a group has two more behind it, a little lower."""
     if not stacked:
         return [_frame(box)]
     front = Box(box.x, box.y, box.width - STACK, box.height - STACK)

@@ -1,51 +1,55 @@
-"""Charts: bars with their numbers as text, and bars by day. Widths are percentages, so text keeps its size."""
+"""Charts: bars, bars by day, facts over time, and the neighbourhood of an entity; and estimates of text widths.
+
+Widths of bars are percentages, so text keeps its size. Text widths are estimated without the font, rather too wide.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 
-from mcp_memory.ui.components import count
-from mcp_memory.ui.elements import Element, el
+from mcp_memory.core.text import revealed
+from mcp_memory.core.types import Fact
+from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part
+from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.words import t
 
 LOOKS = ("first", "second", "third")
-"""How the series of a chart by day look, in their order; the style sheet also tells them apart without colour."""
-
+"""Classes of the series of a chart by day; the style sheet distinguishes them without colour too."""
 HEIGHT = 120
-"""Of the place for bars in a chart by day, in pixels."""
-
-
-def bars(values: Sequence[tuple[str, float]], *, label: str, unit: str = "") -> Element:
-    """Return a bar for each value, the largest as wide as there is room, with its number beside it."""
-    most = max((abs(value) for _, value in values), default=0.0)
-    return _bars([(name, value, f"{_number(value)}{unit and f' {unit}'}") for name, value in values], most, label)
+"""Height of the bars in a chart by day, in pixels."""
 
 
 def signals(found_by: Mapping[str, float | None], *, most: float | None = None) -> Element:
-    """Return a bar for each signal of a hit, the strongest first; `most` is the value of a whole bar.
+    """Return a bar for each signal of a hit, the strongest first; `most` is the value of a full bar.
 
-    A signal without a value is named all the same: it found the row, and says nothing about how well.
+    A signal without a value is listed too: it found the row without a score.
     """
-    ordered = sorted(found_by.items(), key=lambda found: -(found[1] or 0.0))
-    given = [(name, value or 0.0, "–" if value is None else f"{value:.3f}") for name, value in ordered]
-    highest = most or max((value for _, value, _ in given), default=0.0)
-    return _bars(given, highest, t("pictures.signals"))
-
-
-def _bars(given: Sequence[tuple[str, float, str]], most: float, label: str) -> Element:
-    def bar(value: float) -> Element:
-        width = f"{min(100.0, 100 * abs(value) / most) if most else 0:.4g}%"
-        looks = "bar" if value >= 0 else "bar second"
-        return el("svg", el("rect", width="100%", height="100%", rx=2, class_="groove"),
-                  el("rect", width=width, height="100%", rx=2, class_=looks), width="100%", height=10,
-                  aria_hidden="true")  # fmt: skip
-
+    strongest_first = sorted(found_by.items(), key=lambda signal: -(signal[1] or 0.0))
+    full = most or max((value or 0.0 for value in found_by.values()), default=0.0)
     lines = (
-        el("li", el("span", name, dir="auto"), bar(value), el("span", text, class_="number"))
-        for name, value, text in given
+        el(
+            "li",
+            el("span", name, dir="auto"),
+            _bar(100 * (value or 0.0) / full if full else 0.0),
+            el("span", "–" if value is None else f"{value:.3f}", class_="number"),
+        )
+        for name, value in strongest_first
     )
-    return el("ul", lines, class_="bars", aria_label=label)
+    return el("ul", lines, class_="bars", aria_label=t("pictures.signals"))
+
+
+def _bar(percent: float) -> Element:
+    kind = "bar" if percent >= 0 else "bar second"
+    return el(
+        "svg",
+        el("rect", width="100%", height="100%", rx=2, class_="groove"),
+        el("rect", width=f"{min(100.0, abs(percent)):.4g}%", height="100%", rx=2, class_=kind),
+        width="100%",
+        height=10,
+        aria_hidden="true",
+    )
 
 
 def _number(value: float) -> str:
@@ -53,10 +57,8 @@ def _number(value: float) -> str:
 
 
 # --- by day -----------------------------------------------------------------------------------------
-
-
 def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> Element:
-    """Return a bar for each value of each day, beside each other, under a legend; values below 0 hang down.
+    """Return grouped bars for the values of each day, under a legend; negative values hang down.
 
     Days are in the given order, the oldest on the left. Each day has a tooltip with its values.
     """
@@ -76,14 +78,14 @@ def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> E
         width="100%",
         height=HEIGHT + 38,
         role="img",
-        aria_label=_told(series, names, label),
+        aria_label=_describe_chart(series, names, label),
     )
     return el("figure", _legend(names) if len(names) > 1 else None, chart, class_="days")
 
 
 def _day(at: int, day: date, values: Mapping[str, float], names: Sequence[str], width: float, zero: float, scale: float
          ) -> Element:  # fmt: skip
-    said = "; ".join(f"{name}: {_number(values[name])}" for name in names if name in values)
+    summary = "; ".join(f"{name}: {_number(values[name])}" for name in names if name in values)
     each = width * 0.8 / len(names) if names else 0.0
     drawn: list[Element] = []
     for place, name in enumerate(names):
@@ -93,11 +95,11 @@ def _day(at: int, day: date, values: Mapping[str, float], names: Sequence[str], 
             left = f"{at * width + width * 0.1 + place * each:.4g}%"
             drawn.append(el("rect", x=left, y=f"{top:.4g}", width=f"{each:.4g}%", height=f"{height:.4g}",
                             class_=f"bar {LOOKS[place % len(LOOKS)]}"))  # fmt: skip
-    return el("g", el("title", f"{day:%Y-%m-%d}: {said}"), drawn)
+    return el("g", el("title", f"{day:%Y-%m-%d}: {summary}"), drawn)
 
 
 def _ends(series: Sequence[tuple[date, Mapping[str, float]]]) -> list[Element]:
-    """The first and the last day, under the bars."""
+    """Return the first and the last day, under the bars."""
     if not series:
         return []
     low = HEIGHT + 34
@@ -116,7 +118,190 @@ def _legend(names: Sequence[str]) -> Element:
     return el("figcaption", (el("span", swatch(place), " ", name) for place, name in enumerate(names)), class_="line")
 
 
-def _told(series: Sequence[tuple[date, Mapping[str, float]]], names: Sequence[str], label: str) -> str:
-    """The chart in words: what each series comes to."""
+def _describe_chart(series: Sequence[tuple[date, Mapping[str, float]]], names: Sequence[str], label: str) -> str:
+    """Return the chart in words: the sum of each series."""
     sums = (f"{name}: {_number(sum(values.get(name, 0.0) for _, values in series))}" for name in names)
     return f"{label}. {'; '.join(sums)}" if names else label
+
+
+_NARROW = frozenset("iljtfrI.,:;|!'`()[]{}/\\ -")
+_BROAD = frozenset("mwMW@%—…")
+
+
+def text_width(text: str, size: float = 13) -> float:
+    """Return the estimated width of a text in pixels; wide characters, such as Chinese, count double."""
+    return size * sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> float:
+    if char in _NARROW:
+        return 0.38
+    if char in _BROAD:
+        return 0.95
+    if char.isascii():
+        return 0.7 if char.isupper() else 0.61
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.16
+    return 0.0 if unicodedata.combining(char) or unicodedata.category(char) == "Cf" else 0.7
+
+
+def shorten(text: str, room: float, size: float = 13) -> str:
+    """Return a text cut to a width of `room` pixels, with an ellipsis if it was cut."""
+    if text_width(text, size) <= room:
+        return text
+    left, kept = room - text_width("…", size), 0
+    while kept < len(text) and (left := left - size * _char_width(text[kept])) >= 0:
+        kept += 1
+    return f"{text[:kept].rstrip(' …')}…"
+
+
+def wrap(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequence[str]:
+    """Return a text in at most `lines` lines, broken between words if possible; the last line is shortened."""
+    done: list[str] = []
+    rest = text.strip()
+    while rest and len(done) < lines - 1 and text_width(rest, size) > room:
+        head, rest = _break_line(rest, room, size)
+        done.append(head)
+    return [*done, shorten(rest, room, size)] if rest else done
+
+
+def _break_line(text: str, room: float, size: float) -> tuple[str, str]:
+    """Return the part of a text that fits into a line, and the rest."""
+    end, left = 0, room
+    while end < len(text) and (left := left - size * _char_width(text[end])) >= 0:
+        end += 1
+    end = max(1, end)
+    between = text.rfind(" ", 0, end + 1)
+    end = between if between > end // 2 else end
+    return text[:end].rstrip(), text[end:].lstrip()
+
+
+MOST = 60
+"""Neighbours drawn, at most."""
+ROW, NAME, REACH, CENTRE = 24, 170, 90, 150
+"""Pixels: the height of a row; the width of a name, of the lines beside it, and of the name in the middle, at most."""
+
+
+def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
+    """Return an entity with the entities that share statements with it on both sides, each a link.
+
+    Lines are thicker for more shared statements. Names are below each other, the most shared first, so that they never
+    overlap.
+    """
+    drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
+    sides = [drawn[0::2], drawn[1::2]]
+    rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
+    name = shorten(revealed(centre), CENTRE - 24, 15)
+    wide = round(text_width(name, 15)) + 24
+    whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
+    lines: list[Element] = []
+    links: list[Element] = []
+    for side, names in enumerate(sides):
+        for at, (other, shared) in enumerate(names):
+            y = 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW
+            lines.append(_line(side, y, height / 2, wide, 1 + 3 * shared / most))
+            links.append(_neighbour(other, shared, whole - NAME + 8 if side else NAME - 8, y, is_right=side == 1))
+    middle = el("text", el("title", revealed(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
+                text_anchor="middle", class_="centre")  # fmt: skip
+    label = t("pictures.neighbourhood", name=revealed(centre))
+    picture = svg(whole, height, lines, links, middle, label=label, role="group")
+    return el("div", picture, class_="picture scroll", tabindex="0", role="region", aria_label=label)
+
+
+def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Element:
+    inner = NAME + REACH + (wide if side else 0)
+    outer = NAME + (2 * REACH + wide if side else 0)
+    bend = (inner + outer) / 2
+    return el("g", el("path", d=f"M{inner:g} {middle:g}C{bend:g} {middle:g} {bend:g} {y:g} {outer:g} {y:g}",
+                      stroke_width=f"{thick:.2g}"), class_="edge")  # fmt: skip
+
+
+def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
+    shown, number = revealed(name), f" {shared}"
+    text = shorten(shown, NAME - 14 - text_width(number))
+    words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
+               text_anchor="start" if is_right else "end")  # fmt: skip
+    return link(f"/entity/{part(name)}", el("title", t("pictures.shared", count=shared, name=shown)), words)
+
+
+MARKS = 5
+"""Years named on the scale, at most."""
+
+
+def facts(facts: Sequence[Fact], *, now: datetime, as_of: datetime | None) -> Element:
+    """Return a bar from start to end for each fact, on a common scale, in the given order.
+
+    Facts that have ended, or begin after `as_of`, look different; `as_of` is a line through all bars.
+    """
+    scale = _Scale([fact.valid_from for fact in facts], [fact.valid_to for fact in facts], now, as_of)
+    return el(
+        "ul",
+        el("li", scale.axis()) if facts else None,
+        (el("li", *_row(fact, scale, now, as_of)) for fact in facts),
+        class_="timeline",
+        aria_label=t("pictures.timeline"),
+    )
+
+
+def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> Iterator[Element]:
+    at = as_of or now
+    holds = fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at)
+    yield line(
+        link(f"/{fact.atom}", fact.atom, class_="id"),
+        el("span", revealed(fact.relation), " ", el("strong", revealed(fact.value)), dir="auto"),
+        moment(fact.valid_from, day=True),
+        ["– ", moment(fact.valid_to, day=True)] if fact.valid_to else None,
+        badge(t("pictures.holds" if holds else "pictures.holds_not"), "ok" if holds else ""),
+        name_of_source(fact.source),
+    )
+    yield scale.bar(fact, "bar" if holds else "bar ended")
+
+
+class _Scale:
+    """The time scale from the first start to the last moment, as percentages of the width."""
+
+    def __init__(self, begun: Sequence[datetime], ended: Sequence[datetime | None], now: datetime,
+                 as_of: datetime | None) -> None:  # fmt: skip
+        every = [*begun, *filter(None, ended), now, *filter(None, [as_of])]
+        self.first, self.last = min(every), max(every)
+        self.as_of = as_of
+        self.now = now
+
+    def place(self, at: datetime) -> float:
+        whole = (self.last - self.first).total_seconds()
+        return round(100 * (at - self.first).total_seconds() / whole, 2) if whole else 0.0
+
+    def bar(self, fact: Fact, looks: str) -> Element:
+        begun, ended = self.place(fact.valid_from), self.place(max(fact.valid_to or self.last, fact.valid_from))
+        wide = max(0.6, ended - begun)
+        begun = min(begun, 100 - wide)
+        return el(
+            "svg",
+            el("rect", x=f"{begun:g}%", y=3, width=f"{wide:g}%", height=9, rx=2, class_=looks),
+            self._line(15),
+            width="100%",
+            height=15,
+            aria_hidden="true",
+        )
+
+    def _line(self, height: float) -> Element | None:
+        if self.as_of is None:
+            return None
+        place = f"{self.place(self.as_of):g}%"
+        return el("line", x1=place, x2=place, y1=0, y2=height, class_="as-of")
+
+    def axis(self) -> Element:
+        return el("svg", list(self._marks()), self._line(18), width="100%", height=18, aria_hidden="true")
+
+    def _marks(self) -> Iterator[Element]:
+        """Yield labels for the days at both ends, and for years between them if there is room."""
+        yield el("text", f"{self.first:%Y-%m-%d}", x=0, y=12)
+        if self.first.date() == self.last.date():
+            return
+        yield el("text", f"{self.last:%Y-%m-%d}", x="100%", y=12, text_anchor="end")
+        years = range(self.first.year + 1, self.last.year + 1)
+        step = -(-len(years) // MARKS) or 1
+        for year in years[::step]:
+            place = self.place(datetime(year, 1, 1, tzinfo=UTC))
+            if 25 <= place <= 75:  # elsewhere it would overlap a date
+                yield el("text", str(year), x=f"{place:g}%", y=12, text_anchor="middle")

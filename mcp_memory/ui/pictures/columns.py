@@ -1,7 +1,7 @@
-"""Where the boxes of a long flowchart stand, and the paths between them: a column for each phase, left to right.
+"""Layout of long flowcharts: a column for each phase, from left to right.
 
-The guarantees of `layers` hold. An edge to the box below is a straight line. Others leave a box at its side and run in
-lanes between columns; those to a column that is not the next one pass below all boxes.
+The guarantees of `layers` apply. An edge to the box below is a straight line. Other edges leave a box at its side and
+run in lanes between columns; edges to a column that is not adjacent pass below all boxes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ TITLE, GAP, LANE, SIDE = 26.0, 30.0, 8.0, 16.0
 """Pixels: a column's title; between two boxes; a lane; what is free beside lanes, for the tips of edges."""
 ROUND = 5.0
 ASIDE = 7.0
-"""How far from the middle of a side edges come in, above, and go out, below, so that they are told apart."""
+"""Distance from the middle of a side at which edges enter (above) and leave (below), to distinguish them."""
 
 Point = tuple[float, float]
 
 
 @dataclass(slots=True)
 class _Route:
-    """An edge that is no straight line: its ends, and its lanes as (gutter, lane), and its track below the boxes."""
+    """An edge that is not straight: its ends, its lanes as (gutter, lane), and its track below the boxes."""
 
     source: str
     target: str
@@ -38,14 +38,14 @@ class _Route:
         return self.out == self.into
 
 
-def beside(
+def lay_out_columns(
     sizes: Mapping[str, Size],
     edges: Sequence[tuple[str, str]],
     labels: Mapping[tuple[str, str], Size],
     phases: Sequence[Sequence[str]],
     titles: Sequence[str],
 ) -> Drawing:
-    """Return the drawing of boxes in columns; `phases` holds each box once, `titles` a title for each of them."""
+    """Return the drawing of boxes in columns; `phases` holds each box once, `titles` a title for each phase."""
     column = {id_: at for at, ids in enumerate(phases) for id_ in ids}
     into: dict[str, int] = {}
     rows = {edge: into.setdefault(edge[1], 0) for edge in labels}
@@ -63,47 +63,47 @@ def beside(
     boxes = {id_: Box(lefts[column[id_]], tops[id_], sizes[id_].width, sizes[id_].height) for id_ in tops}
     places = {edge: Label("", boxes[edge[1]].x, tops[edge[1]] - 6 - LABEL * row, "start") for edge, row in rows.items()}
     lines = {(route.source, route.target): route for route in routes}
-    starts = [left - _wide(lanes) for left, lanes in zip(lefts, gutters, strict=True)]
+    starts = [left - _gutter_width(lanes) for left, lanes in zip(lefts, gutters, strict=True)]
     wires = [
-        _bent(lines[edge], boxes, starts, low, places.get(edge))
+        _bent_wire(lines[edge], boxes, starts, low, places.get(edge))
         if edge in lines
-        else _straight(edge, boxes, places.get(edge))
+        else _straight_wire(edge, boxes, places.get(edge))
         for edge in edges
     ]
-    told = [Label(title, left, MARGIN + 12, "start") for title, left in zip(titles, lefts, strict=False)]
+    headings = [Label(title, left, MARGIN + 12, "start") for title, left in zip(titles, lefts, strict=False)]
     height = low + MARGIN + (LANE * tracks + MARGIN if tracks else 0)
-    return Drawing(width=lefts[-1] + MARGIN, height=height, boxes=boxes, wires=wires, titles=told)
+    return Drawing(width=lefts[-1] + MARGIN, height=height, boxes=boxes, wires=wires, titles=headings)
 
 
 def _tops(ids: Sequence[str], sizes: Mapping[str, Size], labels: Mapping[str, int]) -> list[tuple[str, float]]:
-    """The boxes of a column, each with its y; there is room for labels above them."""
-    found: list[tuple[str, float]] = []
+    """Return the boxes of a column, each with its y; there is room for labels above them."""
+    tops: list[tuple[str, float]] = []
     y = MARGIN + TITLE
     for place, id_ in enumerate(ids):
         y += LABEL * labels.get(id_, 0) + (GAP if place else 0)
-        found.append((id_, y))
+        tops.append((id_, y))
         y += sizes[id_].height
-    return found
+    return tops
 
 
 def _route(edge: tuple[str, str], column: Mapping[str, int]) -> _Route:
-    """Which gutters an edge uses; gutter 2 is on the left of column 2."""
+    """Return the gutters that an edge uses; gutter 2 is on the left of column 2."""
     source, target = edge
     same = column[source] == column[target]
     return _Route(source, target, column[source] + (0 if same else 1), column[target], from_left=same)
 
 
 def _lefts(widths: Sequence[float], gutters: Sequence[int]) -> list[float]:
-    """The x of each column, and the end of the last gutter."""
+    """Return the x of each column, and the end of the last gutter."""
     lefts, x = list[float](), MARGIN
     for lanes, width in zip(gutters, [*widths, 0.0], strict=True):
-        x += _wide(lanes)
+        x += _gutter_width(lanes)
         lefts.append(x)
         x += width
     return lefts
 
 
-def _wide(lanes: int) -> float:
+def _gutter_width(lanes: int) -> float:
     return 2 * SIDE + LANE * max(0, lanes - 1) if lanes else SIDE
 
 
@@ -111,7 +111,7 @@ def _wide(lanes: int) -> float:
 
 
 def _take_lanes(routes: Sequence[_Route], middles: Mapping[str, float], low: float, gutters: int) -> list[int]:
-    """Give each route its lanes, so that no two cover each other; return how many each gutter has."""
+    """Assign lanes to each route so that no two overlap; return the number of lanes in each gutter."""
     spans: list[tuple[int, float, float, _Route, int]] = []
     for route in routes:
         start, end = middles[route.source], middles[route.target]
@@ -131,7 +131,7 @@ def _take_lanes(routes: Sequence[_Route], middles: Mapping[str, float], low: flo
 
 
 def _take_tracks(routes: Sequence[_Route]) -> int:
-    """Give each long route a track below the boxes; return how many there are."""
+    """Assign each long route a track below the boxes; return the number of tracks."""
     taken: list[int] = []
     for route in sorted(routes, key=lambda route: min(route.out, route.into)):
         if route.is_short:
@@ -145,18 +145,20 @@ def _take_tracks(routes: Sequence[_Route]) -> int:
 # --- paths ------------------------------------------------------------------------------------------
 
 
-def _straight(edge: tuple[str, str], boxes: Mapping[str, Box], label: Label | None) -> Wire:
-    one, other = boxes[edge[0]], boxes[edge[1]]
-    x = round(one.x + min(one.width, other.width) / 2)
-    end = (x, other.y)
-    return Wire(edge[0], edge[1], f"M{x:g} {one.y + one.height:g}V{other.y:g}", end, "down", label)
+def _straight_wire(edge: tuple[str, str], boxes: Mapping[str, Box], label: Label | None) -> Wire:
+    upper, lower = boxes[edge[0]], boxes[edge[1]]
+    x = round(upper.x + min(upper.width, lower.width) / 2)
+    end = (x, lower.y)
+    return Wire(edge[0], edge[1], f"M{x:g} {upper.y + upper.height:g}V{lower.y:g}", end, "down", label)
 
 
-def _bent(route: _Route, boxes: Mapping[str, Box], gutters: Sequence[float], low: float, label: Label | None) -> Wire:
-    """The path of an edge in its lanes, with round corners; `gutters` are where they begin."""
-    one, other = boxes[route.source], boxes[route.target]
-    start = (one.x if route.from_left else one.x + one.width, round(one.y + one.height / 2 + ASIDE))
-    end = (other.x, round(other.y + other.height / 2 - ASIDE))
+def _bent_wire(
+    route: _Route, boxes: Mapping[str, Box], gutters: Sequence[float], low: float, label: Label | None
+) -> Wire:
+    """Return the path of an edge through its lanes, with round corners; `gutters` are their left edges."""
+    source, target = boxes[route.source], boxes[route.target]
+    start = (source.x if route.from_left else source.x + source.width, round(source.y + source.height / 2 + ASIDE))
+    end = (target.x, round(target.y + target.height / 2 - ASIDE))
     lanes = [gutters[gutter] + SIDE + LANE * lane
              for gutter, lane in zip((route.out, route.into), route.lanes, strict=True)]  # fmt: skip
     points: list[Point] = [start, (lanes[0], start[1])]
@@ -165,20 +167,20 @@ def _bent(route: _Route, boxes: Mapping[str, Box], gutters: Sequence[float], low
     else:
         below = low + MARGIN + LANE * route.track
         points += [(lanes[0], below), (lanes[1], below), (lanes[1], end[1]), end]
-    return Wire(route.source, route.target, _rounded(points), end, "right", label)
+    return Wire(route.source, route.target, _round_corners(points), end, "right", label)
 
 
-def _rounded(points: Sequence[Point]) -> str:
-    """A path along these points, each corner of which is rounded within it."""
+def _round_corners(points: Sequence[Point]) -> str:
+    """Return a path along these points with rounded corners."""
     path = [f"M{points[0][0]:g} {points[0][1]:g}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        one, other = _toward(corner, before), _toward(corner, after)
-        path.append(f"L{one[0]:g} {one[1]:g}Q{corner[0]:g} {corner[1]:g} {other[0]:g} {other[1]:g}")
+        begin, end = _toward(corner, before), _toward(corner, after)
+        path.append(f"L{begin[0]:g} {begin[1]:g}Q{corner[0]:g} {corner[1]:g} {end[0]:g} {end[1]:g}")
     return f"{''.join(path)}L{points[-1][0]:g} {points[-1][1]:g}"
 
 
 def _toward(corner: Point, point: Point) -> Point:
-    """A point near a corner, at most half of the way to another one."""
+    """Return a point near a corner, at most half of the way to another point."""
     far = abs(point[0] - corner[0]) + abs(point[1] - corner[1])
     part = min(ROUND, far / 2) / far if far else 0.0
     return corner[0] + (point[0] - corner[0]) * part, corner[1] + (point[1] - corner[1]) * part

@@ -1,9 +1,9 @@
-"""Where the boxes of a flowchart stand, and the paths between them: from top to bottom, in layers.
+"""Layout of flowcharts: places of boxes and paths of edges, from top to bottom, in layers.
 
-Guarantees, for any nodes and edges, cycles too: no two boxes overlap, no path passes a box but the two it joins, and
-all is inside `width` × `height`. Each edge leads to a lower layer; where it spans several it holds a place in each of
-those between, beside their boxes, and between two layers it bends in the gap alone. Method: K. Sugiyama, S. Tagawa,
-M. Toda (1981), with the places in a layer found by isotonic regression.
+Guarantees, for any nodes and edges, cycles too: no two boxes overlap, no path crosses a box that it does not join, and
+everything is inside `width` × `height`. Each edge leads to a lower layer; an edge that spans several layers has a place
+in each between the boxes, and bends only in the gaps between layers. Method: K. Sugiyama, S. Tagawa, M. Toda (1981),
+with the places in a layer found by isotonic regression.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ WIDE = 4
 MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0
 """Pixels: around all, between boxes, between layers, and what a passing edge takes."""
 LABEL = 16.0
-"""The height of a label, for which the gap that it stands in grows."""
+"""Height of a label, by which its gap grows."""
 ACROSS = 0.84
-"""How far to its side an edge is where its label stands, which covers it there."""
+"""Position of a label along the horizontal way of its edge, which it covers."""
 SWEEPS = 4
 
 
@@ -39,7 +39,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Words at the middle of their lower edge, or at its start."""
+    """A text, positioned by the middle of its lower edge or by its start."""
 
     text: str
     x: float
@@ -49,7 +49,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """An edge: its path, the way its tip points (`down`, `up`, `right`, `left`) at the path's end, and its label."""
+    """An edge: its path, the direction of its tip (`down`, `up`, `right`, `left`) at the path's end, and its label."""
 
     source: str
     target: str
@@ -61,7 +61,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Boxes by id, and wires; `titles` are words over columns."""
+    """Boxes by id, and wires; `titles` are texts above columns."""
 
     width: float
     height: float
@@ -72,7 +72,7 @@ class Drawing:
 
 @dataclass(slots=True)
 class _Place:
-    """A box, or the place of an edge that passes a layer; `x` is its middle."""
+    """A box, or the place where an edge crosses a layer; `x` is its middle."""
 
     width: float
     height: float
@@ -83,13 +83,13 @@ class _Place:
     is_box: bool = True
 
 
-def upright(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels: Mapping[tuple[str, str], Size]
+def lay_out_layers(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels: Mapping[tuple[str, str], Size]
             ) -> Drawing:  # fmt: skip
-    """Return the drawing of boxes of these sizes; `labels` are the sizes of the words at edges, which are left empty.
+    """Return the drawing of boxes of these sizes; `labels` are the sizes of edge labels, whose texts are left empty.
 
-    Edges join different boxes and are there once.
+    Edges join different boxes, and no edge is repeated.
     """
-    ranks, turned = ranked(list(sizes), edges)
+    ranks, turned = rank_boxes(list(sizes), edges)
     boxes = {id_: _Place(size.width, size.height) for id_, size in sizes.items()}
     layers: list[list[_Place]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
     for id_, place in boxes.items():
@@ -97,12 +97,12 @@ def upright(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels:
     chains = {edge: _chain(edge, boxes, ranks, layers, turned=edge in turned) for edge in edges}
     _order(layers)
     width = _spread(layers)
-    rows, told = _label_rows(layers, chains, labels, width)
+    rows, label_places = _label_rows(layers, chains, labels, width)
     levels = _heights(layers, rows)
 
     def wire(edge: tuple[str, str]) -> Wire:
         first, last = sorted(ranks[id_] for id_ in edge)
-        return _wire(edge, chains[edge], levels[first : last + 1], told.get(edge), turned=edge in turned)
+        return _wire(edge, chains[edge], levels[first : last + 1], label_places.get(edge), turned=edge in turned)
 
     drawn = {
         id_: Box(round(each.x - each.width / 2), levels[ranks[id_]][0], each.width, each.height)
@@ -115,15 +115,15 @@ def upright(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels:
 # --- which layer ------------------------------------------------------------------------------------
 
 
-def ranked(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[str, int], set[tuple[str, str]]]:
-    """Return the layer of each box, and the edges to draw upwards, so that none leads round in a circle.
+def rank_boxes(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[str, int], set[tuple[str, str]]]:
+    """Return the layer of each box, and the edges to draw upwards to break cycles.
 
-    A box without any edge stands below the one made before it.
+    A box without edges is below the box created before it.
     """
     after: dict[str, list[str]] = {id_: [] for id_ in ids}
     for source, target in edges:
         after[source].append(target)
-    done, turned = _sorted(ids, after)
+    done, turned = _topological_order(ids, after)
     before: dict[str, list[str]] = {id_: [] for id_ in ids}
     for source, target in edges:
         source, target = (target, source) if (source, target) in turned else (source, target)
@@ -142,8 +142,10 @@ def ranked(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[s
     return ranks, turned
 
 
-def _sorted(ids: Sequence[str], after: Mapping[str, Sequence[str]]) -> tuple[list[str], set[tuple[str, str]]]:
-    """The boxes in an order in which every edge leads on, but for those that close a circle."""
+def _topological_order(
+    ids: Sequence[str], after: Mapping[str, Sequence[str]]
+) -> tuple[list[str], set[tuple[str, str]]]:
+    """Return the boxes in an order that all edges follow, and the edges that do not because they close a cycle."""
     done: list[str] = []
     state: dict[str, int] = {}
     turned: set[tuple[str, str]] = set()
@@ -163,13 +165,13 @@ def _sorted(ids: Sequence[str], after: Mapping[str, Sequence[str]]) -> tuple[lis
                 done.append(id_)
                 stack.pop()
     place = {id_: at for at, id_ in enumerate(ids)}
-    return _stable(list(reversed(done)), after, turned, place), turned
+    return _keep_creation_order(list(reversed(done)), after, turned, place), turned
 
 
-def _stable(
+def _keep_creation_order(
     done: list[str], after: Mapping[str, Sequence[str]], turned: set[tuple[str, str]], place: Mapping[str, int]
 ) -> list[str]:
-    """The same, the ones made first as early as edges allow."""
+    """Return a topological order in which older boxes are as early as the edges allow."""
     waits = dict.fromkeys(done, 0)
     onward: dict[str, list[str]] = {id_: [] for id_ in done}
     for source in done:
@@ -197,15 +199,15 @@ def _chain(
     *,
     turned: bool,
 ) -> list[_Place]:
-    """The places that an edge passes, from the upper box to the lower one."""
+    """Return the places that an edge passes, from the upper box to the lower."""
     upper, lower = reversed(edge) if turned else edge
     between = [_Place(LANE, 0.0, is_box=False) for _ in range(ranks[upper] + 1, ranks[lower])]
     for at, place in enumerate(between, start=ranks[upper] + 1):
         layers[at].append(place)
     chain = [boxes[upper], *between, boxes[lower]]
-    for one, other in pairwise(chain):
-        one.below.append(other)
-        other.above.append(one)
+    for place, next_place in pairwise(chain):
+        place.below.append(next_place)
+        next_place.above.append(place)
     return chain
 
 
@@ -213,7 +215,7 @@ def _chain(
 
 
 def _order(layers: Sequence[list[_Place]]) -> None:
-    """Order each layer by the middle of what its places are joined to, so that few edges cross."""
+    """Order each layer by the mean place of its neighbours, to reduce edge crossings."""
     for layer in layers:
         _number(layer)
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
@@ -253,8 +255,8 @@ def _spread(layers: Sequence[Sequence[_Place]]) -> float:
     for sweep in range(2 * SWEEPS + 1):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
-            wanted = [_wanted(place.above if down else place.below, place.x) for place in layer]
-            _fit(layer, wanted)
+            targets = [_mean_x(place.above if down else place.below, place.x) for place in layer]
+            _fit(layer, targets)
     left = min((place.x - place.width / 2 for layer in layers for place in layer), default=0.0)
     for layer in layers:
         for place in layer:
@@ -262,24 +264,24 @@ def _spread(layers: Sequence[Sequence[_Place]]) -> float:
     return max((place.x + place.width / 2 for layer in layers for place in layer), default=0.0) + MARGIN
 
 
-def _wanted(joined: Sequence[_Place], own: float) -> float:
+def _mean_x(joined: Sequence[_Place], own: float) -> float:
     return sum(place.x for place in joined) / len(joined) if joined else own
 
 
-def _fit(layer: Sequence[_Place], wanted: Sequence[float]) -> None:
-    """Set each x as near as possible to the wanted one, by least squares, keeping the order and the distances."""
+def _fit(layer: Sequence[_Place], targets: Sequence[float]) -> None:
+    """Set each x as near as possible to its target, by least squares, keeping the order and the distances."""
     offsets = [0.0]
-    for one, other in pairwise(layer):
-        offsets.append(offsets[-1] + (one.width + other.width) / 2 + (BESIDE if one.is_box or other.is_box else LANE))
+    for left, right in pairwise(layer):
+        offsets.append(offsets[-1] + (left.width + right.width) / 2 + (BESIDE if left.is_box or right.is_box else LANE))
     pools: list[tuple[float, float, int]] = []  # sum, weight, places
-    for place, want, offset in zip(layer, wanted, offsets, strict=False):
+    for place, want, offset in zip(layer, targets, offsets, strict=False):
         weight = 1.0 if place.is_box else 4.0  # passing edges go straight
         pools.append((weight * (want - offset), weight, 1))
         while len(pools) > 1 and pools[-2][0] / pools[-2][1] > pools[-1][0] / pools[-1][1]:
             (a, b, c), (d, e, f) = pools.pop(-2), pools.pop()
             pools.append((a + d, b + e, c + f))
-    found = [total / weight for total, weight, places in pools for _ in range(places)]
-    for place, at, offset in zip(layer, found, offsets, strict=False):
+    positions = [total / weight for total, weight, places in pools for _ in range(places)]
+    for place, at, offset in zip(layer, positions, offsets, strict=False):
         place.x = at + offset
 
 
@@ -292,25 +294,25 @@ def _label_rows(
     labels: Mapping[tuple[str, str], Size],
     width: float,
 ) -> tuple[list[int], dict[tuple[str, str], tuple[float, int]]]:
-    """The rows of labels in the gap above each layer, and for each label its x and row. None covers another."""
+    """Return the rows of labels in the gap above each layer, and x and row of each label, without overlaps."""
     level = {id(place): at for at, layer in enumerate(layers) for place in layer}
     taken: list[list[list[tuple[float, float]]]] = [[] for _ in layers]
-    told: dict[tuple[str, str], tuple[float, int]] = {}
+    label_places: dict[tuple[str, str], tuple[float, int]] = {}
     for edge, size in labels.items():
-        one, other = chains[edge][-2:]
+        upper, lower = chains[edge][-2:]
         half = size.width / 2
-        x = round(max(half + 2, min(width - half - 2, one.x + ACROSS * (other.x - one.x))))
-        rows = taken[level[id(other)]]
+        x = round(max(half + 2, min(width - half - 2, upper.x + ACROSS * (lower.x - upper.x))))
+        rows = taken[level[id(lower)]]
         row = next((at for at, row in enumerate(rows) if all(x + half < a or b < x - half for a, b in row)), len(rows))
         if row == len(rows):
             rows.append([])
         rows[row].append((x - half - 4, x + half + 4))
-        told[edge] = (x, row)
-    return [len(rows) for rows in taken], told
+        label_places[edge] = (x, row)
+    return [len(rows) for rows in taken], label_places
 
 
 def _heights(layers: Sequence[Sequence[_Place]], rows: Sequence[int]) -> list[tuple[float, float]]:
-    """Where each layer begins and ends."""
+    """Return the top and the bottom of each layer."""
     levels: list[tuple[float, float]] = []
     y = MARGIN
     for at, layer in enumerate(layers):
@@ -324,27 +326,29 @@ def _wire(
     edge: tuple[str, str],
     chain: Sequence[_Place],
     levels: Sequence[tuple[float, float]],
-    told: tuple[float, int] | None,
+    label_place: tuple[float, int] | None,
     *,
     turned: bool,
 ) -> Wire:
-    """The path of an edge through these levels: straight within them, bent in the gaps between."""
+    """Return the path of an edge through these levels: straight within them, bent in the gaps between."""
     x, y = chain[0].x, levels[0][0] + chain[0].height
     start, path = (x, y), [f"M{x:g} {y:g}"]
-    for (one, other), (_, low), (high, _) in zip(pairwise(chain), levels, levels[1:], strict=False):
+    for (upper, lower), (_, low), (high, _) in zip(pairwise(chain), levels, levels[1:], strict=False):
         if y < low:
             path.append(f"V{low:g}")
         bend = round((low + high) / 2)
-        straight = one.x == other.x
-        path.append(f"V{high:g}" if straight else f"C{one.x:g} {bend:g} {other.x:g} {bend:g} {other.x:g} {high:g}")
-        x, y = other.x, high
-    label = None if told is None else Label("", told[0], round(levels[-1][0] - 14 - LABEL * told[1]))
+        straight = upper.x == lower.x
+        path.append(f"V{high:g}" if straight else f"C{upper.x:g} {bend:g} {lower.x:g} {bend:g} {lower.x:g} {high:g}")
+        x, y = lower.x, high
+    label = (
+        None if label_place is None else Label("", label_place[0], round(levels[-1][0] - 14 - LABEL * label_place[1]))
+    )
     end, way = (start, "up") if turned else ((x, y), "down")
     return Wire(edge[0], edge[1], "".join(path), end, way, label)
 
 
-def joined(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the edges that a drawing can show: between two boxes, each once, in one direction."""
+def drawable_edges(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the edges that a drawing can show: between different boxes, each once, in a single direction."""
     kept: dict[tuple[str, str], None] = {}
     for source, target in edges:
         if source != target and (target, source) not in kept:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.server.app import build_server
+from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.portable.reading import opened
 from mcp_memory.testing import HashEmbedder
@@ -152,7 +152,7 @@ async def test_no_argument_of_a_tool_brings_a_secret_into_a_file(home: Path, for
         ("memory_search", {"query": key("searched"), "entity": key("about")}),
         ("forget", {"query": "Rex", "reason": f"gone {key('reason')}", "dry_run": False}),
     ]
-    server = build_server(load_settings({}, home=home, embedder="none"))
+    server = MemoryServer(load_settings({}, home=home, embedder="none"))
     about = Implementation(name=f"app {key('client')}", version="1")
     async with server.running(), Client(server, client_info=about) as client:
         for tool, arguments in calls:

@@ -1,10 +1,10 @@
-"""The MCP App: two tools and a resource, for the clients that declare the extension `io.modelcontextprotocol/ui`.
+"""The MCP App: two tools and a resource for clients that declare the extension `io.modelcontextprotocol/ui`.
 
-Other clients do not see them: their lists are unchanged, byte for byte, and a call or a read is answered as one of an
-unknown name. The SDK's `Apps` would list its tools to everybody.
+Other clients do not see them: their lists are unchanged, byte for byte, and a call or read is answered like one of an
+unknown name. (The SDK's `Apps` would list its tools to everybody.)
 
-`show_memory` is for the model, `memory_view` for the App alone. Both only read: hosts have shown tools of an app to
-the model. So nothing that approves, changes or erases, and nothing that makes tokens, is ever a tool here.
+`show_memory` is for the model, `memory_view` for the App alone. Both only read, because hosts have shown the tools of
+an app to the model: no tool here may ever approve, change or erase anything, or create tokens.
 """
 
 from __future__ import annotations
@@ -25,21 +25,17 @@ from pydantic import BaseModel, Field
 
 from mcp_memory.core.text import one_line
 from mcp_memory.server.arguments import argument_model, input_schema, parse_arguments
-from mcp_memory.server.authorization import current
+from mcp_memory.server.authorization import current_grant
 from mcp_memory.service.jsonrpc import sendable
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-    from mcp_memory.ui.app_view import AppView
-
-
+    from mcp_memory.ui.mcp_app import AppView
 URI = "ui://mcp-memory/app.html"
 PATH = "mcp-memory/path"
-"""Where the answer of `show_memory` has the path for the App, since some clients take out its structured content."""
-
+"""Key in the `_meta` of `show_memory` answers: the path for the App. Some clients remove the structured content."""
 EXTENSION = Apps()
-"""Announces the extension; it has no tools, since these are not for all."""
-
+"""Announces the extension. It has no tools, because they are not for all clients."""
 APP = wire.Resource(
     uri=URI,
     name="app",
@@ -48,23 +44,20 @@ APP = wire.Resource(
     mime_type=APP_MIME_TYPE,
     _meta={"ui": {"prefersBorder": True}},
 )
-
-_offered: ContextVar[bool] = ContextVar("mcp_memory_app_offered", default=False)
+_client_shows_apps: ContextVar[bool] = ContextVar("mcp_memory_app_offered", default=False)
 
 
 @contextmanager
-def offered_to(ctx: ServerRequestContext[Any, Any]) -> Generator[None]:
-    """Note whether the client of this request shows Apps."""
-    token = _offered.set(client_supports_apps(ctx))
+def note_app_support(ctx: ServerRequestContext[Any, Any]) -> Generator[None]:
+    """Remember whether the client of this request shows Apps."""
+    token = _client_shows_apps.set(client_supports_apps(ctx))
     try:
         yield
     finally:
-        _offered.reset(token)
+        _client_shows_apps.reset(token)
 
 
 # --- tools ------------------------------------------------------------------------------------------
-
-
 def show_memory(
     what: Annotated[
         str, Field(description="a14, t3, r-…, 003, persona, tasks, review, savings, or words to search")
@@ -79,26 +72,26 @@ def memory_view(path: str) -> None:
 
 
 async def _show(memory: Memory, what: str) -> wire.CallToolResult:
-    from mcp_memory.ui.app_view import path_of  # late here and below: most clients show no Apps
+    from mcp_memory.ui.mcp_app import path_of
 
     path = path_of(what)
-    if not path.startswith("/search"):  # a search finds something or not; what has an address exists or not
+    if not path.startswith("/search"):  # raises NotFound for an unknown page; a search always has a page
         await _page(memory, path)
     text = f"The user sees {one_line(path, 60)} of the memory, with its evidence. To read it yourself, use recall."
     return _answer(text, {"path": path}, _meta={PATH: path})
 
 
 async def _view(memory: Memory, path: str) -> wire.CallToolResult:
-    from mcp_memory.ui.app_view import path_of
+    from mcp_memory.ui.mcp_app import path_of
 
     page = await _page(memory, path_of(path))
     return _answer("Shown in the App.", {"title": page.title, "tree": page.tree, "path": page.path})
 
 
 async def _page(memory: Memory, path: str) -> AppView:
-    from mcp_memory.ui.app_view import app_view
+    from mcp_memory.ui.mcp_app import app_view
 
-    grant = current()
+    grant = current_grant()
     return await app_view(memory, path, right=grant.right, is_owner=grant.is_owner)
 
 
@@ -141,31 +134,29 @@ class AppTool:
         )
 
     async def call(
-        self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any], _meta: Mapping[str, Any]
+        self, memory: Callable[[], Awaitable[Memory]], arguments: dict[str, Any], _meta: Mapping[str, Any]
     ) -> wire.CallToolResult:
-        arguments = parse_arguments(self.name, self.model, given)
-        return await self.answer(await memory(), **arguments)
+        parsed = parse_arguments(self.name, self.model, arguments)
+        return await self.answer(await memory(), **parsed)
 
 
 APP_TOOLS = (
     AppTool(declared=show_memory, answer=_show, title="Show the memory", visibility=("model", "app")),
     AppTool(declared=memory_view, answer=_view, title="A page for the App", visibility=("app",)),
 )
-
-
-UNSEEN = frozenset(tool.name for tool in APP_TOOLS if "model" not in tool.visibility)
+APP_ONLY_TOOLS = frozenset(tool.name for tool in APP_TOOLS if "model" not in tool.visibility)
 """The tools whose answers no model reads."""
 
 
-def tools_of_the_app() -> tuple[AppTool, ...]:
+def app_tools() -> tuple[AppTool, ...]:
     """Return the additional tools of the App; none if the client of this request does not show Apps."""
-    return APP_TOOLS if _offered.get() else ()
+    return APP_TOOLS if _client_shows_apps.get() else ()
 
 
 async def read_app(uri: str) -> ReadResourceContents | None:
-    """Return the file of the App; None where the client does not show Apps, or asks for something else."""
-    if uri != URI or not _offered.get():
+    """Return the App's HTML file; None for another address, or if the client does not show Apps."""
+    if uri != URI or not _client_shows_apps.get():
         return None
-    from mcp_memory.ui.app_file import app_file
+    from mcp_memory.ui.mcp_app import app_file
 
     return ReadResourceContents(await anyio.to_thread.run_sync(app_file), mime_type=APP_MIME_TYPE, meta=APP.meta)

@@ -1,17 +1,18 @@
-"""The MCP server: one object, for every transport and both protocol generations.
+"""The MCP server: one object for every transport and both protocol generations.
 
-Our errors reach the client word for word: as a tool result that says what to do next, as "not found" with the
-address, or as invalid parameters. Anything else is a bug: its traceback goes to the log and not to the client. Tools,
-resources and prompts added with the SDK's decorators are served too.
+The messages of our errors reach the client: in a tool result, as "not found" with the address, or as invalid
+parameters. Any other exception is a bug: its traceback goes to the log and not to the client. Tools, resources and
+prompts added with the SDK's decorators are served too.
 
-A tool answers twice, in short text for reading and as structured content for programs. Some clients give their model
-the structured half alone (seen in Claude Code 2.1.330 and Codex 0.169), without the text's notes that quoted lines
-are data, what to do next, and how to get the rest. So these clients get tools without an output schema and results
-without structured content.
+A tool answers twice, in short text for reading and as structured content for programs. Some clients pass only the
+structured half to their model (seen in Claude Code 2.1.330 and Codex 0.169), without the text's notes: that quoted
+lines are data, what to do next, and how to get the rest. So these clients get tools without an output schema and
+results without structured content.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Iterable
@@ -19,6 +20,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from hashlib import sha256
 from importlib import import_module, resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -45,27 +47,46 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import SafeText, event
 from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
-from mcp_memory.server.apps import APP, EXTENSION, UNSEEN, offered_to, read_app, tools_of_the_app
-from mcp_memory.server.authorization import current, needed, needed_by, of_request, shown, using
-from mcp_memory.server.tool_definitions import read_definitions
+from mcp_memory.server.authorization import (
+    allowed_tools,
+    current_grant,
+    grant_of_request,
+    right_needed,
+    right_needed_by,
+    use_grant,
+)
+from mcp_memory.server.mcp_app import APP, APP_ONLY_TOOLS, EXTENSION, app_tools, note_app_support, read_app
 from mcp_memory.server.updates import Updates
 from mcp_memory.service.shared_memory import SharedMemory
 
+DEFINITIONS_FILE = Path(__file__).with_name("tool_definitions.json")
+"""The definitions of the tools as `tools/list` gives them, written by `scripts/write_tool_definitions.py`.
+
+Building them from the signatures in `tools` takes 0.1 s, and importing those 0.2 s more, while a client waits. A test
+holds the file byte-equal to the signatures.
+"""
+
+
+def read_definitions() -> tuple[wire.Tool, ...]:
+    return tuple(map(wire.Tool.model_validate, json.loads(DEFINITIONS_FILE.read_bytes())))
+
+
+def definitions_file(definitions: Iterable[wire.Tool]) -> bytes:
+    """Return the content of `DEFINITIONS_FILE` for these definitions."""
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in definitions]
+    return (json.dumps(listed, ensure_ascii=False, indent=1) + "\n").encode()
+
+
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-
-
 logger = logging.getLogger(__name__)
-
-_CACHED = CacheHint(ttl_ms=3_600_000, scope="public")  # what only a new version of this package changes
-_OPENERS = {"initialize", "server/discover", "ping"}
-_NEXT = {"notifications/initialized", "tools/list"}
-"""What clients send right after those; it is answered before anything else is loaded."""
-_LISTENERS = {"subscriptions/listen", "resources/subscribe"}
-_LISTS = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
-_NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
-
-
+_LONG_CACHE = CacheHint(ttl_ms=3_600_000, scope="public")  # it changes only with the version of this package
+_HANDSHAKE = {"initialize", "server/discover", "ping"}
+_AFTER_HANDSHAKE = {"notifications/initialized", "tools/list"}
+"""What clients send right after the handshake: answered before anything else is loaded."""
+_SUBSCRIBING = {"subscriptions/listen", "resources/subscribe"}
+_LISTING = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+_MAX_CLIENT_NAME = 1_000  # characters of a client's name that are read, at each request
 INSTRUCTIONS = (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
 """What every client gets when it connects: when to use this server, and when not to.
 
@@ -73,17 +94,18 @@ The first 500 characters say when to search, record and distil, for some clients
 descriptions late; all of it is within 2,048 bytes, where older clients cut. Each sentence corrects something that an
 agent did when it had these words alone.
 """
-
-
 DEFINITIONS = read_definitions()
 
 
 class MemoryServer(MCPServer[None]):
-    """An MCPServer over one shared Memory, of which each request sees the space that its grant names."""
+    """An MCPServer over one shared Memory; each request sees the space of its grant.
+
+    Nothing is opened or loaded until a client has been answered.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.updates = Updates(settings.space)
-        self.memory = SharedMemory(settings, alongside=self._alongside)
+        self.memory = SharedMemory(settings, alongside=self._run_alongside)
         self._is_loaded = False
         self._was_called = False
         super().__init__(
@@ -95,10 +117,12 @@ class MemoryServer(MCPServer[None]):
             log_level=settings.log_level.upper(),  # pyright: ignore[reportArgumentType]
             lifespan=_lifespan,
             cache_hints={
-                "tools/list": CacheHint(ttl_ms=_CACHED.ttl_ms, scope="private"),  # it is not the same for all
-                "prompts/list": _CACHED,
-                "resources/templates/list": _CACHED,
-                "server/discover": _CACHED,
+                "tools/list": CacheHint(
+                    ttl_ms=_LONG_CACHE.ttl_ms, scope="private"
+                ),  # it depends on the rights of the client
+                "prompts/list": _LONG_CACHE,
+                "resources/templates/list": _LONG_CACHE,
+                "server/discover": _LONG_CACHE,
             },
             subscriptions=self.updates,
             extensions=[EXTENSION],
@@ -108,58 +132,58 @@ class MemoryServer(MCPServer[None]):
         self.completion()(self._complete)
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Keep the store open, once it is needed, for as long as the block runs. Transports hold this."""
+        """Keep the store open, once it is needed, while the block runs. Transports enter this."""
         return self.memory.hold()
 
     async def _prepare(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Run a request under its grant, with the store opened before it is promised updates.
+        """Run a request under its grant, with secrets masked in its errors."""
+        with use_grant(grant_of_request(ctx.request)), note_app_support(ctx):
+            try:
+                return await self._run_prepared(ctx, call_next)
+            except MCPError as error:  # it repeats parts of the request: a name, a method, an address
+                message, data = await _mask([error.error.message, error.error.data])
+                raise MCPError(error.error.code, message, data) from error
 
-        Other requests than those that open a connection start to open the store too, and but for the list of tools
-        they first have their modules loaded on another thread.
+    async def _run_prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Run a request; subscriptions wait until the store is open.
+
+        All others except the handshake start to open it. All except the handshake and `tools/list` first wait until the
+        modules of their handlers are imported, on another thread.
         """
-        with using(of_request(ctx.request)), offered_to(ctx):
+        if ctx.method in _SUBSCRIBING:
             try:
-                return await self._prepared(ctx, call_next)
-            except MCPError as error:  # it repeats what it was asked for: a name, a method, an address
-                said = await _masked(error.error.message)
-                data = await anyio.to_thread.run_sync(_mask_values, error.error.data)
-                raise MCPError(error.error.code, said, data) from error
-
-    async def _prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        if ctx.method in _LISTENERS:
-            try:
-                await self.updates.begin_to_listen(await self._memory())
+                await self.updates.start_listening(await self._memory())
             except McpMemoryError as error:
                 logger.warning("updates begin when the store can be opened: %s", error)
-        elif ctx.method not in _OPENERS:
+        elif ctx.method not in _HANDSHAKE:
             self.memory.open_soon()
-        if ctx.method in _LISTS and (ctx.params or {}).get("cursor") is not None:
+        if ctx.method in _LISTING and (ctx.params or {}).get("cursor") is not None:
             raise MCPError(wire.INVALID_PARAMS, f"Invalid cursor. {ctx.method} has one page; leave the cursor out.")
-        if not self._is_loaded and ctx.method not in _OPENERS | _NEXT:
-            await anyio.to_thread.run_sync(_load)
+        if not self._is_loaded and ctx.method not in _HANDSHAKE | _AFTER_HANDSHAKE:
+            await anyio.to_thread.run_sync(_import_handlers)
             self._is_loaded = True
         if introduced := ctx.session.client_params:
-            self.memory.meet(introduced.client_info.name[:_NAME])
-        return for_reader(ctx, await call_next(ctx))
+            self.memory.meet(introduced.client_info.name[:_MAX_CLIENT_NAME])
+        return adapt_to_client(ctx, await call_next(ctx))
 
-    async def _alongside(self, memory: Memory, *, task_status: TaskStatus[None]) -> None:
+    async def _run_alongside(self, memory: Memory, *, task_status: TaskStatus[None]) -> None:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self.updates.watch, memory)
             task_status.started()
-            await anyio.to_thread.run_sync(_load)
-            if not self._was_called:  # a call at work builds what it needs, sooner without another beside it
+            await anyio.to_thread.run_sync(_import_handlers)
+            if not self._was_called:  # a running call builds what it needs, faster alone
                 await anyio.to_thread.run_sync(warm_up)
 
     async def _memory(self) -> Memory:
-        """Return the memory, opened where need be, of the space of the request at work."""
-        memory, space = await self.memory.get(), current().space
+        """Return the memory, opened if necessary, of the current request's space."""
+        memory, space = await self.memory.get(), current_grant().space
         return memory if space is None else memory.in_space(space)
 
     # --- tools --------------------------------------------------------------------------------------
 
     async def list_tools(self) -> list[wire.Tool]:
-        own = [*DEFINITIONS, *(tool.definition for tool in tools_of_the_app())]
-        return shown([*own, *await super().list_tools()], current())
+        own = [*DEFINITIONS, *(tool.definition for tool in app_tools())]
+        return allowed_tools([*own, *await super().list_tools()], current_grant())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -167,23 +191,22 @@ class MemoryServer(MCPServer[None]):
         from mcp_memory.server.tools import TOOLS
 
         self._was_called = True
-        tool = next((one for one in (*TOOLS, *tools_of_the_app()) if one.name == name), None)
+        tool = next((tool for tool in (*TOOLS, *app_tools()) if tool.name == name), None)
         if tool is None:
-            known = await self.list_tools()
-            added = next((one for one in await super().list_tools() if one.name == name), None)
+            added = next((tool for tool in await super().list_tools() if tool.name == name), None)
             if added is not None:
-                _check(name, needed_by(added))
+                _check_right(name, right_needed_by(added))
                 return await super().call_tool(name, arguments, context)
-            names = ", ".join(one.name for one in known)
-            raise ToolError(f"There is no tool {one_line(await _masked(name), 60)!r}. Tools: {names}.")
-        _check(name, needed(read_only=tool.read_only, destructive=tool.destructive))
+            names = ", ".join(tool.name for tool in await self.list_tools())
+            raise ToolError(f"There is no tool {one_line(await _mask(name), 60)!r}. Tools: {names}.")
+        _check_right(name, right_needed(read_only=tool.read_only, destructive=tool.destructive))
         began, failed = time.perf_counter(), None
         try:
             meta = (context and context.request_context.meta) or {}
-            return await tool.call(partial(self._memory_of, context), arguments, meta)
+            return await tool.call(partial(self._memory_for_call, context), arguments, meta)
         except McpMemoryError as error:
             failed = type(error).__name__
-            raise ToolError(await _masked(str(error))) from error
+            raise ToolError(await _mask(str(error))) from error
         except Exception as error:
             failed = type(error).__name__
             raise UnexpectedToolError(f"Internal error in {name}. Its traceback is in the server's log.") from error
@@ -191,15 +214,15 @@ class MemoryServer(MCPServer[None]):
             took = round((time.perf_counter() - began) * 1000, 1)
             event(logger, "a tool was called", tool=tool.name, ms=took, error=failed)
             if not tool.read_only:
-                self.updates.written()
+                self.updates.notice_write()
 
-    async def _memory_of(self, context: Context[None, Any] | None) -> Memory:
+    async def _memory_for_call(self, context: Context[None, Any] | None) -> Memory:
         """Return the memory, with a separate session for each HTTP client that identifies itself.
 
         Otherwise clients that name no session would share one canvas. A client with a token has one session a day, on
         whichever server its requests arrive. Clients of 2026-07-28 pass the session that answers name.
         """
-        memory, who = await self._memory(), current().who
+        memory, who = await self._memory(), current_grant().who
         if who:
             return memory.of_client(who)
         request = None if context is None else context.request_context.request
@@ -214,8 +237,8 @@ class MemoryServer(MCPServer[None]):
         try:
             own = await list_resources(await self._memory())
         except McpMemoryError:
-            own = [*FIXED]  # a home that cannot be opened still has its addresses; reading one says what is wrong
-        return [*own, *([APP] if tools_of_the_app() else []), *await super().list_resources()]
+            own = [*FIXED]  # a home that cannot be opened still has its addresses; reading them gives the error
+        return [*own, *([APP] if app_tools() else []), *await super().list_resources()]
 
     async def list_resource_templates(self) -> list[wire.ResourceTemplate]:
         from mcp_memory.server.resources import TEMPLATES
@@ -234,9 +257,9 @@ class MemoryServer(MCPServer[None]):
         try:
             return await read_resource(await self._memory(), str(uri))
         except (NotFound, InvalidInput) as error:
-            raise ResourceNotFoundError(await _masked(str(error))) from error
+            raise ResourceNotFoundError(await _mask(str(error))) from error
         except McpMemoryError as error:
-            raise ResourceError(await _masked(str(error))) from error
+            raise ResourceError(await _mask(str(error))) from error
         except Exception as error:
             raise UnexpectedResourceError("Internal error. Its traceback is in the server's log.") from error
 
@@ -254,11 +277,11 @@ class MemoryServer(MCPServer[None]):
 
         prompt = next((prompt for prompt in PROMPTS if prompt.name == name), None)
         if prompt is None:
-            known = [known.name for known in await self.list_prompts()]
-            if name in known:
+            names = [prompt.name for prompt in await self.list_prompts()]
+            if name in names:
                 return await super().get_prompt(name, arguments, context)
             raise MCPError(
-                wire.INVALID_PARAMS, f"There is no prompt {one_line(name, 60)!r}. Prompts: {', '.join(known)}."
+                wire.INVALID_PARAMS, f"There is no prompt {one_line(name, 60)!r}. Prompts: {', '.join(names)}."
             )
         try:
             return await get_prompt(await self._memory(), prompt, arguments or {})
@@ -269,24 +292,29 @@ class MemoryServer(MCPServer[None]):
             raise MCPError(wire.INTERNAL_ERROR, f"Internal error in the prompt {name}.") from error
 
     async def _complete(
-        self, reference: Reference, argument: wire.CompletionArgument, _context: wire.CompletionContext | None
+        self,
+        reference: wire.PromptReference | wire.ResourceTemplateReference,
+        argument: wire.CompletionArgument,
+        _context: wire.CompletionContext | None,
     ) -> wire.Completion:
+        from mcp_memory.server.prompts import complete
+
         try:
             return await complete(await self._memory(), reference, argument.name, argument.value)
         except McpMemoryError:
-            return wire.Completion(values=[])  # nobody wants an error while typing
+            return wire.Completion(values=[])  # no error while somebody is typing
 
 
-def _load() -> None:
-    """Import what `initialize` and `tools/list` do without; the methods that need it import it again, at no cost."""
+def _import_handlers() -> None:
+    """Import the modules that `initialize` and `tools/list` do not need."""
     for name in ("prompts", "resources", "tools"):
         import_module(f"mcp_memory.server.{name}")
 
 
 def warm_up() -> None:
-    """Build what checks the arguments of calls, and load what the first search needs: the first calls would wait.
+    """Build the argument models, and load what the first search needs, so that the first calls do not wait.
 
-    The model of the search is not loaded: it takes 30 MB, which a server that is never asked can do without.
+    The embedding model is not loaded: it takes 30 MB, which an unused server saves.
     """
     from datetime import UTC, datetime
 
@@ -302,24 +330,20 @@ def warm_up() -> None:
     spans_in("yesterday", datetime.now(UTC))
 
 
-async def _masked(text: str) -> str:
-    def masked() -> str:
-        from mcp_memory.core.secrets.masking import mask
+async def _mask(value: Any) -> Any:
+    """Return a text or a JSON value with secrets masked."""
 
-        return mask(text)
+    def run() -> Any:
+        from mcp_memory.core.secrets.masking import mask, mask_values
 
-    return await anyio.to_thread.run_sync(masked)  # it may read its tables first
+        return mask(value) if isinstance(value, str) else mask_values(value)
 
-
-def _mask_values(value: Any) -> Any:
-    from mcp_memory.core.secrets.masking import mask_values
-
-    return mask_values(value)
+    return await anyio.to_thread.run_sync(run)  # the first call reads its tables
 
 
-def _check(tool: str, right: Right) -> None:
-    """Raise ToolError where the request at work may not call a tool that needs this right."""
-    grant = current()
+def _check_right(tool: str, right: Right) -> None:
+    """Raise ToolError if the current request lacks the right that a tool needs."""
+    grant = current_grant()
     if not grant.allows(right):
         raise ToolError(
             f"{tool} needs the right {right}, and this client has {grant.right}. The owner of the memory can give it "
@@ -334,23 +358,18 @@ async def _lifespan(server: MCPServer[None]) -> AsyncGenerator[None]:
         yield None
 
 
-def build_server(settings: Settings) -> MemoryServer:
-    """Return the server. Nothing is opened or loaded until a client has been answered."""
-    return MemoryServer(settings)
+_STRUCTURED_ONLY_CLIENTS = ("claude-code", "codex")  # prefixes of client names
 
 
-_SHOW_JSON = ("claude-code", "codex")  # how the names begin by which they introduce themselves
-
-
-def for_reader(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> HandlerResult:
-    """Return a result, as it goes over the wire, as the client of this request shall have it."""
+def adapt_to_client(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> HandlerResult:
+    """Return a result, as sent over the wire, without the structured half for clients that show nothing else."""
     introduced = ctx.session.client_params
-    if introduced is None or not introduced.client_info.name.lower().startswith(_SHOW_JSON):
+    if introduced is None or not introduced.client_info.name.lower().startswith(_STRUCTURED_ONLY_CLIENTS):
         return result
     match result:
         case {"tools": [*tools]}:
             return result | {"tools": [_without(tool, "outputSchema") for tool in tools]}
-        case {"content": _, "structuredContent": _} if (ctx.params or {}).get("name") not in UNSEEN:
+        case {"content": _, "structuredContent": _} if (ctx.params or {}).get("name") not in APP_ONLY_TOOLS:
             return _without(result, "structuredContent")
         case _:
             return result
@@ -358,41 +377,3 @@ def for_reader(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> Ha
 
 def _without(value: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: part for key, part in value.items() if key != name}
-
-
-_MOST = 100  # the protocol's limit
-_LOOKED_AT = 1000
-
-Reference = wire.PromptReference | wire.ResourceTemplateReference
-
-
-async def complete(memory: Memory, reference: Reference, name: str, typed: str) -> wire.Completion:
-    """Return what may stand for the argument: what begins with the typed text first, then what contains it."""
-    from mcp_memory.language.words import fold  # late: it brings the patterns of all scripts
-
-    wanted = fold(typed)
-    candidates = dict.fromkeys(await _candidates(memory, reference, name, typed))
-    values = [value for value in candidates if wanted in fold(value)]
-    values.sort(key=lambda value: not fold(value).startswith(wanted))
-    return wire.Completion(values=values[:_MOST], total=len(values), has_more=len(values) > _MOST)
-
-
-async def _candidates(memory: Memory, reference: Reference, name: str, typed: str) -> Iterable[str]:
-    place = reference.name if isinstance(reference, wire.PromptReference) else reference.uri
-    match place, name:
-        case "recall", "topic":
-            return await memory.entities(prefix=typed, limit=_LOOKED_AT)
-        case "continue_task", "task":
-            return [f"{canvas.number:03}-{canvas.label}" for canvas in await memory.canvases(limit=_LOOKED_AT)]
-        case "memory://canvas/{number}", "number":
-            return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_LOOKED_AT)]
-        case (("wrap_up" | "memory://session/{session}"), "session"):
-            return [info.session for info in await memory.sessions(limit=_LOOKED_AT)]
-        case "memory://scene/{slug}", "slug":
-            return [scene.slug for scene in await memory.scenes()]
-        case "memory://atom/{id}", "id":
-            return [atom.id for atom in await memory.atoms(limit=_LOOKED_AT)]
-        case "memory://ref/{id}", "id":
-            return [record.ref for record in reversed(await memory.records(limit=_LOOKED_AT))]
-        case _:
-            return []

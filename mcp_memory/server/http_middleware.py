@@ -1,0 +1,375 @@
+"""ASGI middleware for everything served over HTTP and SSE: admits or rejects each request.
+
+A request is rejected, in this order, if its head is too large, its Host or Origin is not allowed, a required token is
+missing or wrong, the space is not the client's, or its rate is exceeded. Admitted requests have a `Grant` in their
+scope. An SDK session can only be used by the client and space that opened it. A stream ends soon after its token.
+The pages at `/ui` have separate sessions (`authentication.TokenAuthenticator`).
+
+Requests with a valid token are admitted whatever others do from the same address. Other requests are counted by
+address. The response is the same for an unknown space and for another client's.
+
+Probes of load balancers and orchestrators need no token and reveal nothing else. `/livez` answers 200 while the
+process runs. `/readyz` answers 200 if the store answers a query and has this program's schema, else 503; the reason is
+in the log. The store is queried at most once a second, whoever asks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import anyio
+import mcp.types as wire
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Router
+
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.text import one_line
+from mcp_memory.server import authorization, oauth
+from mcp_memory.server.authentication import (
+    ApiClient,
+    Credentials,
+    InsufficientScope,
+    RateLimit,
+    Rejected,
+    counted_address,
+    memory_unavailable,
+    wrong_tokens,
+)
+from mcp_memory.server.authorization import GRANT, Grant
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from mcp_memory.service.memory import Memory
+    from mcp_memory.ui.app import Interface
+
+
+logger = logging.getLogger(__name__)
+
+SPACE_HEADER = "mcp-memory-space"
+_SPACE_PREFIX = "/space/"  # SSE clients post to paths with this prefix and the space of their stream
+_MAX_HEAD_BYTES = 32 * 2**10
+_MAX_CONCURRENT = 256
+_BODY_SECONDS = 60.0
+_TOKEN_CHECK_SECONDS = 1.0
+_GRACE_SECONDS = 5.0
+_PAGES_PATH = "/ui"
+_TOKEN_REQUIRED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
+
+
+class AuthenticationMiddleware:
+    """ASGI application around `app`, the SDK's application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        credentials: Credentials,
+        *,
+        security: TransportSecuritySettings,
+        per_minute: int,
+        pages: Interface | None = None,
+    ) -> None:
+        """`per_minute`: requests of a client and of an address; 0 for no limit. `pages` are served at `/ui`."""
+        self._app = app
+        self._pages = pages
+        self._credentials = credentials
+        self._security = TransportSecurityMiddleware(security)
+        self._probes = Probes(credentials.memory)
+        memory = credentials.memory
+        self._clients = RateLimit("client", per_minute, memory) if per_minute else None
+        self._addresses = RateLimit("address", per_minute, memory) if per_minute else None
+        self._wrong = wrong_tokens(memory)
+        self._concurrency = ConcurrencyLimit(_MAX_CONCURRENT)
+        issuer = credentials.issuer
+        routes = oauth.metadata_routes(issuer) if issuer else []
+        self._metadata_router = Router(routes)
+        self._metadata_paths = {route.path for route in routes}
+        self._challenge = 'Bearer realm="mcp-memory"'
+        if issuer:
+            self._challenge += f', resource_metadata="{oauth.metadata_url(issuer)}"'
+
+    def stop(self) -> None:
+        """End the event streams of the pages, so that the server can stop."""
+        if self._pages is not None:
+            self._pages.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if (probe := await self._probes.answer(scope)) is not None:
+            await probe(scope, receive, send)
+            return
+        try:
+            rejection = await self._reject_early(scope)
+            if rejection is not None:
+                await rejection(scope, receive, send)
+            elif self._pages is not None and f"{scope['path']}/".startswith(f"{_PAGES_PATH}/"):
+                await self._count_address(scope)
+                await self._pages(scope, receive, send)
+            elif scope["path"] in self._metadata_paths:
+                await self._count_address(scope)
+                await self._metadata_router(scope, receive, send)
+            else:
+                await self._admit(scope, receive, send)
+        except Rejected as rejected:
+            await _error_response(rejected)(scope, receive, send)
+
+    # --- admission -------------------------------------------------------------------------------
+
+    async def _reject_early(self, scope: Scope) -> Response | None:
+        """Return the response to a request that is rejected whatever its token, else None. Raises Rejected too."""
+        size = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"])
+        if size > _MAX_HEAD_BYTES:
+            raise Rejected(431, "The headers of this request are too large.")
+        headers = Headers(scope=scope)
+        if not all(map(authorization.is_plain_host, headers.getlist("host") + headers.getlist("origin"))):
+            raise Rejected(421, "Invalid Host or Origin header.")
+        return await self._security.validate_request(Request(scope))
+
+    async def _count_address(self, scope: Scope) -> None:
+        """Count a request without a valid token by its address. Raises Rejected if there are too many."""
+        address = _address(scope)
+        if self._addresses and not _is_local(address):
+            await self._addresses.take(address)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            client = await self._authenticate(scope)
+        except McpMemoryError as error:
+            raise memory_unavailable(error) from None
+        scope, space = _choose_space(scope, client)
+        if self._clients and (client.who or not _is_local(_address(scope))):
+            await self._clients.take(client.who)
+        scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
+        # The SDK accepts and answers messages of a session only for the user and subject that opened it.
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
+        with self._concurrency.slot(client.who) as is_free:
+            if client.who and not is_free:
+                raise Rejected(429, f"This token has {_MAX_CONCURRENT} requests open already.", {"Retry-After": "5"})
+            ended_answer = self._unauthorized(', error="invalid_token"', "The token of this request has ended.")
+            await _GuardedRequest(self._credentials, client, ended_answer).answer(self._app, scope, receive, send)
+
+    async def _authenticate(self, scope: Scope) -> ApiClient:
+        owner = await self._credentials.owner()
+        if owner is not None:
+            await self._count_address(scope)
+            return owner
+        token = _bearer_token(scope)
+        if token is None:
+            await self._count_address(scope)
+            raise self._unauthorized("")
+        try:
+            client = await self._credentials.authenticate(token)
+        except oauth.Unreachable as error:
+            logger.warning("a token cannot be checked: %s", error)
+            raise Rejected(503, "Tokens cannot be checked now. Try again.", {"Retry-After": "10"}) from None
+        except InsufficientScope:
+            challenge = f'{self._challenge}, error="insufficient_scope", scope="{oauth.SCOPES["read"]}"'
+            raise Rejected(403, "This token opens no space here.", {"WWW-Authenticate": challenge}) from None
+        if client is None:
+            await self._count_address(scope)
+            await self._wrong.take(_address(scope))
+            raise self._unauthorized(', error="invalid_token"')
+        return client
+
+    def _unauthorized(self, why: str, text: str = _TOKEN_REQUIRED) -> Rejected:
+        challenge = self._challenge
+        if self._credentials.issuer:
+            # Clients request the scopes named here. The right to forget is left to those who request it themselves.
+            challenge += f'{why}, scope="{oauth.SCOPES["read"]} {oauth.SCOPES["write"]}"'
+        return Rejected(401, text, {"WWW-Authenticate": challenge})
+
+
+def _error_response(rejected: Rejected) -> Response:
+    """Return a JSON-RPC error without a request id: clients show its text, but no other body."""
+    data = wire.ErrorData(code=wire.INVALID_REQUEST, message=rejected.text)
+    error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=data)
+    return Response(error.model_dump_json(exclude_unset=True), rejected.status, rejected.headers, "application/json")
+
+
+def _bearer_token(scope: Scope) -> str | None:
+    header = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    scheme, _, token = header.partition(b" ")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+
+
+def _address(scope: Scope) -> str:
+    """Return the address by which a request is counted."""
+    client = scope.get("client")
+    return counted_address(str(client[0]) if client else "")
+
+
+def _is_local(address: str) -> bool:
+    """Return whether an address is this machine's. Its programs share one, as do all clients of a proxy on it."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return True  # a Unix socket
+
+
+def _choose_space(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
+    """Return the space of a request, and its scope for the SDK. Raises Rejected if it is not a space of the client."""
+    requested = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
+    path = str(scope["path"])
+    if path.startswith(_SPACE_PREFIX):
+        requested, _, rest = path.removeprefix(_SPACE_PREFIX).partition("/")
+        scope = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+    elif requested and scope["method"] == "GET":
+        scope = {**scope, "root_path": f"{_SPACE_PREFIX}{requested}"}  # the SDK derives the address to post to from it
+    else:
+        scope = {**scope}
+    space = requested or client.spaces[0]
+    if space not in client.spaces:
+        raise Rejected(
+            403, f"{one_line(space, 60)!r} is not a space of this token. Its spaces: {', '.join(client.spaces)}."
+        )
+    return scope, space
+
+
+# --- an admitted request -------------------------------------------------------------------------------
+
+
+class _GuardedRequest:
+    """Runs a request with two limits: its body must arrive in time, and its stream ends with its token."""
+
+    def __init__(self, credentials: Credentials, client: ApiClient, ended_answer: Rejected) -> None:
+        """`ended_answer` is the response if the token ends before anything was sent."""
+        self._credentials, self._client, self._ended_answer = credentials, client, ended_answer
+        self._ending = anyio.Event()
+        self._timed_out = self._response_started = self._response_ended = self._has_body = False
+
+    async def answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        deadline = anyio.current_time() + _BODY_SECONDS
+        failure: Exception | None = None
+
+        async def guarded_receive() -> Message:
+            if self._has_body:
+                return await self._until_over(receive)
+            message: Message = {"type": "http.disconnect"}
+            with anyio.move_on_at(deadline) as time:
+                message = await receive()
+            self._timed_out |= time.cancelled_caught
+            self._has_body = self._timed_out or not message.get("more_body", False)
+            return message
+
+        async def guarded_send(message: Message) -> None:
+            if not self._timed_out:
+                self._response_started = True
+                self._response_ended |= message["type"] == "http.response.body" and not message.get("more_body", False)
+                await send(message)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch, tasks.cancel_scope)
+            try:
+                await app(scope, guarded_receive, guarded_send)
+            except Exception as error:  # noqa: BLE001 - raised again outside of the group, unwrapped
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None and not self._timed_out:
+            raise failure
+        await self._close(scope, receive, send)
+
+    async def _until_over(self, receive: Receive) -> Message:
+        message: Message = {"type": "http.disconnect"}
+        async with anyio.create_task_group() as first:
+
+            async def listen() -> None:
+                nonlocal message
+                message = await receive()
+                first.cancel_scope.cancel()
+
+            first.start_soon(listen)
+            await self._ending.wait()
+            first.cancel_scope.cancel()
+        return message
+
+    async def _watch(self, answering: anyio.CancelScope) -> None:
+        while True:
+            await anyio.sleep(_TOKEN_CHECK_SECONDS)
+            try:
+                if not await self._credentials.is_valid(self._client):
+                    break
+            except McpMemoryError:
+                continue  # the request itself fails too
+        self._ending.set()
+        await anyio.sleep(_GRACE_SECONDS)
+        answering.cancel()
+
+    async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._timed_out and not self._response_started:
+            timeout = Rejected(408, "The request took too long.", {"Connection": "close"})
+            await _error_response(timeout)(scope, receive, send)
+        elif self._ending.is_set() and not self._response_started:
+            await _error_response(self._ended_answer)(scope, receive, send)
+        elif self._response_started and not self._response_ended and (self._ending.is_set() or self._timed_out):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class ConcurrencyLimit:
+    """Limits the concurrent requests of each key, streams included."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open_requests = Counter[str]()
+
+    @contextmanager
+    def slot(self, key: str) -> Generator[bool]:
+        """Occupy a slot while the block runs, and yield True; yield False if none is free."""
+        if self._open_requests[key] >= self._most:
+            yield False
+            return
+        self._open_requests[key] += 1
+        try:
+            yield True
+        finally:
+            self._open_requests[key] -= 1
+            if not self._open_requests[key]:
+                del self._open_requests[key]
+
+
+# --- probes ---
+
+_LIVE, _READY = "/livez", "/readyz"
+_READY_CACHE_SECONDS = 1.0
+
+
+class Probes:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]]) -> None:
+        self._memory = memory
+        self._lock = anyio.Lock()
+        self._asked_at = float("-inf")
+        self._is_ready = False
+
+    async def answer(self, scope: Scope) -> Response | None:
+        """Return the response to a probe; None for other requests."""
+        if scope["path"] not in (_LIVE, _READY) or scope["method"] not in ("GET", "HEAD"):
+            return None
+        is_ok = scope["path"] == _LIVE or await self._ready()
+        return Response(status_code=200 if is_ok else 503, headers={"Cache-Control": "no-store"})
+
+    async def _ready(self) -> bool:
+        async with self._lock:
+            if anyio.current_time() - self._asked_at > _READY_CACHE_SECONDS:
+                self._is_ready = await self._ask()
+                self._asked_at = anyio.current_time()
+            return self._is_ready
+
+    async def _ask(self) -> bool:
+        try:
+            reason = await (await self._memory()).not_ready()
+        except McpMemoryError as error:
+            reason = str(error)
+        if reason is not None:
+            logger.warning("not ready: %s", reason)
+        return reason is None

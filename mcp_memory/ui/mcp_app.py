@@ -1,0 +1,154 @@
+"""The MCP App: a single HTML file made of the files in `static/`, and the pages it shows, as JSON.
+
+A host shows the file in a sandboxed frame where nothing can be fetched, so it includes the style sheet and the
+scripts, and gets each page through the tool `memory_view`: title, tree and path, of at most 100 kB. The reader may
+change nothing: the view has no form token, so pages have no forms that change anything.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from pydantic_core import to_json
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.rights import Right
+from mcp_memory.core.text import one_line
+from mcp_memory.ui.components import Page, View, address, note
+from mcp_memory.ui.elements import Element, el, html, svg, tree
+from mcp_memory.ui.pages import ADDRESSES, page_at
+from mcp_memory.ui.words import t
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+MOST_PAGE_BYTES = 100_000
+"""Size limit of an answer; hosts withhold results from about 150,000 characters on."""
+_ROOM = MOST_PAGE_BYTES - 6_000  # for the title, the path and the note about the cut
+_PATH = re.compile(r"/(?![/\\])[^\x00-\x20\\]{0,2000}")
+_AT_HOME = frozenset(("", "memory", "overview"))
+_NOT_HERE = "/forget"  # the page of a form
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppView:
+    """A page and its path; `tree` is the list of the JSON trees of its body."""
+
+    title: str
+    tree: list[Any]
+    path: str
+
+
+def path_of(what: str) -> str:
+    """Return the path of a page to show: from a path, an id, the name of a page, or words to search."""
+    what = what.strip()
+    if what.startswith("/"):
+        return what.replace(" ", "%20")
+    if what.lower() in _AT_HOME:
+        return "/"
+    for path in (f"/{quote(name)}" for name in (what, what.lower(), what.upper())):
+        if path != _NOT_HERE and any(re.fullmatch(pattern, path) for pattern in ADDRESSES):
+            return path
+    return address("/search", q=what[:500])
+
+
+async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -> AppView:
+    """Return the page at a path. Raises NotFound, and the errors of its verbs."""
+    if not _PATH.fullmatch(path):
+        raise NotFound(t("frame.no_page", path=one_line(path, 60)))
+    return fit_page(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
+
+
+def fit_page(page: Page, path: str) -> AppView:
+    """Return a page as JSON of at most MOST_PAGE_BYTES; a larger page is cut and ends with a note."""
+    whole = [tree(node) for node in el("main", page.body).children]
+    trees = _fit_trees(whole, _ROOM)
+    if trees is not whole:
+        trees = [*trees, tree(note(t("app.cut"), kind="warn"))]
+    return AppView(title=one_line(tree(page.title), 500), tree=trees, path=path)
+
+
+def _fit_trees(trees: list[Any], room: int) -> list[Any]:
+    """Return trees cut to `room` bytes of JSON: the largest tree if it is most of the content, else the last trees."""
+    sizes = [len(to_json(node)) + 1 for node in trees]
+    if sum(sizes) <= room:
+        return trees
+    largest = max(range(len(trees)), key=sizes.__getitem__)
+    others = sum(sizes) - sizes[largest]
+    if others <= room // 2:  # so that links to the rest of a long text stay
+        return [*trees[:largest], _cut(trees[largest], room - others), *trees[largest + 1 :]]
+    fitting = next(place for place, size in enumerate(accumulate(sizes)) if size > room)
+    return [*trees[:fitting], _cut(trees[fitting], room - sum(sizes[:fitting]))]
+
+
+def _cut(node: Any, room: int) -> Any:
+    if isinstance(node, str):
+        fitting = bisect_left(range(len(node)), room - 4, key=lambda end: len(to_json(node[:end])))
+        return node[: max(0, fitting - 1)] + "…"
+    tag, attributes, children = node
+    frame = len(to_json([tag, attributes, []])) + 1
+    return [tag, attributes, _fit_trees(children, room - frame)] if frame < room else "…"
+
+
+MOST_FILE_BYTES = 60_000
+"""Size limit of the file."""
+_STYLES = ("page.css", "app.css")
+_SCRIPTS = ("build.js", "app.js")
+_OF_MODULES = re.compile(r'^(?:export (?=\w)|import .+ from "\./[\w.-]+";$)', re.MULTILINE)
+_ENDING = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
+_ENTRIES = (
+    ("/", "frame.memory"),
+    ("/conversations", "frame.conversations"),
+    ("/tasks", "frame.tasks"),
+    ("/review", "frame.review"),
+    ("/savings", "frame.savings"),
+    ("/home", "frame.home"),
+)
+
+
+@cache
+def app_file() -> str:
+    """Return the HTML file. The first call reads from disk."""
+    style = "\n".join(map(_read, _STYLES))
+    script = "\n".join(_OF_MODULES.sub("", _read(name)) for name in _SCRIPTS)
+    if ending := _ENDING.search(style + script):
+        raise ValueError(f"{ending[0]!r} would end the style sheet or the script")
+    parts = {"title": html(t("frame.name")), "style": style, "script": script, "body": html(_body())}
+    return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _read("app.html"))
+
+
+def _read(name: str) -> str:
+    return (resources.files("mcp_memory.ui") / "static" / name).read_text(encoding="utf-8")
+
+
+def _body() -> Element:
+    """Return the elements around the page. `app.js` finds them by their ids, and its texts in data attributes."""
+    hint = t("frame.search_hint")
+    entries = (el("li", el("a", t(word), href=path)) for path, word in _ENTRIES)
+    field = el("input", type="search", name="q", id="search", aria_label=hint, placeholder=hint, autocomplete="off")
+    messages = {f"data_{name}": t(f"app.{name}") for name in ("cancelled", "closed", "silent")}
+    return el(
+        "div",
+        el(
+            "header",
+            _button("back", "M10 3 5 8l5 5"),
+            el("nav", el("ul", entries), aria_label=t("app.pages")),
+            el("form", field, action="/search", role="search", class_="search"),
+            _button("wide", "M9.5 2.5h4v4M6.5 13.5h-4v-4M13 3 9 7M3 13l4-4", data_less=t("app.narrow")),
+            class_="frame",
+        ),
+        el("main", el("p", t("app.waiting"), role="status"), id="view", tabindex="-1", **messages),
+        class_="in-app",
+    )
+
+
+def _button(name: str, shape: str, **more: str) -> Element:
+    label = t(f"app.{name}")
+    sign = svg(16, 16, el("path", d=shape), label=label, class_="sign")
+    return el("button", sign, id=name, type="button", title=label, aria_label=label, hidden=True, **more)
