@@ -26,7 +26,7 @@ from mcp_memory.cli.base import (
 from mcp_memory.cli.terminal import columns, day, minute, plural, visible, wrapped
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.core.rights import RIGHTS
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -77,7 +77,7 @@ def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool) -> None
 
 
 def _exported(done: Exported) -> Iterator[str]:
-    yield f"{visible(done.path)}: {size(done.bytes)}"
+    yield f"{visible(done.path)}: {format_bytes(done.bytes)}"
     for space, rows in done.rows.items():
         counts = [plural(rows[kind], one) for kind, one in _KINDS.items() if rows.get(kind)]
         yield f"  {visible(space)}: {', '.join(counts) or 'nothing'}"
@@ -137,7 +137,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
 
 
 def _backed_up(made: Backup, manifest: BackupManifest) -> Iterator[str]:
-    yield f"{visible(str(made.path))} ({size(made.bytes)})"
+    yield f"{visible(str(made.path))} ({format_bytes(made.bytes)})"
     files = plural(len(manifest.members), "file")
     yield f"proven: {files} match their hashes, the database is whole; {_contents(manifest)}"
     for path in made.removed:
@@ -164,7 +164,7 @@ def _listing(found: Sequence[Backup]) -> Iterator[str]:
     if not found:
         yield "There are no backups. `mcp-memory backup` makes one."
     for one in found:
-        head = f"{visible(one.path.name)}  {size(one.bytes):>9}"
+        head = f"{visible(one.path.name)}  {format_bytes(one.bytes):>9}"
         if one.manifest is None:
             yield f"{head}  {visible(one.problem or '')}"
         else:
@@ -300,9 +300,11 @@ def compact() -> None:
         dropped, kept = [], str(error)
     with store_for_upkeep(home, "compact") as store:
         done = upkeep(store, home)
-    freed = f"{size(done.before - done.after)} given back" if done.after < done.before else "nothing to give back"
+    freed = (
+        f"{format_bytes(done.before - done.after)} given back" if done.after < done.before else "nothing to give back"
+    )
     lines = [f"deleted the vectors of {one}" for one in dropped]
-    lines += [f"{size(done.before)} became {size(done.after)}: {freed}"]
+    lines += [f"{format_bytes(done.before)} became {format_bytes(done.after)}: {freed}"]
     lines += [note for note in (done.postponed, kept) if note]
     print_answer({**asdict(done), "deleted": dropped, "kept": kept}, map(visible, lines))
 

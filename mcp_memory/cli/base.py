@@ -283,9 +283,9 @@ def settings_of_a_memory() -> Settings:
 
 def _others_in(home: Path) -> str:
     from mcp_memory.cli.terminal import one_line
-    from mcp_memory.core.paths import foreign
+    from mcp_memory.core.paths import foreign_files
 
-    others = one_line(", ".join(foreign(home)), 60)
+    others = one_line(", ".join(foreign_files(home)), 60)
     return f" It holds files of other programs ({others}); give the memory a folder of its own." if others else ""
 
 

@@ -28,6 +28,7 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, require_home, unknown_variables
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
+from mcp_memory.core.paths import foreign_files
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks.endpoint import health
@@ -36,7 +37,7 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_others
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
-from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem, nearest_folder, unwritable
+from mcp_memory.service.upkeep.home_checks import exposed, identity_problem, nearest_folder, unwritable
 from mcp_memory.service.upkeep.rebuild import Agreement, agreement
 from mcp_memory.store.files import database_is_gone
 
@@ -113,9 +114,9 @@ def _settings(settings: Settings) -> Check:
 
 def _telemetry() -> Iterator[Check]:
     """Report where spans are sent; nothing without a collector."""
-    if telemetry.wanted() and telemetry.is_installed():
+    if telemetry.is_configured() and telemetry.is_installed():
         yield Check("telemetry", "ok", "spans without contents go to the collector that OTEL_* names")
-    elif telemetry.wanted():
+    elif telemetry.is_configured():
         found = "OTEL_* names a collector, and the extra that sends spans is not installed"
         next_step = f"Install it ({install_hint('otel')}), or unset the variable; nothing is sent meanwhile."
         yield Check("telemetry", "warn", found, next_step)
@@ -140,7 +141,7 @@ def _home(home: Path) -> Check:
     if problem := unwritable(home):
         next_step = "Give your user the right to write there, or name another home with MCP_MEMORY_HOME."
         return Check("home", "fail", problem, next_step)
-    if others := foreign(home):
+    if others := foreign_files(home):
         found = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
         return Check("home", "warn", found, "Give the memory a folder of its own: name it with MCP_MEMORY_HOME.")
     return Check("home", "ok", str(home) if nearest_folder(home) == home else f"{home}, made when first needed")

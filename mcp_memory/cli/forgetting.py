@@ -12,7 +12,7 @@ from mcp_memory.cli.base import as_json, ask, place, print_answer, span, wants_j
 from mcp_memory.cli.terminal import columns, minute, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 from mcp_memory.longterm.verification.trust import REASONS
 
 if TYPE_CHECKING:
@@ -189,9 +189,7 @@ def _erased(done: PurgeReport) -> Iterator[str]:
         yield f"Steps, summaries, goals or labels by an agent still repeat erased words: {names}."
         yield "To erase those too, run `mcp-memory forget` with these ids, then purge again."
     if proof := done.proof:
-        searched = (
-            f"Searched {plural(proof.files, 'file')}, {size(proof.bytes)} for {plural(proof.pieces, 'piece')} of it"
-        )
+        searched = f"Searched {plural(proof.files, 'file')}, {format_bytes(proof.bytes)} for {plural(proof.pieces, 'piece')} of it"
         yield f"{searched}: {len(proof.found) or 'none'} found."
         yield from (f"  found: {one_line(line, 160)}" for line in proof.found)
         yield from (f"  could not be read: {one_line(line, 160)}" for line in proof.unread)

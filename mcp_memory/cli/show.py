@@ -15,7 +15,7 @@ from mcp_memory.cli.base import as_json, ask, place, print_answer, wants_json
 from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, said, steps, visible
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import CanvasRow, Ref, Turn
@@ -293,7 +293,9 @@ def ref(name: str) -> None:
         click.echo(json_text({"ref": found, **_content(data)}))
     elif sys.stdout.isatty():
         click.echo(visible(data.decode("utf-8", "backslashreplace")))
-        click.echo(f"{found.id}  {size(found.bytes)}  {found.tool}  {minute(found.timestamp)}  {found.path}", err=True)
+        click.echo(
+            f"{found.id}  {format_bytes(found.bytes)}  {found.tool}  {minute(found.timestamp)}  {found.path}", err=True
+        )
     else:
         click.echo(data, nl=False)
 

@@ -38,7 +38,7 @@ from mcp_memory.cli.terminal import (
     with_nearest,
     wrapped,
 )
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
     from mcp_memory.cli.doctor import Check
@@ -187,7 +187,10 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("retention", _retention(answer["retention"])),
         ("recovered", _recovered(answer["recovered"])),
         ("set aside", f"{_few(set_aside, 3)}: mcp-memory doctor --repair brings them in" if set_aside else ""),
-        ("on disk", _parts(f"{size(many)} {kind}" for kind, many in answer["disk"]["kinds"].items()) or "nothing"),
+        (
+            "on disk",
+            _parts(f"{format_bytes(many)} {kind}" for kind, many in answer["disk"]["kinds"].items()) or "nothing",
+        ),
         ("embedding", _embedding(answer["embedding"])),
         ("model", _model(answer["model"])),
         ("spent", _spent(answer["model"])),
@@ -214,7 +217,7 @@ def _parts(parts: Iterable[str], joint: str = ", ") -> str:
 def _tasks(counts: dict[str, int], offload: dict[str, int]) -> str:
     masked = f", secrets masked in {counts['masked']:,}" if counts["masked"] else ""
     results = f"{plural(counts['records'], 'tool result')} on {plural(counts['canvases'], 'canvas')}"
-    return f"{results}, {size(offload['raw_bytes'])} raw{masked}"
+    return f"{results}, {format_bytes(offload['raw_bytes'])} raw{masked}"
 
 
 def _growth(grown: dict[str, dict[str, int]]) -> str:
@@ -275,7 +278,7 @@ def _backups(backups: list[dict[str, Any]]) -> str:
         return "none; mcp-memory backup makes one"
     newest, bad = backups[0], sum(1 for one in backups if one["problem"])
     made = f"the newest of {_at(newest['at'])}" if newest["at"] else "the newest is damaged"
-    return f"{len(backups):,}, {made}, {size(newest['bytes'])}" + (f"; {bad} cannot be read" if bad else "")
+    return f"{len(backups):,}, {made}, {format_bytes(newest['bytes'])}" + (f"; {bad} cannot be read" if bad else "")
 
 
 def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.paths import DEFAULT_HOME, expanded, home_of_environment, why_no_home
+from mcp_memory.core.paths import DEFAULT_HOME, expand_path, home_of_environment, home_problem
 from mcp_memory.core.regular_files import read_regular
 
 PREFIX = "MCP_MEMORY_"
@@ -133,15 +133,19 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     InvalidInput for an unknown key, a wrong value, a home that cannot be one, or an invalid `config.toml`.
     """
     environ = os.environ if environ is None else environ
-    given = {k: v for k, v in overrides.items() if v is not None}
+    explicit = {k: v for k, v in overrides.items() if v is not None}
     from_env = {
         name: environ[PREFIX + name.upper()] for name in Settings.model_fields if environ.get(PREFIX + name.upper())
     }
-    home = expanded(str(given["home"]), "--home") if given.get("home") else home_of_environment(from_env.get("home"))
+    home = (
+        expand_path(str(explicit["home"]), "--home")
+        if explicit.get("home")
+        else home_of_environment(from_env.get("home"))
+    )
     values: dict[str, Any] = {
         **_read_toml(home / "config.toml"),
         **from_env,
-        **given,
+        **explicit,
         "home": home.absolute(),
     }
     try:
@@ -152,21 +156,21 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
 
 def require_home(settings: Settings) -> None:
     """Raise InvalidInput if no memory can be in the home of these settings; it reads the folder."""
-    if settings.store is None and (why := why_no_home(settings.home)):  # with a store, no memory is in the home
+    if settings.store is None and (why := home_problem(settings.home)):  # with a store, no memory is in the home
         raise InvalidInput(why)
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:
     """Return variables that begin as ours do and set nothing, each with that which was meant, if one is near."""
     environ = os.environ if environ is None else environ
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | _OTHERS
-    unknown = sorted(name for name, value in environ.items() if name.startswith(PREFIX) and name not in known and value)
+    names = {PREFIX + name.upper() for name in Settings.model_fields} | _OTHERS
+    unknown = sorted(name for name, value in environ.items() if name.startswith(PREFIX) and name not in names and value)
     if not unknown:
         return {}
     from difflib import get_close_matches
 
-    near = {name: get_close_matches(name, sorted(known), n=1, cutoff=0.8) for name in unknown}
-    return {name: found[0] if found else None for name, found in near.items()}
+    near = {name: get_close_matches(name, sorted(names), n=1, cutoff=0.8) for name in unknown}
+    return {name: matches[0] if matches else None for name, matches in near.items()}
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -175,7 +179,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         if error.errno == errno.ENOENT:
             return {}
-        why = why_no_home(path.parent.absolute()) if error.errno not in (errno.ESPIPE, errno.EFBIG) else None
+        why = home_problem(path.parent.absolute()) if error.errno not in (errno.ESPIPE, errno.EFBIG) else None
         raise InvalidInput(why or f"{path} cannot be read: {error.strerror}. Mend or remove it.") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 (byte {error.start + 1}). Mend or remove it.") from None
@@ -191,7 +195,7 @@ def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else "settings"
     if first["type"] == "extra_forbidden":
-        known = ", ".join(sorted(Settings.model_fields))
+        settings = ", ".join(sorted(Settings.model_fields))
         name = name if len(name) <= 60 else f"{name[:60]}…"
-        return f"There is no setting {name!r} in config.toml. Known settings: {known}."
+        return f"There is no setting {name!r} in config.toml. Known settings: {settings}."
     return f"Setting {name!r} ({PREFIX}{name.upper()}) is wrong: {first['msg']}."

@@ -33,21 +33,21 @@ def derived_id(client_id: str) -> str | None:
     """
     if keyed := _KEYED.fullmatch(client_id):
         return keyed["kind"]
-    found = _HEX.search(client_id) or _digest_in_base64(client_id)
-    if found is None:
+    digest = _HEX.search(client_id) or _digest_in_base64(client_id)
+    if digest is None:
         return None
-    kind = client_id[: found.start()].rstrip("-:_")
+    kind = client_id[: digest.start()].rstrip("-:_")
     return kind if re.fullmatch(r"[a-z0-9][a-z0-9-]*", kind) else ""
 
 
 def _digest_in_base64(id: str) -> re.Match[str] | None:
     """Return where an id has a digest in Base64, which changes between capitals, small letters and digits all along."""
-    found = _BASE64.search(id)
-    if found is None:
+    match = _BASE64.search(id)
+    if match is None:
         return None
-    kinds = ["A" if one.isupper() else "a" if one.islower() else "0" for one in found[1]]
-    changes = sum(one != other for one, other in pairwise(kinds))
-    return found if {"A", "a"} <= {*kinds} and 3 * changes > len(kinds) else None
+    kinds = ["A" if char.isupper() else "a" if char.islower() else "0" for char in match[1]]
+    changes = sum(char != following for char, following in pairwise(kinds))
+    return match if {"A", "a"} <= {*kinds} and 3 * changes > len(kinds) else None
 
 
 def is_keyed(client_id: str) -> bool:

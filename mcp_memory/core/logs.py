@@ -53,8 +53,8 @@ def set_up(
     logging.captureWarnings(True)  # they quote values
     logging.raiseExceptions = contents  # a record that cannot be formatted is printed whole
     if not contents:
-        sys.excepthook = _uncaught
-        threading.excepthook = lambda failed: _uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
+        sys.excepthook = _log_uncaught
+        threading.excepthook = lambda failed: _log_uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
 
 
 def event(logger: logging.Logger, what: str, *, level: int = logging.INFO, **fields: float | str | bool | None) -> None:
@@ -78,20 +78,20 @@ class LogFormatter(logging.Formatter):
         return mask(self._line(record))
 
     def _line(self, record: logging.LogRecord) -> str:
-        message = record.getMessage() if self._contents else _message(record)
+        message = record.getMessage() if self._contents else _safe_message(record)
         fields: dict[str, Any] = getattr(record, "fields", {})
         if self._form == "json":
             return json.dumps(self._object(record, message, fields), ensure_ascii=False, default=str)
         lines = [message + "".join(f" {key}={value}" for key, value in fields.items() if value is not None)]
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-            lines += [self.formatException(record.exc_info)] if self._contents else _told(error)
+            lines += [self.formatException(record.exc_info)] if self._contents else _error_lines(error)
         shown = logging.makeLogRecord({**record.__dict__, "msg": lines[0], "args": None})
         shown.exc_info = shown.exc_text = shown.stack_info = None
         return "\n".join([super().format(shown), *lines[1:]])
 
     def _object(self, record: logging.LogRecord, message: str, fields: dict[str, Any]) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -100,16 +100,16 @@ class LogFormatter(logging.Formatter):
         }
         error = record.exc_info[1] if record.exc_info else None
         if error is None or record.exc_info is None:
-            return told
+            return entry
         if self._contents:
-            return {**told, "error": type(error).__name__, "trace": self.formatException(record.exc_info).splitlines()}
-        return {**told, "error": _named(error), "trace": [line.strip() for line in _told(error)[1:]]}
+            return {**entry, "error": type(error).__name__, "trace": self.formatException(record.exc_info).splitlines()}
+        return {**entry, "error": _error_name(error), "trace": [line.strip() for line in _error_lines(error)[1:]]}
 
 
 # --- what is no content -----------------------------------------------------------------------------
 
 
-def _message(record: logging.LogRecord) -> str:
+def _safe_message(record: logging.LogRecord) -> str:
     """Return the message with what may be contents withheld."""
     if not isinstance(record.msg, str) or not _is_constant(record.msg):
         return f"{_WITHHELD} ({PurePath(record.pathname).name}:{record.lineno})"
@@ -117,18 +117,18 @@ def _message(record: logging.LogRecord) -> str:
         return record.msg
     try:
         if isinstance(record.args, tuple):
-            return record.msg % tuple(map(_argument, record.args))
-        return record.msg % {key: _argument(value) for key, value in record.args.items()}
+            return record.msg % tuple(map(_safe_argument, record.args))
+        return record.msg % {key: _safe_argument(value) for key, value in record.args.items()}
     except (TypeError, ValueError):  # a number was asked for, and it is none
         return record.msg
 
 
-def _argument(value: object) -> object:
+def _safe_argument(value: object) -> object:
     match value:
         case bool() | int() | float() | None | SafeText():
             return value
         case BaseException():
-            return _named(value)
+            return _error_name(value)
         case _:
             return _WITHHELD
 
@@ -143,7 +143,7 @@ def _is_constant(message: str) -> bool:
     return False
 
 
-def _named(error: BaseException) -> str:
+def _error_name(error: BaseException) -> str:
     """Return the type of an error, with its text where that can only be about this machine."""
     match error:
         case StoreUnavailable():
@@ -156,16 +156,16 @@ def _named(error: BaseException) -> str:
             return type(error).__name__
 
 
-def _told(error: BaseException) -> list[str]:
+def _error_lines(error: BaseException) -> list[str]:
     """Return an error, where it was raised, and the same of its causes."""
     lines: list[str] = []
-    for one in _chain(error):
-        lines.append(f"  because of {_named(one)}" if lines else f"  {_named(one)}")
-        lines += [f"    at {place}" for place in _frames(one.__traceback__)]
+    for cause in _causes(error):
+        lines.append(f"  because of {_error_name(cause)}" if lines else f"  {_error_name(cause)}")
+        lines += [f"    at {place}" for place in _frames(cause.__traceback__)]
     return lines
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def _causes(error: BaseException) -> list[BaseException]:
     chain: list[BaseException] = []
     before: BaseException | None = error
     while before is not None and before not in chain:
@@ -186,7 +186,7 @@ def _frames(trace: TracebackType | None) -> Iterator[str]:
         yield f"{short}:{line} {frame.f_code.co_name}"
 
 
-def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+def _log_uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
     if error is None or isinstance(error, KeyboardInterrupt):
         sys.__excepthook__(kind, error or kind(), trace)
     else:

@@ -49,8 +49,8 @@ class LRU(Generic[K, V]):
     def get_or_put(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made now if it is unknown. Callers at the same time get the same value."""
         with self._lock:
-            found = self.get(key)
-            return self.put(key, make()) if found is None else found
+            value = self.get(key)
+            return self.put(key, make()) if value is None else value
 
     def pop(self, key: K) -> V | None:
         """Forget a key and return its value, or None."""

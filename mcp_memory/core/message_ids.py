@@ -20,16 +20,16 @@ _LAST = re.compile(
 
 def id_of_unparsed(line: bytes) -> str | int | None:
     """Return the id of a message from its bytes; None if neither its first nor its last members include one."""
-    found = _among_first(line[:_NEAR]) or _LAST.search(line, max(0, len(line) - _NEAR))
-    if found is None:
+    member = _id_in_head(line[:_NEAR]) or _LAST.search(line, max(0, len(line) - _NEAR))
+    if member is None:
         return None
     try:
-        return json.loads(found[1])
+        return json.loads(member[1])
     except ValueError:
         return None
 
 
-def _among_first(head: bytes) -> re.Match[bytes] | None:
+def _id_in_head(head: bytes) -> re.Match[bytes] | None:
     depth = 0
     for token in _TOKEN.finditer(head):
         if token[0] in b"{[":

@@ -38,7 +38,7 @@ class OpenedFolder:
 
     def _inodes(self) -> list[tuple[int, int]] | None:
         try:
-            found = [os.stat(self._folder), *map(os.lstat, self._files)]  # noqa: PTH116 it runs before each use
-            return [(one.st_dev, one.st_ino) for one in found]
+            stats = [os.stat(self._folder), *map(os.lstat, self._files)]  # noqa: PTH116 it runs before each use
+            return [(entry.st_dev, entry.st_ino) for entry in stats]
         except OSError:
             return None

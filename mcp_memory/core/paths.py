@@ -37,26 +37,26 @@ _OF_SYSTEMS = {"$recycle.bin", "desktop.ini", "lost+found", "system volume infor
 _VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})" if os.name != "nt" else r"\$(?:\w+|\{[^}]*\})|%[^%]+%")
 
 
-def expanded(text: str, name: str) -> Path:
+def expand_path(text: str, name: str) -> Path:
     """Return a path with `~` and variables expanded. `name` is the setting. Raises InvalidInput for an unknown variable
     or user."""
-    found = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 of Path it raises RuntimeError
-    if unknown := _VARIABLE.search(found):
+    path = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 of Path it raises RuntimeError
+    if unknown := _VARIABLE.search(path):
         raise InvalidInput(f"{name} is {text!r}, and the variable {unknown[0]} is not set. Write the whole path.")
-    if found.startswith("~"):
+    if path.startswith("~"):
         raise InvalidInput(f"{name} is {text!r}, and there is no home folder of that user. Write the whole path.")
-    if "\0" in found:
+    if "\0" in path:
         raise InvalidInput(f"{name} has a NUL character, which no path can have. Write the whole path.")
     try:
-        found.encode()
+        path.encode()
     except UnicodeEncodeError:
         raise InvalidInput(f"{name} is {text!r}, which is not UTF-8. Name a folder whose path is.") from None
-    return Path(found)
+    return Path(path)
 
 
-def absolute(text: str, name: str) -> Path:
+def absolute_path(text: str, name: str) -> Path:
     """Return `expanded` of a setting without a shell. Raises InvalidInput, also for a relative path."""
-    path = expanded(text, name)
+    path = expand_path(text, name)
     if not path.is_absolute():
         raise InvalidInput(
             f"{name} is {text!r}, which would be another folder in each working folder. Write the whole path, such as "
@@ -67,7 +67,7 @@ def absolute(text: str, name: str) -> Path:
 
 def home_of_environment(text: str | None) -> Path:
     """Return the home that MCP_MEMORY_HOME names, or the default. Raises InvalidInput."""
-    return absolute(text or DEFAULT_HOME, HOME_VARIABLE)
+    return absolute_path(text or DEFAULT_HOME, HOME_VARIABLE)
 
 
 def is_ours(name: str) -> bool:
@@ -75,7 +75,7 @@ def is_ours(name: str) -> bool:
     return name in _OURS or _OURS_TOO.fullmatch(name) is not None
 
 
-def foreign(home: Path) -> list[str]:
+def foreign_files(home: Path) -> list[str]:
     """Return the names in a home that are not of this program; none if it cannot be listed. Hidden files do not count:
     systems and sync programs leave them in every folder."""
     try:
@@ -90,19 +90,19 @@ def is_memory(home: Path) -> bool:
     return any(os.path.lexists(home / name) for name in ("memory.db", "identity.json"))
 
 
-def why_no_home(home: Path) -> str | None:
+def home_problem(home: Path) -> str | None:
     """Return why a path cannot be a home, with the next step; None if it can, or does not exist yet.
 
     The path and its parents must be folders, and readable. The root of the machine is no place for one.
     """
-    if why := _why_no_folder(home):
+    if why := _folder_problem(home):
         return why
     if home.resolve() == Path(home.anchor) and not is_memory(home):
         return f"{home} is the whole machine, and a memory needs a folder of its own. {_NAME_ANOTHER}"
     return None
 
 
-def _why_no_folder(home: Path) -> str | None:
+def _folder_problem(home: Path) -> str | None:
     for path in (home, *home.parents):
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)

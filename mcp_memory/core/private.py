@@ -33,12 +33,12 @@ def without_private_parts(parts: Iterable[str]) -> list[str]:
     """
     depth, kept = 0, list[str]()
     for part in parts:
-        public, depth = _public(part, depth)
+        public, depth = _remove_private(part, depth)
         kept.append(public)
     return kept
 
 
-def _public(text: str, depth: int) -> tuple[str, int]:
+def _remove_private(text: str, depth: int) -> tuple[str, int]:
     """Return a text without its private passages, and how many are still open. `depth`: how many are open before."""
     if not depth and "private" not in text.lower():
         return text, 0

@@ -67,16 +67,16 @@ def make_folder(path: Path) -> None:
         make_folder(path)
         return
     if os.name != "nt":
-        wanted = _GROUP_FOLDER if _is_shared(str(path.parent)) else _OWNER_FOLDER
-        if stat.S_IMODE(path.stat().st_mode) != wanted:
-            path.chmod(wanted)
+        mode = _GROUP_FOLDER if _is_shared(str(path.parent)) else _OWNER_FOLDER
+        if stat.S_IMODE(path.stat().st_mode) != mode:
+            path.chmod(mode)
 
 
 def _is_shared(folder: str) -> bool:
     return bool(os.stat(folder).st_mode & stat.S_ISGID)  # noqa: PTH116 this runs for every file that is written
 
 
-def _set_mode(handle: int, wanted: int) -> None:
-    found = os.fstat(handle)
-    if stat.S_IMODE(found.st_mode) != wanted and found.st_uid == os.geteuid():
-        os.fchmod(handle, wanted)
+def _set_mode(handle: int, mode: int) -> None:
+    status = os.fstat(handle)
+    if stat.S_IMODE(status.st_mode) != mode and status.st_uid == os.geteuid():
+        os.fchmod(handle, mode)

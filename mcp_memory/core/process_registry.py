@@ -60,16 +60,16 @@ class HomeProcess:
 
 def all_processes(home: Path) -> list[HomeProcess]:
     """Return all that hold the home now, this process included, by the time they came."""
-    found = [_present(path) for path in (home / "run").glob("*-*.json")]
+    processes = [_live_process(path) for path in (home / "run").glob("*-*.json")]
     first = datetime.min.replace(tzinfo=UTC)
-    return sorted((one for one in found if one), key=lambda one: (one.since or first, one.pid))
+    return sorted((process for process in processes if process), key=lambda one: (one.since or first, one.pid))
 
 
 def other_processes(home: Path) -> list[HomeProcess]:
     """Return the other processes that have the home open."""
     ours = {path for pid, path in _ours if pid == os.getpid()}
-    found = [_present(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
-    return sorted((one for one in found if one), key=lambda one: one.pid)
+    processes = [_live_process(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
+    return sorted((process for process in processes if process), key=lambda one: one.pid)
 
 
 class ProcessNote:
@@ -113,15 +113,15 @@ def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
     home = home.resolve()
     require_no_links(home)
     try:
-        folder = _folder(home)
+        folder = _run_folder(home)
         gate = opener(str(folder / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError:
         return None
     try:
         # Held while the note is made: who has the home alone looks for notes with the gate shut.
-        if (os.getpid(), home) not in _ours and not _wait(lambda: _lock(gate, shared=True)):
-            raise StoreUnavailable(_taken(home, _read(gate)))
-        return _noted(folder, {"what": what, "space": space})
+        if (os.getpid(), home) not in _ours and not _wait(lambda: try_lock(gate, shared=True)):
+            raise StoreUnavailable(_locked_message(home, _read(gate)))
+        return _write_note(folder, {"what": what, "space": space})
     except OSError:
         return None
     finally:
@@ -138,19 +138,19 @@ def exclusive(home: Path, what: str) -> Generator[None]:
     home = home.resolve()
     require_no_links(home)
     try:
-        gate = opener(str(_folder(home) / "gate"), os.O_RDWR | os.O_CREAT)
+        gate = opener(str(_run_folder(home) / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise StoreUnavailable(_unusable(home, error)) from None
+        raise StoreUnavailable(_unusable_message(home, error)) from None
     try:
         try:
-            shut = _wait(lambda: _lock(gate, shared=False))
+            shut = _wait(lambda: try_lock(gate, shared=False))
         except OSError as error:
-            raise StoreUnavailable(_unusable(home, error)) from None
+            raise StoreUnavailable(_unusable_message(home, error)) from None
         if not shut:
-            raise StoreUnavailable(_taken(home, _read(gate)))
-        if there := other_processes(home):
+            raise StoreUnavailable(_locked_message(home, _read(gate)))
+        if others := other_processes(home):
             raise StoreUnavailable(
-                f"The home {home} is held by {', '.join(map(str, there))}. End {'it' if len(there) == 1 else 'them'} "
+                f"The home {home} is held by {', '.join(map(str, others))}. End {'it' if len(others) == 1 else 'them'} "
                 f"and try again: {what} must have it to itself."
             )
         _write(gate, {"pid": os.getpid(), "what": what})
@@ -165,37 +165,37 @@ def exclusive(home: Path, what: str) -> Generator[None]:
 
 
 @contextmanager
-def sole(home: Path, name: str) -> Generator[bool]:
+def sole_holder(home: Path, name: str) -> Generator[bool]:
     """Yield whether nobody else on this home, in this process or another, is inside a `sole` of that name.
 
     Where nothing can be locked, nobody is seen. The home is never created.
     """
     try:
-        handle = opener(str(_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
+        handle = opener(str(_run_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
     except OSError:
         yield True
         return
     try:
         free = True
         with suppress(OSError):
-            free = _lock(handle, shared=False)
+            free = try_lock(handle, shared=False)
         yield free
     finally:
         os.close(handle)
 
 
-def _taken(home: Path, by: HomeProcess | None) -> str:
+def _locked_message(home: Path, by: HomeProcess | None) -> str:
     return f"{by or 'Another program'} has the home {home} to itself. Try again when it has ended."
 
 
-def _unusable(home: Path, error: OSError) -> str:
+def _unusable_message(home: Path, error: OSError) -> str:
     return (
         f"The home {home} cannot be had alone ({error.strerror or error}). Make it a folder that you can write to, "
         "on a file system with locks."
     )
 
 
-def _folder(home: Path, *, create: bool = True) -> Path:
+def _run_folder(home: Path, *, create: bool = True) -> Path:
     """Return the folder of the notes, which is made; the home too, if `create`. Raises OSError."""
     folder = home / "run"
     if not create and not home.is_dir():
@@ -204,14 +204,14 @@ def _folder(home: Path, *, create: bool = True) -> Path:
     return folder
 
 
-def _noted(folder: Path, about: dict[str, str]) -> ProcessNote:
+def _write_note(folder: Path, about: dict[str, str]) -> ProcessNote:
     while True:
         # No name is ever used again: who clears a note away may have opened it before its process ended.
         path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
         handle = opener(str(path), os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             # Until it is locked it looks like a note of a killed one, so it may be cleared away just now.
-            if _lock(handle, shared=False) and _is_at(path, handle):
+            if try_lock(handle, shared=False) and _is_at(path, handle):
                 now = datetime.now(UTC).isoformat(timespec="seconds")
                 made = ProcessNote(path, handle, {"pid": os.getpid(), **about, "since": now, "version": __version__})
                 _ours.add((os.getpid(), path))
@@ -231,7 +231,7 @@ def _is_at(path: Path, handle: int) -> bool:
         return False
 
 
-def _present(path: Path) -> HomeProcess | None:
+def _live_process(path: Path) -> HomeProcess | None:
     """Return the process that holds a file's lock; where it has ended, delete the file and return None."""
     pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
     try:
@@ -241,7 +241,7 @@ def _present(path: Path) -> HomeProcess | None:
     except OSError:  # the process has ended, or this is not a regular file
         return None
     try:
-        if not _lock(handle, shared=True):
+        if not try_lock(handle, shared=True):
             return _read(handle) or HomeProcess(pid=pid)
         if sys.platform != "win32":
             with suppress(OSError):
@@ -260,14 +260,14 @@ def _read(handle: int) -> HomeProcess | None:
     """Return the process named in a file; None where it is empty or being written."""
     os.lseek(handle, 0, os.SEEK_SET)
     try:
-        said: Any = json.loads(os.read(handle, 8192).partition(b"\n")[0])
+        fields: Any = json.loads(os.read(handle, 8192).partition(b"\n")[0])
         return HomeProcess(
-            pid=int(said["pid"]),
-            what=str(said["what"]),
-            space=str(said.get("space", "")),
-            since=datetime.fromisoformat(said["since"]).astimezone(UTC) if "since" in said else None,
-            version=str(said.get("version", "")),
-            clients=tuple(map(str, said.get("clients", ()))),
+            pid=int(fields["pid"]),
+            what=str(fields["what"]),
+            space=str(fields.get("space", "")),
+            since=datetime.fromisoformat(fields["since"]).astimezone(UTC) if "since" in fields else None,
+            version=str(fields.get("version", "")),
+            clients=tuple(map(str, fields.get("clients", ()))),
         )
     except (ValueError, LookupError, TypeError, AttributeError, OSError, OverflowError, RecursionError):
         return None
@@ -289,7 +289,7 @@ def _wait(is_done: Callable[[], bool]) -> bool:
     return True
 
 
-def _lock(handle: int, *, shared: bool) -> bool:
+def try_lock(handle: int, *, shared: bool) -> bool:
     """Take the lock of a file without waiting, if it is free. Raises OSError where there are no locks."""
     try:
         if sys.platform == "win32":

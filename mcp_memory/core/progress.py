@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Tell = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 """Takes what is being done, how far it is, and of how much."""
 
 
-def untold(doing: str, done: int, of: int, /) -> None:
+def ignore_progress(doing: str, done: int, of: int, /) -> None:
     """Show nothing."""
 
 
-def counting(doing: str, of: int, tell: Tell) -> Callable[[int], None]:
+def step_counter(doing: str, of: int, tell: ReportProgress) -> Callable[[int], None]:
     """Return a function that counts steps, and tells it some hundred times."""
-    done = told = 0
+    done = reported = 0
 
     def step(count: int) -> None:
-        nonlocal done, told
+        nonlocal done, reported
         done += count
-        if done - told >= of // 100 or done == of:
-            told = done
+        if done - reported >= of // 100 or done == of:
+            reported = done
             tell(doing, done, of)
 
     return step

@@ -148,6 +148,6 @@ def _read(file: io.BufferedReader, path: Path, most: int) -> bytes:
     return data
 
 
-def written_ms(found: os.stat_result) -> int:
+def modified_ms(status: os.stat_result) -> int:
     """Return when a file was written last, in ms since 1970; some file systems keep times that no calendar has."""
-    return min(max(found.st_mtime_ns // 1_000_000, 0), _LATEST_MS)
+    return min(max(status.st_mtime_ns // 1_000_000, 0), _LATEST_MS)

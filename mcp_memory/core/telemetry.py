@@ -47,7 +47,7 @@ _tracer: Any = None
 _provider: Any = None
 
 
-def wanted(environ: Mapping[str, str] | None = None) -> bool:
+def is_configured(environ: Mapping[str, str] | None = None) -> bool:
     """Return whether the environment asks for spans."""
     environ = os.environ if environ is None else environ
     off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
@@ -65,13 +65,13 @@ def is_on() -> bool:
     return _tracer is not None
 
 
-def set_up(known: Collection[str]) -> None:
-    """Send spans from now on, where the environment asks for it. `known` are the names of tools and prompts.
+def set_up(known_names: Collection[str]) -> None:
+    """Send spans from now on, where the environment asks for it. `known_names` are the names of tools and prompts.
 
     A collector that cannot be reached costs its spans and nothing else.
     """
     global _tracer, _provider
-    if not wanted() or is_on():
+    if not is_configured() or is_on():
         return
     try:
         from opentelemetry import trace
@@ -86,7 +86,7 @@ def set_up(known: Collection[str]) -> None:
         {"service.name": os.environ.get("OTEL_SERVICE_NAME", _SCOPE), "service.version": __version__}
     )
     _provider = TracerProvider(resource=resource)
-    _provider.add_span_processor(BatchSpanProcessor(without_contents(OTLPSpanExporter(), known)))
+    _provider.add_span_processor(BatchSpanProcessor(without_contents(OTLPSpanExporter(), known_names)))
     trace.set_tracer_provider(_provider)
     _tracer = _provider.get_tracer(_SCOPE, __version__)
 
@@ -100,15 +100,15 @@ def finish() -> None:
 # --- what is measured -------------------------------------------------------------------------------
 
 
-def traced(thing: T, kind: str) -> T:
+def with_spans(thing: T, kind: str) -> T:
     """Return the same with spans around its verbs; itself where telemetry is off. `kind`: store, embed or model."""
     if not is_on() or thing is None:
         return thing
-    seen: Any = _Traced(thing, kind, _VERBS.get(kind))
+    seen: Any = _SpanProxy(thing, kind, _VERBS.get(kind))
     return seen
 
 
-def note(name: str, value: float) -> None:
+def set_attribute(name: str, value: float) -> None:
     """Give the span that is open an attribute `mcp_memory.NAME`; does nothing where telemetry is off."""
     if is_on():
         from opentelemetry.trace import get_current_span
@@ -117,7 +117,7 @@ def note(name: str, value: float) -> None:
 
 
 @contextmanager
-def working(kind: str, *, claim_age: timedelta) -> Generator[None]:
+def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
     """Make a span of the background work on one space. `claim_age`: how long the space was due before."""
     if not is_on():
         yield
@@ -129,7 +129,7 @@ def working(kind: str, *, claim_age: timedelta) -> Generator[None]:
         yield
 
 
-class _Traced:
+class _SpanProxy:
     """Proxy that runs the verbs of an object within spans.
 
     Verbs of a store make spans only below others: background threads call them all the time.
@@ -142,12 +142,12 @@ class _Traced:
         value = getattr(self._thing, name)
         if name.startswith("_") or not callable(value) or (self._verbs is not None and name not in self._verbs):
             return value
-        within = _within(value, f"{self._kind} {name}", self._kind, self._thing)
+        within = _wrap_verb(value, f"{self._kind} {name}", self._kind, self._thing)
         self.__dict__[name] = within
         return within
 
 
-def _within(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Callable[..., Any]:
+def _wrap_verb(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Callable[..., Any]:
     from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
     model = getattr(thing, "name", None) if kind == "model" else getattr(thing, "identity", None)
@@ -180,13 +180,13 @@ def _within(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Calla
 # --- without contents -------------------------------------------------------------------------------
 
 
-def without_contents(exporter: Any, known: Collection[str]) -> Any:
+def without_contents(exporter: Any, known_names: Collection[str]) -> Any:
     """Return an exporter that removes all contents from spans before it passes them on."""
     from opentelemetry.sdk.trace.export import SpanExporter
 
     class Clean(SpanExporter):
         def export(self, spans: Sequence[Any]) -> Any:
-            return exporter.export([_clean(span, known) for span in spans])
+            return exporter.export([_clean(span, known_names) for span in spans])
 
         def shutdown(self) -> None:
             exporter.shutdown()
@@ -197,18 +197,18 @@ def without_contents(exporter: Any, known: Collection[str]) -> Any:
     return Clean()
 
 
-def _clean(span: Any, known: Collection[str]) -> Any:
+def _clean(span: Any, known_names: Collection[str]) -> Any:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import Status
 
-    given: Mapping[str, Any] = span.attributes or {}
-    about = {key: value for key, value in given.items() if key in _KEPT}
-    about |= {key: given[key] for key in _NAMES if given.get(key) in known}
-    method = str(given.get("mcp.method.name", ""))
+    original: Mapping[str, Any] = span.attributes or {}
+    about = {key: value for key, value in original.items() if key in _KEPT}
+    about |= {key: original[key] for key in _NAMES if original.get(key) in known_names}
+    method = str(original.get("mcp.method.name", ""))
     if _METHOD.fullmatch(method):
         about["mcp.method.name"] = method
     return ReadableSpan(
-        name=_name(span, about),
+        name=_span_name(span, about),
         context=span.context,
         parent=span.parent,
         resource=span.resource,
@@ -221,7 +221,7 @@ def _clean(span: Any, known: Collection[str]) -> Any:
     )
 
 
-def _name(span: Any, about: Mapping[str, Any]) -> str:
+def _span_name(span: Any, about: Mapping[str, Any]) -> str:
     """Return the name of our own spans unchanged; of other spans only known parts."""
     scope = span.instrumentation_scope.name
     if scope == _SCOPE:

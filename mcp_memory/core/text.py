@@ -17,7 +17,7 @@ from typing import Literal
 from mcp_memory.core.errors import InvalidInput
 
 
-def spoken(content: str, name: str | None) -> str:
+def with_speaker(content: str, name: str | None) -> str:
     """Return a turn as it is indexed: the speaker and the words."""
     return f"{name}: {content}" if name else content
 
@@ -105,7 +105,7 @@ _WRONG = re.compile("[\udc80-\udcff]")
 _CONTROLS = tuple(chr(code) for code in range(32) if chr(code) not in "\t\n\r\x1b\f")
 
 
-def encoding_of(data: bytes) -> tuple[str, str] | None:
+def detect_encoding(data: bytes) -> tuple[str, str] | None:
     """Return the encoding of a text, and how to treat errors so that it can be read and written back the same.
 
     A text in UTF-8 may have a few bytes that are none. UTF-16 is known by its mark. None: the bytes are no text.
@@ -125,9 +125,9 @@ def encoding_of(data: bytes) -> tuple[str, str] | None:
     return "utf-8", "surrogatepass"
 
 
-def decoded(data: bytes) -> str | None:
+def decode_text(data: bytes) -> str | None:
     """Return bytes as text to show, with U+FFFD for each byte that is none of it; None where they are no text."""
-    encoding = encoding_of(data)
+    encoding = detect_encoding(data)
     if encoding is None:
         return None
     text = data.decode(*encoding).removeprefix("\ufeff" if encoding[0] != "utf-8" else "")
@@ -149,15 +149,15 @@ def without_blocks(
     kept: list[str] = []
     reached = 0
     unclosed = set[str]()
-    for found in opening.finditer(text):
-        close = closing(found)
-        if found.start() < reached or close in unclosed:
+    for start_mark in opening.finditer(text):
+        close = closing(start_mark)
+        if start_mark.start() < reached or close in unclosed:
             continue
-        end = text.find(close, found.end())
+        end = text.find(close, start_mark.end())
         if end < 0:
             unclosed.add(close)
             continue
-        kept.append(text[reached : found.start()])
+        kept.append(text[reached : start_mark.start()])
         follows = re.compile(after).match(text, end + len(close))
         reached = follows.end() if follows else end + len(close)
     return "".join([*kept, text[reached:]])
@@ -201,7 +201,7 @@ def day_in_words(day: date, *, after: date | None = None) -> str:
     return f"{day.day} {MONTHS[day.month - 1]}{year}"
 
 
-def zoned(moment: datetime) -> datetime:
+def with_zone(moment: datetime) -> datetime:
     """Return a moment with its zone, that of this machine where it names none.
 
     Raises ValueError for a time outside the range of UTC, such as `9999-12-31T23:59:59-14:00`.
@@ -242,7 +242,7 @@ _OTHER_ALPHABET = re.compile("[\u0370-\u052f]")
 _BASIC = re.compile("[A-Za-z]")
 
 
-def hides(text: str) -> bool:
+def has_hidden_text(text: str) -> bool:
     """Return whether a text holds something that its reader is not to see."""
     if text.isascii():
         return ("\x1b" in text or "\x08" in text) and _CONCEALED.search(text) is not None
@@ -252,7 +252,7 @@ def hides(text: str) -> bool:
     return sum(1 for _ in _IN_WORDS.finditer(seen)) >= _FEW
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Return a number of bytes for people: `199.9 kB`."""
     if count < 1000:
         return f"{count} B"
@@ -264,30 +264,30 @@ def size(count: int) -> str:
     return f"{value / 1000:.1f} TB"
 
 
-def revealed(text: str) -> str:
+def remove_hidden(text: str) -> str:
     """Return a text without its unseen characters, as far as no script needs them."""
     if text.isascii():
         return text
     parts = _FLAG.split(text)  # every second one is a flag
-    return "".join(part if place % 2 else _without(part) for place, part in enumerate(parts))
+    return "".join(part if place % 2 else _remove_invisible(part) for place, part in enumerate(parts))
 
 
-def _without(text: str) -> str:
+def _remove_invisible(text: str) -> str:
     return _IN_WORDS.sub("", _DIRECTIONS.sub("", _SMUGGLED.sub("", text)))
 
 
-def plain(text: str) -> str:
+def to_plain_letters(text: str) -> str:
     """Return a text as it looks: one width, nothing unseen, look-alikes of other alphabets as the Latin letters."""
     if text.isascii():
         return text
     shown = _UNSEEN.sub("", normalize("NFKC", text))
-    return _WORD.sub(_in_one_alphabet, shown) if _OTHER_ALPHABET.search(shown) else shown
+    return _WORD.sub(_latinize_mixed_word, shown) if _OTHER_ALPHABET.search(shown) else shown
 
 
-def _in_one_alphabet(word: re.Match[str]) -> str:
-    return _latin(word[0]) if _OTHER_ALPHABET.search(word[0]) and _BASIC.search(word[0]) else word[0]
+def _latinize_mixed_word(word: re.Match[str]) -> str:
+    return _to_latin(word[0]) if _OTHER_ALPHABET.search(word[0]) and _BASIC.search(word[0]) else word[0]
 
 
 @lru_cache(maxsize=4096)
-def _latin(word: str) -> str:
+def _to_latin(word: str) -> str:
     return word.lower().translate(_ALIKE)

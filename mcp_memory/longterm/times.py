@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
-from mcp_memory.core.text import zoned
+from mcp_memory.core.text import with_zone
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import back, spans_in
 
@@ -69,7 +69,7 @@ def _moment(given: str | None, said_at: datetime, *, end: bool = False) -> datet
         else:
             moment = datetime.fromisoformat(text)
         # Not said_at's offset: a day begins at midnight in summer and in winter.
-        moment = zoned(moment)
+        moment = with_zone(moment)
     except (ValueError, OverflowError):
         return _as_words(text, said_at, end=end)
     return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None

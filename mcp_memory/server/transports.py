@@ -69,7 +69,7 @@ def serve(
     for name, nearest in unknown_variables().items():
         meant = f" Did you mean {nearest}?" if nearest else ""
         logger.warning("%s is no setting, and sets nothing.%s", SafeText(name), SafeText(meant))
-    if telemetry.wanted():
+    if telemetry.is_configured():
         from mcp_memory.server.prompts import PROMPTS
 
         telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})

@@ -251,7 +251,7 @@ class Indexing:
             return False
         again = timedelta(0)
         try:
-            with telemetry.working("index", claim_age=claim.age):
+            with telemetry.worker_span("index", claim_age=claim.age):
                 again = self._share_of(claim.space)
         finally:
             self._store.release_space(claim, again=again)

@@ -118,7 +118,7 @@ def _join(
     overrides: dict[str, Any],
 ) -> Parts:
     from mcp_memory.core.process_registry import register
-    from mcp_memory.core.telemetry import traced
+    from mcp_memory.core.telemetry import with_spans
     from mcp_memory.core.token_counts import token_counter
     from mcp_memory.longterm.search.rerank import make_rerank
     from mcp_memory.longterm.search.search import Search
@@ -139,9 +139,9 @@ def _join(
     safe_name(settings.space, what="space")
     require_home(settings)
     now = now or (lambda: datetime.now(UTC))
-    embedder = traced(embedder or make_embedder(settings), "embed")
-    others = {} if llm else {purpose: traced(one, "model") for purpose, one in make_others(settings).items()}
-    llm = traced(llm or make_llm(settings), "model")
+    embedder = with_spans(embedder or make_embedder(settings), "embed")
+    others = {} if llm else {purpose: with_spans(one, "model") for purpose, one in make_others(settings).items()}
+    llm = with_spans(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
     held = register(settings.home, what=what, space=mask_name(settings.space))  # before a schema is brought up to date
@@ -220,7 +220,7 @@ def _read_turns(scheduler: Scheduler, going_on: Callable[[], bool]) -> bool:
 
 def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
     """Open the store that the settings name; also return it as the one with files, if it is."""
-    from mcp_memory.core.telemetry import traced
+    from mcp_memory.core.telemetry import with_spans
 
     if settings.store is None:
         from mcp_memory.store.sqlite.store import open_store
@@ -231,11 +231,11 @@ def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
                 " MCP_MEMORY_STORE, or unset MCP_MEMORY_OBJECTS."
             )
 
-        embedded = traced(open_store(settings.home), "store")
+        embedded = with_spans(open_store(settings.home), "store")
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    return traced(open_postgres(settings.store, settings.objects), "store"), None
+    return with_spans(open_postgres(settings.store, settings.objects), "store"), None
 
 
 def _part(parts: Parts) -> None:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.text import decoded
+from mcp_memory.core.text import decode_text
 from mcp_memory.core.types import CanvasRow, Expansion, Record, Ref
 from mcp_memory.shortterm.addresses import ref_address
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of, padded
@@ -268,7 +268,7 @@ def _raw_of_newest(
 
 def _matches(store: Store, space: str, id_: str, pattern: str) -> bool:
     try:
-        text = decoded(store.read_ref(space, id_))
+        text = decode_text(store.read_ref(space, id_))
     except (NotFound, Damaged):  # forgotten or torn
         return False
     return text is not None and has_match(text, pattern)
@@ -276,7 +276,7 @@ def _matches(store: Store, space: str, id_: str, pattern: str) -> bool:
 
 def _raw(store: Store, space: str, ref: Ref, ask: _Ask, counter: TokenCounter) -> Expansion:
     data = store.read_ref(space, ref.id)
-    raw = decoded(data)
+    raw = decode_text(data)
     if raw is None:
         return _binary(ref, ref_address(store, ref.id, ref.path), data, ask, counter)
     return _page_of(raw, ref.id, ask, counter)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_typed, mask_values
-from mcp_memory.core.text import decoded, is_blank, one_line, well_formed
+from mcp_memory.core.text import decode_text, is_blank, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
 from mcp_memory.shortterm.addresses import ref_address
 from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
@@ -282,7 +282,7 @@ def _typed(text: str | None) -> str | None:
 
 def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
     """Return the synopsis, and the text whose tokens the agent saves."""
-    text = decoded(result.shown)
+    text = decode_text(result.shown)
     if text is None:
         return _binary(result.shown), result.shown.decode("latin-1")
 

@@ -29,7 +29,7 @@ from itertools import islice, pairwise
 from typing import Literal
 from urllib.parse import unquote
 
-from mcp_memory.core.text import hides, plain, revealed
+from mcp_memory.core.text import has_hidden_text, remove_hidden, to_plain_letters
 from mcp_memory.core.types import Source
 from mcp_memory.language import patterns_of
 from mcp_memory.suspicion.injected_instructions import mean_orders, orders_in, uncited, without_self_reference
@@ -79,7 +79,7 @@ def flags_of(
     found: list[tuple[Flag, ...]] = []
     for at, (text, _) in enumerate(texts):
         signs = wordings.get(at, set())
-        if hides(text):
+        if has_hidden_text(text):
             signs.add("hidden")
         if breaks_out(text):
             signs.add("fence")
@@ -105,7 +105,9 @@ def _wordings(texts: Sequence[str], meaning: bool, turns: Collection[int] = ()) 
 def _read(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
     found = [_by_words(text) for text in texts]
     asked = [at for at, signs in enumerate(found) if meaning and not signs]
-    for at, is_order in zip(asked, mean_orders([messages_of(plain(texts[at])) for at in asked]), strict=True):
+    for at, is_order in zip(
+        asked, mean_orders([messages_of(to_plain_letters(texts[at])) for at in asked]), strict=True
+    ):
         if is_order:
             found[at].add("order")
     return found
@@ -118,7 +120,7 @@ def _by_words(text: str) -> set[Flag]:
 
 
 def _by_words_of_piece(text: str) -> set[Flag]:
-    shown = plain(text)
+    shown = to_plain_letters(text)
     signs = _signs(shown)
     if (messages := messages_of(shown)) != shown:
         signs |= _signs(messages)
@@ -210,17 +212,17 @@ def breaks_out(text: str) -> bool:
     """Return whether a text has something that reads like the end of recalled text."""
     if "recall" not in text and text.isascii() and "RECALL" not in text.upper():
         return False
-    return _CLOSING.search(plain(text)) is not None
+    return _CLOSING.search(to_plain_letters(text)) is not None
 
 
 def defused(text: str) -> str:
     """Return a text that cannot end the block it stands in, nor pose as another speaker in it; else as it reads."""
-    return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _nameless(revealed(text)))
+    return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _nameless(remove_hidden(text)))
 
 
 def _nameless(text: str) -> str:
     text = _NAME.sub(_WORDS, text)
-    if text.isascii() or _NAME.search(plain(text)) is None:
+    if text.isascii() or _NAME.search(to_plain_letters(text)) is None:
         return text
     folded, places = _by_place(text)
     kept, reached = list[str](), 0
@@ -242,7 +244,7 @@ def _by_place(text: str) -> tuple[str, list[int]]:
 
 
 def _latin_like(character: str) -> str:
-    return plain(f"a{character}")[1:]  # in a word with a Latin letter look-alikes are read as such
+    return to_plain_letters(f"a{character}")[1:]  # in a word with a Latin letter look-alikes are read as such
 
 
 _MOST_RUNS = 200  # runs of a kind that are decoded

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from mcp_memory.core.rights import Right
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Source, Turn
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.views import View
@@ -56,7 +56,7 @@ def span(first: datetime, last: datetime) -> Element:
 
 def words_of(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
     """Return a text that the memory holds, as it is: its own direction, hidden characters made visible."""
-    return el(tag, revealed(text), dir="auto", class_=class_)
+    return el(tag, remove_hidden(text), dir="auto", class_=class_)
 
 
 def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
@@ -68,9 +68,12 @@ def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = 
     place = first
     for start, end in spans:
         if end > place:
-            pieces += [revealed(text[place : max(place, start)]), el("mark", revealed(text[max(place, start) : end]))]
+            pieces += [
+                remove_hidden(text[place : max(place, start)]),
+                el("mark", remove_hidden(text[max(place, start) : end])),
+            ]
             place = end
-    return [*pieces, revealed(text[place:last]), *(["…"] if last < len(text) else [])]
+    return [*pieces, remove_hidden(text[place:last]), *(["…"] if last < len(text) else [])]
 
 
 def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None) -> Element:

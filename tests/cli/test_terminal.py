@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, page, plural, visible, wrapped
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 from mcp_memory.core.types import Scene
 
 anything = st.text(st.characters())
@@ -76,7 +76,7 @@ def test_json_keeps_every_text_and_is_ascii(text: str) -> None:
 
 
 def test_counts_read_well() -> None:
-    assert [size(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
+    assert [format_bytes(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
         "0 B", "999 B", "1.0 kB", "199.9 kB", "1.0 MB", "5.0 GB",
     ]  # fmt: skip
     assert [plural(1, "turn"), plural(1_234, "canvas")] == ["1 turn", "1,234 canvases"]

@@ -21,7 +21,7 @@ import anyio
 import click
 
 from mcp_memory.core.errors import Refused, StoreUnavailable
-from mcp_memory.core.paths import expanded
+from mcp_memory.core.paths import expand_path
 from mcp_memory.core.private_files import make_folder
 from mcp_memory.integrations.clients.programs import NAME, this_command
 
@@ -65,7 +65,7 @@ def default_home() -> Path:
 
 def renewed(home: Path) -> Path:
     """Return the folder, empty but for the mark by which the next run knows that it may empty it."""
-    home = expanded(str(home), "--home").absolute()
+    home = expand_path(str(home), "--home").absolute()
     try:
         make_folder(home)
         if any(home.iterdir()) and not (home / MARK).is_file():

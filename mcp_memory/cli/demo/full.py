@@ -19,7 +19,7 @@ from mcp_memory.cli.demo import inputs
 from mcp_memory.cli.demo.agent import DemoAgent, DemoResult, connected
 from mcp_memory.cli.demo.inputs import DemoStep, DemoTask
 from mcp_memory.cli.terminal import WIDTH, columns, one_line, plural, steps, wrapped
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 from mcp_memory.shortterm.canvas.flowchart import parse
 
 
@@ -120,7 +120,7 @@ async def offload(agent: DemoAgent, task: DemoTask) -> list[DemoResult]:
 
 
 def _measure(answer: dict[str, Any], step: DemoStep) -> str:
-    count, raw, now = size(len(step.result.encode())), answer["tokens_raw"], answer["tokens_kept"]
+    count, raw, now = format_bytes(len(step.result.encode())), answer["tokens_raw"], answer["tokens_kept"]
     return f"{step.tool}, {answer['kind']}, {count}: {raw:,} -> {now:,} tokens  {answer['ref']}"
 
 

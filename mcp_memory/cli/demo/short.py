@@ -19,7 +19,7 @@ from mcp_memory.cli.show import draw
 from mcp_memory.cli.terminal import plural, visible
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
-from mcp_memory.core.text import day_in_words, size
+from mcp_memory.core.text import day_in_words, format_bytes
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.citations import cited
@@ -117,7 +117,7 @@ async def _result(agent: DemoAgent) -> list[DemoResult]:
     _head(f"A task of {len(task.steps)} tool calls: {task.goal[0].lower()}{task.goal[1:]}")
     kept = [one async for one in agent.offload(task)]
     first, answer = kept[0].step, kept[0].answer
-    _say(f"The first result is a log of {size(len(first.result.encode()))}: {answer['tokens_raw']:,} tokens.")
+    _say(f"The first result is a log of {format_bytes(len(first.result.encode()))}: {answer['tokens_raw']:,} tokens.")
     _note(f"The model reads {answer['tokens_kept']} tokens instead:")
     _say(answer["summary"], margin=_DEEP, lines=_SUMMARY)
     found = await agent.call("expand_node", node=answer["node"], grep=TELLING, max_tokens=300)
@@ -137,7 +137,9 @@ async def _account(home: Path, same: bool) -> None:
     raw, now = offload["tokens_raw"], offload["tokens_kept"]
     _head("The account")
     _say(f"{refs} results: {raw:,} tokens became {now:,}, {offload['tokens_saved'] / raw:.1%} saved.")
-    _say(f"{size(offload['raw_bytes'])} read back: {'every byte is the same' if same else 'SOME BYTES DIFFER'}.")
+    _say(
+        f"{format_bytes(offload['raw_bytes'])} read back: {'every byte is the same' if same else 'SOME BYTES DIFFER'}."
+    )
     picture = home / "canvas.png"
     try:
         draw(canvas, svg=None, png=picture)

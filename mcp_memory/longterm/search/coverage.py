@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mcp_memory.core.text import spoken
+from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search.ranking import rarity
@@ -86,7 +86,7 @@ def _terms(text: str) -> frozenset[str]:
 def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
     """Return the terms of turns; those of the turns one and two places away count by half and by a third."""
     near = store.context_windows(space, ids, around=_REACH)
-    terms = {turn.id: _terms(spoken(turn.content[:_READ], turn.name)) for turn in near}
+    terms = {turn.id: _terms(with_speaker(turn.content[:_READ], turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
     return {id: _with_neighbours(turns[id], near, terms) for id in ids if id in turns}
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.private_files import open_private
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
@@ -184,7 +184,9 @@ def _differing(one: comparison.Compared, *, is_told: bool) -> Iterator[str]:
         )
 
 
-def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datetime, tell: Tell = untold) -> Rebuilt:
+def rebuild(
+    home: Path, *, check: bool = False, accept: bool = False, now: datetime, tell: ReportProgress = ignore_progress
+) -> Rebuilt:
     """Rebuild the database of a home and, unless this is only a `check`, replace the old one.
 
     Raises StoreUnavailable where others hold the home, NotFound for a home without files.
@@ -193,7 +195,9 @@ def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datet
         return remake(home.resolve(), check=check, accept=accept, now=now, tell=tell)
 
 
-def remake(home: Path, *, check: bool = False, accept: bool = False, now: datetime, tell: Tell = untold) -> Rebuilt:
+def remake(
+    home: Path, *, check: bool = False, accept: bool = False, now: datetime, tell: ReportProgress = ignore_progress
+) -> Rebuilt:
     """The same for who has the home alone."""
     if not (home / "spaces").is_dir():
         raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
@@ -211,8 +215,8 @@ def remake(home: Path, *, check: bool = False, accept: bool = False, now: dateti
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _built(home: Path, staging: Path, tell: Tell) -> tuple[Rebuilt, Path]:
-    step = counting("rebuilding", 3, tell)
+def _built(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Path]:
+    step = step_counter("rebuilding", 3, tell)
     before = _before(home, staging)
     step(1)
     new = staging / "new" / DATABASE

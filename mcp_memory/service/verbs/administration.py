@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.keyed import keyed_id
-from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.secrets.masking import require_no_key
 from mcp_memory.core.text import one_line, safe_name
@@ -160,7 +160,9 @@ class AdministrationVerbs(RetentionVerbs):
     kept_calls = of_store(Store.stored_calls)
 
     @in_thread
-    def export(self, target: Path, *, spaces: Sequence[str] | None = (), tell: Tell = untold) -> Exported:
+    def export(
+        self, target: Path, *, spaces: Sequence[str] | None = (), tell: ReportProgress = ignore_progress
+    ) -> Exported:
         """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
         from mcp_memory.service.portable.writing import export
 
@@ -169,7 +171,7 @@ class AdministrationVerbs(RetentionVerbs):
         return export(store, target, chosen, tell=tell)
 
     @in_thread
-    def take_in(self, parcel: Parcel, space: str, *, tell: Tell = untold) -> Brought:
+    def take_in(self, parcel: Parcel, space: str, *, tell: ReportProgress = ignore_progress) -> Brought:
         """Import a space of an export into this one. Known rows are not stored again, and forgotten ones never.
 
         Rows forgotten there since the last import are forgotten here too, which can be undone.

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
-from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress
 from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
@@ -226,7 +226,7 @@ class PyramidVerbs(EvidenceVerbs):
         parts.stored()
 
     @in_thread
-    def verify(self, *, tell: Tell = untold) -> Verified:
+    def verify(self, *, tell: ReportProgress = ignore_progress) -> Verified:
         """Check the chain from the persona over scenes, atoms and quotes to the turns, and list broken links."""
         from mcp_memory.longterm.verification.evidence import verify
 

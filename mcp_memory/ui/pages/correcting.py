@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import Atom, Fact, StatementKind
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
@@ -25,7 +25,7 @@ def correct(view: View, atom: Atom) -> Iterator[Element]:
 def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
     """Return the form again, for a new text that no longer has the value of the statement's fact."""
     form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
-    question = t("item.ask_value", fact=revealed(f"{fact.entity} · {fact.relation} · {fact.value}"))
+    question = t("item.ask_value", fact=remove_hidden(f"{fact.entity} · {fact.relation} · {fact.value}"))
     return Page(
         title=t("item.correct_title", id=atom.id), here="memory", body=ui.body(ui.note(question, kind="warn"), form)
     )
@@ -45,7 +45,7 @@ def _form(
     return ui.form(
         view,
         "remember",
-        el("textarea", revealed(text), name="text", required=True, rows=3, dir="auto", id="correct",
+        el("textarea", remove_hidden(text), name="text", required=True, rows=3, dir="auto", id="correct",
            aria_label=t("item.correct_words")),
         value,
         ui.hidden({"asked": 1} if has_asked else {}),
@@ -60,8 +60,8 @@ def _form(
 
 
 def _value(fact: Fact, value: str) -> Element:
-    label = t("item.fact_value", fact=revealed(f"{fact.entity} · {fact.relation}"))
-    return ui.field(label, "value", revealed(value))
+    label = t("item.fact_value", fact=remove_hidden(f"{fact.entity} · {fact.relation}"))
+    return ui.field(label, "value", remove_hidden(value))
 
 
 def was_never_true(one: Atom | Fact) -> bool:

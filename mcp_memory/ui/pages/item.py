@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import EXTRACTED, SAID_BY, Atom, CitedResult, Evidence, Fact, Mention, ResultHit, Turn, Why
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.store.citations import address as at_lines
@@ -101,7 +101,7 @@ def _questioned(view: View, id: str, reasons: Sequence[str], *, note: str) -> It
 
 
 def _reasons(reasons: Iterable[str]) -> str:
-    return revealed("; ".join(REASONS.get(reason, reason) for reason in reasons))
+    return remove_hidden("; ".join(REASONS.get(reason, reason) for reason in reasons))
 
 
 def _ended(atom: Atom, newer: Sequence[Atom], undo: Sequence[Element | None]) -> Iterator[Element]:
@@ -154,7 +154,7 @@ def result_row(hit: ResultHit, *more: Any) -> Element:
 def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more: Any) -> Element:
     return el(
         "figure",
-        el("pre", el("code", revealed(text)), tabindex="0"),
+        el("pre", el("code", remove_hidden(text)), tabindex="0"),
         el(
             "figcaption",
             inline(at),
@@ -190,7 +190,7 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
     known = [one for one in facts if fact and one.relation == fact.relation]
     if fact is None or all(one.valid_to is None for one in known):
         return
-    entity, relation = revealed(fact.entity), revealed(fact.relation)
+    entity, relation = remove_hidden(fact.entity), remove_hidden(fact.relation)
     head = (t("item.value"), t("item.true_since"), t("item.true_until"), t("item.whose"), t("item.statement_column"))
     lines = (
         (

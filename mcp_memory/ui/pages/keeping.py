@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages.forgetting import words_box
@@ -101,7 +101,9 @@ def retention(policies: Sequence[OverdueRows]) -> Element:
 def backups(view: View, found: Sequence[Backup]) -> Element:
     """Return the backups in the home, and the button that makes one."""
     head = (t("backups.made"), t("backups.size"), t("backups.holds"), t("backups.file"))
-    lines = [(_made(one), size(one.bytes), _holds(one), ui.words_of(one.path.name, tag="code")) for one in found]
+    lines = [
+        (_made(one), format_bytes(one.bytes), _holds(one), ui.words_of(one.path.name, tag="code")) for one in found
+    ]
     return ui.section(
         t("backups.title"),
         ui.table(t("backups.caption"), head, lines, numbers=(1,)) if lines else ui.empty(t("backups.none")),

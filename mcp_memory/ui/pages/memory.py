@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Kind, Scene, StatementKind, StatementPage
 from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
@@ -111,13 +111,13 @@ def _scene_row(one: Scene) -> Element:
 def _statements(view: View, listed: StatementPage | str) -> Element:
     form = _filters(view)
     if isinstance(listed, str):
-        return ui.section(t("memory.statements"), form, ui.note(revealed(listed), kind="bad"))
+        return ui.section(t("memory.statements"), form, ui.note(remove_hidden(listed), kind="bad"))
     total = None if listed.total is None else t("memory.statement_count", count=listed.total)
     given = {name: view.query.get(name) for name in _FILTERS}
     return ui.section(
         t("memory.statements"),
         form,
-        ui.note(revealed(listed.note)) if listed.note else None,
+        ui.note(remove_hidden(listed.note)) if listed.note else None,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
         ui.pager(_STATEMENTS, listed.cursor, t("memory.more"), **given),
         el("p", el("small", t("memory.legend"))),
@@ -194,7 +194,7 @@ async def scene(view: View) -> Page:
     based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())
     return Page(
-        title=revealed(one_line(chosen.title or slug, 120)),
+        title=remove_hidden(one_line(chosen.title or slug, 120)),
         here="memory",
         body=ui.body(
             _scene_state(chosen, newest),

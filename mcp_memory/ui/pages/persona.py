@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Atom, PersonaVersion, Scene, Turn
 from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
@@ -71,7 +71,7 @@ def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
         ended = [" ", ui.badge(t("shared.ended"), "warn")] if any(atom.valid_to for atom in line.atoms) else None
         return el(
             "details",
-            el("summary", revealed(line.text.strip(" -*")), ended, dir="auto"),
+            el("summary", remove_hidden(line.text.strip(" -*")), ended, dir="auto"),
             ui.rows(_proven(atom, turns.get(atom.evidence)) for atom in line.atoms),
         )
     unproven = None if line.scenes else [" ", ui.badge(t("persona.unproven"), "warn")]

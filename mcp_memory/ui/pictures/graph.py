@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.ui.components import link, part
 from mcp_memory.ui.elements import Element, el, svg
 from mcp_memory.ui.pictures.lettering import shortened, width
@@ -24,7 +24,7 @@ def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
     drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
     sides = [drawn[0::2], drawn[1::2]]
     rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
-    name = shortened(revealed(centre), CENTRE - 24, 15)
+    name = shortened(remove_hidden(centre), CENTRE - 24, 15)
     wide = round(width(name, 15)) + 24
     whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
     lines: list[Element] = []
@@ -34,9 +34,9 @@ def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
             y = 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW
             lines.append(_line(side, y, height / 2, wide, 1 + 3 * shared / most))
             links.append(_neighbour(other, shared, whole - NAME + 8 if side else NAME - 8, y, is_right=side == 1))
-    middle = el("text", el("title", revealed(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
+    middle = el("text", el("title", remove_hidden(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
                 text_anchor="middle", class_="centre")  # fmt: skip
-    label = t("pictures.neighbourhood", name=revealed(centre))
+    label = t("pictures.neighbourhood", name=remove_hidden(centre))
     picture = svg(whole, height, lines, links, middle, label=label, role="group")
     return el("div", picture, class_="picture scroll", tabindex="0", role="region", aria_label=label)
 
@@ -50,7 +50,7 @@ def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Elem
 
 
 def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
-    shown, number = revealed(name), f" {shared}"
+    shown, number = remove_hidden(name), f" {shared}"
     text = shortened(shown, NAME - 14 - width(number))
     words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
                text_anchor="start" if is_right else "end")  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import Fact
 from mcp_memory.ui.components import badge, gap, link, moment, name_of_source
 from mcp_memory.ui.elements import Element, el
@@ -35,7 +35,7 @@ def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> It
     holds = fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at)
     yield gap(
         link(f"/{fact.atom}", fact.atom, class_="id"),
-        el("span", revealed(fact.relation), " ", el("strong", revealed(fact.value)), dir="auto"),
+        el("span", remove_hidden(fact.relation), " ", el("strong", remove_hidden(fact.value)), dir="auto"),
         moment(fact.valid_from, day=True),
         ["– ", moment(fact.valid_to, day=True)] if fact.valid_to else None,
         badge(t("pictures.holds" if holds else "pictures.holds_not"), "ok" if holds else ""),
