@@ -189,8 +189,9 @@ def _erased(done: PurgeReport) -> Iterator[str]:
         yield f"Steps, summaries, goals or labels by an agent still repeat erased words: {names}."
         yield "To erase those too, run `mcp-memory forget` with these ids, then purge again."
     if proof := done.proof:
-        searched = f"Searched {plural(proof.files, 'file')}, {format_bytes(proof.bytes)} for {plural(proof.pieces, 'piece')} of it"
-        yield f"{searched}: {len(proof.found) or 'none'} found."
+        searched = f"{plural(proof.files, 'file')}, {format_bytes(proof.bytes)}"
+        pieces = plural(proof.pieces, "piece")
+        yield f"Searched {searched} for {pieces} of it: {len(proof.found) or 'none'} found."
         yield from (f"  found: {one_line(line, 160)}" for line in proof.found)
         yield from (f"  could not be read: {one_line(line, 160)}" for line in proof.unread)
         if proof.found:

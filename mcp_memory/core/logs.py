@@ -1,9 +1,9 @@
-"""Logging: lines for people or JSON objects for programs, without contents.
+"""Logging without contents: text lines for people, or JSON objects for programs.
 
-By default no record shows contents, at any level, other libraries' records included. Shown are messages that are
-constants of the code that logs them, numbers, `SafeText`, the `fields` of our events, and of an error its type and
-where it was raised. Everything else is an ellipsis. The owner finds the rest in `status` and `doctor`, and in the log
-where the setting `log_contents` is on; keys and passwords are masked there too.
+By default no record shows contents, at any level, including records of other libraries. Records show messages that are
+constants of the logging code, numbers, `SafeText`, the `fields` of our events, and the type and location of errors.
+Everything else is replaced by an ellipsis. The owner finds the rest in `status` and `doctor`, or in the log if
+the setting `log_contents` is on; keys and passwords are masked there too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_FRAMES = 30
 
 
 class SafeText(str):
-    """A text that is known to be no content: the name of a tool, a stage, a client's event, an id of ours."""
+    """Text that cannot be content: the name of a tool, a stage or a client's event, or an id of ours."""
 
     __slots__ = ()
 
@@ -41,16 +41,16 @@ def set_up(
     handler: logging.Handler | None = None,
     prefix: str | None = None,
 ) -> None:
-    """Send the log of this process to `handler`, else to stderr. For programs: what imports us keeps its own log.
+    """Send the log of this process to `handler`, by default to stderr. For programs; a library user configures logging.
 
-    `prefix` stands before messages in the place of time, level and logger. Does nothing where logging is set up.
+    `prefix` replaces time, level and logger name. Does nothing if logging is configured already.
     """
     if logging.root.handlers:
         return
     handler = handler or logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter(form=form, contents=contents, prefix=prefix))
     logging.basicConfig(handlers=[handler], level=level.upper())
-    logging.captureWarnings(True)  # they quote values
+    logging.captureWarnings(True)  # warnings quote values
     logging.raiseExceptions = contents  # a record that cannot be formatted is printed whole
     if not contents:
         sys.excepthook = _log_uncaught
@@ -58,12 +58,12 @@ def set_up(
 
 
 def event(logger: logging.Logger, what: str, *, level: int = logging.INFO, **fields: float | str | bool | None) -> None:
-    """Log that something happened, with fields that are known to be no contents."""
+    """Log an event with fields that cannot be contents."""
     logger.log(level, what, extra={"fields": fields}, stacklevel=2)
 
 
 class LogFormatter(logging.Formatter):
-    """Makes lines of records. Has to be used where a record is made, as handlers do that write at once."""
+    """Formats records. It must run where the record is made, because it inspects the stack."""
 
     def __init__(self, *, form: LogFormat = "text", contents: bool = False, prefix: str | None = None) -> None:
         super().__init__(f"{prefix}%(message)s" if prefix else "%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -106,11 +106,11 @@ class LogFormatter(logging.Formatter):
         return {**entry, "error": _error_name(error), "trace": [line.strip() for line in _error_lines(error)[1:]]}
 
 
-# --- what is no content -----------------------------------------------------------------------------
+# --- contents withheld -----------------------------------------------------------------------------
 
 
 def _safe_message(record: logging.LogRecord) -> str:
-    """Return the message with what may be contents withheld."""
+    """Return the message with possible contents withheld."""
     if not isinstance(record.msg, str) or not _is_constant(record.msg):
         return f"{_WITHHELD} ({PurePath(record.pathname).name}:{record.lineno})"
     if not record.args:
@@ -119,7 +119,7 @@ def _safe_message(record: logging.LogRecord) -> str:
         if isinstance(record.args, tuple):
             return record.msg % tuple(map(_safe_argument, record.args))
         return record.msg % {key: _safe_argument(value) for key, value in record.args.items()}
-    except (TypeError, ValueError):  # a number was asked for, and it is none
+    except (TypeError, ValueError):  # the format requires a number
         return record.msg
 
 
@@ -134,7 +134,7 @@ def _safe_argument(value: object) -> object:
 
 
 def _is_constant(message: str) -> bool:
-    """Return whether the message is written in the code that is at work, and so in no user's data."""
+    """Return whether the message is a constant of the running code, and therefore not user data."""
     frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if message in frame.f_code.co_consts:
@@ -144,7 +144,7 @@ def _is_constant(message: str) -> bool:
 
 
 def _error_name(error: BaseException) -> str:
-    """Return the type of an error, with its text where that can only be about this machine."""
+    """Return the type of an error, and its text if that can only be about this machine."""
     match error:
         case StoreUnavailable():
             from mcp_memory.core.secrets.masking import mask
@@ -157,7 +157,7 @@ def _error_name(error: BaseException) -> str:
 
 
 def _error_lines(error: BaseException) -> list[str]:
-    """Return an error, where it was raised, and the same of its causes."""
+    """Return the type and location of an error and of its causes."""
     lines: list[str] = []
     for cause in _causes(error):
         lines.append(f"  because of {_error_name(cause)}" if lines else f"  {_error_name(cause)}")
@@ -170,7 +170,7 @@ def _causes(error: BaseException) -> list[BaseException]:
     before: BaseException | None = error
     while before is not None and before not in chain:
         chain.append(before)
-        inner: list[BaseException] = list(getattr(before, "exceptions", ()))  # of a group, the first
+        inner: list[BaseException] = list(getattr(before, "exceptions", ()))  # of an exception group, the first
         before = (
             before.__cause__ or (None if before.__suppress_context__ else before.__context__) or next(iter(inner), None)
         )
@@ -178,7 +178,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _frames(trace: TracebackType | None) -> Iterator[str]:
-    """Yield where an error passed through, the place where it was raised last, without folders of this machine."""
+    """Yield the frames of a traceback, innermost last, without folders of this machine."""
     for frame, line in [*walk_tb(trace)][-_MOST_FRAMES:]:
         parts = PurePath(frame.f_code.co_filename).parts
         begin = next((place for place in reversed(range(len(parts))) if parts[place] == "site-packages"), -4)

@@ -1,19 +1,18 @@
-"""How far long work is: what does the work tells it, and whoever started the work shows it."""
+"""Progress callbacks of long operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 ReportProgress = Callable[[str, int, int], None]
-"""Takes what is being done, how far it is, and of how much."""
+"""Takes the name of the operation, the steps done, and the total."""
 
 
-def ignore_progress(doing: str, done: int, of: int, /) -> None:
-    """Show nothing."""
+def ignore_progress(doing: str, done: int, of: int, /) -> None: ...
 
 
 def step_counter(doing: str, of: int, tell: ReportProgress) -> Callable[[int], None]:
-    """Return a function that counts steps, and tells it some hundred times."""
+    """Return a function that adds up steps and reports the sum about a hundred times."""
     done = reported = 0
 
     def step(count: int) -> None:

@@ -1,11 +1,11 @@
-"""OpenTelemetry spans, where a collector is configured: requests, background work, store verbs, embeddings, models.
+"""OpenTelemetry spans of requests, background work, store verbs, embeddings and models, if a collector is configured.
 
-Requests are the spans of the SDK's middleware; below them stand those of the seams that `traced` wraps. It is on where
+The SDK's middleware makes the spans of requests; `with_spans` wraps the layers below. Telemetry is on if
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) is set and the extra `otel` is installed; the other `OTEL_*`
-variables work as everywhere. Off, nothing is imported and nothing is wrapped.
+variables have their usual meaning. If it is off, nothing is imported and nothing is wrapped.
 
-A span leaves this process without contents, whoever made it: of its attributes those that are known to be names and
-numbers of ours, of its errors the type. Names that clients invent are left out.
+Spans leave this process without contents, whoever made them: only attributes known to be names or numbers of ours, and
+of errors only the type. Names that clients invent are removed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def is_configured(environ: Mapping[str, str] | None = None) -> bool:
 
 
 def is_installed() -> bool:
-    """Return whether what sends spans is there: the extra `otel`."""
+    """Return whether the extra `otel`, which sends spans, is installed."""
     with suppress(ImportError):
         return all(map(find_spec, ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")))
     return False
@@ -66,9 +66,9 @@ def is_on() -> bool:
 
 
 def set_up(known_names: Collection[str]) -> None:
-    """Send spans from now on, where the environment asks for it. `known_names` are the names of tools and prompts.
+    """Send spans from now on, if the environment asks for it. `known_names` are the names of tools and prompts.
 
-    A collector that cannot be reached costs its spans and nothing else.
+    If the collector cannot be reached, only its spans are lost.
     """
     global _tracer, _provider
     if not is_configured() or is_on():
@@ -92,7 +92,7 @@ def set_up(known_names: Collection[str]) -> None:
 
 
 def finish() -> None:
-    """Send the remaining spans; waits two seconds at most. Call it before a process ends without its exit handlers."""
+    """Send the remaining spans, within two seconds. Call it before a process ends without its exit handlers."""
     if _provider is not None:
         _provider.force_flush(_FINISHING_MS)
 
@@ -101,7 +101,7 @@ def finish() -> None:
 
 
 def with_spans(thing: T, kind: str) -> T:
-    """Return the same with spans around its verbs; itself where telemetry is off. `kind`: store, embed or model."""
+    """Wrap the verbs of an object in spans; return it unchanged if telemetry is off. `kind`: store, embed or model."""
     if not is_on() or thing is None:
         return thing
     seen: Any = _SpanProxy(thing, kind, _VERBS.get(kind))
@@ -109,7 +109,7 @@ def with_spans(thing: T, kind: str) -> T:
 
 
 def set_attribute(name: str, value: float) -> None:
-    """Give the span that is open an attribute `mcp_memory.NAME`; does nothing where telemetry is off."""
+    """Set the attribute `mcp_memory.NAME` of the current span; does nothing if telemetry is off."""
     if is_on():
         from opentelemetry.trace import get_current_span
 
@@ -118,7 +118,7 @@ def set_attribute(name: str, value: float) -> None:
 
 @contextmanager
 def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
-    """Make a span of the background work on one space. `claim_age`: how long the space was due before."""
+    """Span of the background work on a space. `claim_age`: how long the space was due before."""
     if not is_on():
         yield
         return
@@ -132,7 +132,7 @@ def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
 class _SpanProxy:
     """Proxy that runs the verbs of an object within spans.
 
-    Verbs of a store make spans only below others: background threads call them all the time.
+    Store verbs make spans only inside another span: background threads call them all the time.
     """
 
     def __init__(self, thing: Any, kind: str, verbs: Sequence[str] | None) -> None:

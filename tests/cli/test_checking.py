@@ -241,7 +241,7 @@ def test_a_home_under_a_file_is_a_wrong_setting(run: Run, tmp_path: Path) -> Non
     (tmp_path / "file").touch()
     code, found = checks(run, tmp_path / "file" / "home")
     assert (code, list(found), found["settings"][0]["state"]) == (1, ["python", "engine", "settings"], "fail")
-    assert "is a file, and a home is a folder" in found["settings"][0]["found"]
+    assert "is a file, but a home must be a folder" in found["settings"][0]["found"]
 
 
 def test_a_file_left_unfinished_is_found_and_one_being_written_is_not(run: Run, copy: Path) -> None:

@@ -366,7 +366,7 @@ def test_a_memory_that_another_program_has_open_is_not_moved(full: Path, url: st
             other = partial(subprocess.run, capture_output=True, text=True, check=False)
             command = [sys.executable, "-m", "mcp_memory", "move", f"sqlite:{full}", url]
             done = await anyio.to_thread.run_sync(partial(other, command))
-            assert (done.returncode, "is held by serve stdio" in done.stderr) == (1, True)
+            assert (done.returncode, "is in use by serve stdio" in done.stderr) == (1, True)
 
     anyio.run(move_while_open)
     with closing(open_postgres(url)):

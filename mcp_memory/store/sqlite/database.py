@@ -28,8 +28,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
-from mcp_memory.core.opened_folder import OpenedFolder
-from mcp_memory.core.regular_files import require_no_links
+from mcp_memory.core.regular_files import OpenedFolder, require_no_links
 from mcp_memory.store import write_intents
 from mcp_memory.store.nesting import NestingGuard
 from mcp_memory.store.sql.line_files import lines_of
