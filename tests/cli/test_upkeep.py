@@ -45,13 +45,13 @@ def test_a_backup_is_made_listed_and_verified(mine: Home) -> None:
     assert result.exit_code == 0
     path, proven = unwrapped(result.stdout).splitlines()
     assert path.startswith(str(mine.path / "backups" / "mcp-memory-"))
-    assert proven.startswith("proven: ")
-    assert proven.endswith("the database is whole; 4 turns, 4 statements, 3 results in 2 spaces")
+    assert proven.startswith("verified: ")
+    assert proven.endswith("the database is intact; 4 turns, 4 statements, 3 results in 2 spaces")
     [line] = unwrapped(mine.run("backup", "--list").stdout).splitlines()
     assert line.endswith("4 turns, 4 statements, 3 results in 2 spaces")
     [listed] = mine.answer("backup", "--list")
     verified = unwrapped(mine.run("backup", "--verify", listed["path"]).stdout)
-    assert verified.startswith(f"{listed['path']} is whole: 4 turns")
+    assert verified.startswith(f"{listed['path']} is intact: 4 turns")
     Path(listed["path"]).write_bytes(b"PK")
     wrong = mine.run("backup", "--verify", listed["path"])
     assert (wrong.exit_code, "is no backup" in wrong.stderr) == (2, True)
@@ -78,7 +78,7 @@ def test_a_backup_is_restored_in_place_and_elsewhere(mine: Home) -> None:
     assert result.exit_code == 0
     told, kept = unwrapped(result.stdout).splitlines()
     assert told.startswith(f"{mine.path} is as it was on ")
-    assert kept.startswith(f"what was there is kept in {mine.path / 'backups' / 'aside-'}")
+    assert kept.startswith(f"the previous files are kept in {mine.path / 'backups' / 'aside-'}")
     other = Home(mine.path.parent / "other")
     assert other.answer("restore", made)["aside"] is None
     assert other.answer("status")["counts"] == mine.answer("status")["counts"]
@@ -110,7 +110,7 @@ def test_a_rebuilding_shows_what_is_equal_and_puts_it_in_its_place(mine: Home) -
     checked = mine.run("rebuild", "--check")
     assert checked.exit_code == 0
     assert checked.stdout.splitlines()[0].split() == ["turns", "8", "equal"]
-    assert "equal: all that the files tell is what the database says" in checked.stdout
+    assert "equal: the database agrees with all files" in checked.stdout
     assert "in its place" not in checked.stdout
     answer = mine.answer("rebuild")
     assert (answer["equal"], answer["is_swapped"], answer["notes"]) == (True, True, [])
@@ -160,7 +160,7 @@ def test_what_a_backup_lacked_when_it_was_made_is_an_exit_code_of_its_proof_and_
 def test_doctor_says_what_it_compared(mine: Home) -> None:
     (files,) = [check for check in mine.answer("doctor")["checks"] if check["name"] == "files"]
     assert files["found"].startswith("the same in the files and in the database: 8 turns, ")
-    assert "Turns and results match their hashes, and quotes stand in their turns" in files["found"]
+    assert "Turns and results match their hashes, and quotes are in their turns" in files["found"]
 
 
 def test_what_came_back_after_the_log_of_writes_was_lost_is_said_by_status_and_doctor(mine: Home) -> None:

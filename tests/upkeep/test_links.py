@@ -16,7 +16,7 @@ import anyio
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.doctor import run_checks
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, open_private
@@ -72,7 +72,7 @@ def spoiled(home: Path, name: str, leads: str) -> tuple[Path, bytes]:
 @pytest.mark.parametrize("name", FILES)
 def test_a_link_that_leads_nowhere_is_named_and_the_file_is_made_anew(home: Path, name: str, leads: str) -> None:
     file, held = spoiled(home, name, leads)
-    found = [check.found for check in examine(home=str(home), embedder="none") if check.state != "ok"]
+    found = [check.found for check in run_checks(home=str(home), embedder="none") if check.state != "ok"]
     assert any(file.name in one for one in found)
     done = repair(home, now=NOW)
     assert done.rebuilt is None

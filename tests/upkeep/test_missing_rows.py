@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.doctor import run_checks
 from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.rebuild import rebuild
@@ -116,7 +116,7 @@ def test_a_space_that_no_journal_names_is_told_and_nothing_is_changed(filled: Pa
     (filled / "spaces/two").rename(filled.with_name("away"))
     spoil(filled, "DELETE FROM space WHERE id = 2")
     before = rows(filled)
-    assert any(check.state == "fail" for check in examine(home=str(filled), embedder="none"))
+    assert any(check.state == "fail" for check in run_checks(home=str(filled), embedder="none"))
     with pytest.raises(StoreUnavailable, match=r"belongs to space 2, and no journal tells it\. Nothing was changed"):
         repair(filled, now=NOW)
     assert rows(filled) == before
@@ -151,7 +151,7 @@ def test_a_name_with_a_character_that_no_file_can_have_is_told_and_mended(
 ) -> None:
     before = rows(filled, "scene", "canvas")
     spoil(filled, sql)
-    found = [check.found for check in examine(home=str(filled), embedder="none") if check.state == "fail"]
+    found = [check.found for check in run_checks(home=str(filled), embedder="none") if check.state == "fail"]
     assert found
     assert "\0" not in "".join(found)
 
