@@ -60,7 +60,7 @@ ANALYSES: dict[str, Callable[[str], object]] = {
     "quotations left out": uncited,
     "fences": flags.defused,
     "secrets of a message": masking.mask,
-    "secrets of a result": lambda text: masking.mask_bytes(text.encode()),
+    "secrets of a result": lambda text: masking.mask_result(text.encode()),
     "secrets of a part": masking.mask_lines,
     "secrets of values": lambda text: masking.mask_values({"a": [text]}),
     "secrets of an id": masking.mask_id,

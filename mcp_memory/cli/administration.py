@@ -194,8 +194,8 @@ def restore(file: Path) -> None:
     """Restore the memory from a backup FILE.
 
     The backup is verified first. The present files are kept, in a folder that the answer names; rows forgotten since
-    the backup stay forgotten, and can be restored. Exit code 1 if the memory had lost something when the backup was made.
-    No other process may use the home meanwhile. --home selects another target, which is created if needed.
+    the backup stay forgotten, and can be restored. Exit code 1 if the memory had lost something when the backup was
+    made. No other process may use the home meanwhile. --home selects another target, which is created if needed.
 
     \b
     mcp-memory restore mcp-memory-1a2b3c4d-20260301T090000000Z.zip

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
-from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_typed, mask_values
+from mcp_memory.core.secrets.masking import mask, mask_id, mask_result, mask_typed, mask_values
 from mcp_memory.core.text import decode_text, is_blank, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
 from mcp_memory.shortterm.addresses import ref_address
@@ -84,7 +84,7 @@ class Raw:
 
 def raw(data: bytes, *, keep_secrets: bool) -> Raw:
     """Return the result to keep, its secrets masked; with `keep_secrets` its bytes as they came."""
-    shown, secrets = mask_bytes(data)
+    shown, secrets = mask_result(data)
     if keep_secrets:
         return Raw(data=data, masked=(), shown=shown)
     places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)

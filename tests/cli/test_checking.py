@@ -56,7 +56,7 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
     lines = rows(run("status").stdout)
     assert lines["home"] == str(small_home)
     assert lines["space"] == "default (also here: work)"
-    assert lines["memories"] == "3 statements held true, 0 past, 1 fact, 0 scenes"
+    assert lines["memories"] == "3 statements valid, 0 past, 1 fact, 0 scenes"
     assert lines["reader"] == "no model is set; the connected agent can distill"
     assert lines["waits"] == "4 turns in 1 session, 3 statements for scenes"
     assert lines["tasks"].startswith("3 tool results on 1 canvas, ")

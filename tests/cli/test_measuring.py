@@ -93,4 +93,4 @@ def test_a_rerank_is_left_out_and_that_is_said(run: Run, talkative: Path, monkey
     monkeypatch.setenv("MCP_MEMORY_LLM", "openai/none-such")
     result = run("bench", "--questions", "30", "--kind", "words", home=talkative)
     assert result.exit_code == 0, result.output
-    assert "The setting `rerank` is on; it was left out here." in result.stderr
+    assert "The setting `rerank` is on; it was not used here." in result.stderr

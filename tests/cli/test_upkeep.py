@@ -62,7 +62,7 @@ def test_what_a_backup_lacks_is_said_and_is_an_exit_code(mine: Home) -> None:
     gone.unlink()
     result = mine.run("backup")
     assert result.exit_code == 1
-    assert f"not in it, for the memory had lost it: default: refs/{gone.name} is missing." in result.stdout
+    assert f"not included, because the memory had lost it: default: refs/{gone.name} is missing." in result.stdout
 
 
 def test_older_backups_go_and_that_is_said(mine: Home) -> None:
@@ -132,7 +132,7 @@ def test_doctor_mends_what_it_finds_when_asked_to(mine: Home) -> None:
     result = mine.run("doctor", "--repair")
     assert result.exit_code == 0
     assert f"mended default: conversations/{journal.name} was missing: it is written anew." in result.stdout
-    assert mine.answer("doctor", "--repair")["mended"] == ["Nothing: there was nothing that can be."]
+    assert mine.answer("doctor", "--repair")["mended"] == ["Nothing needed repair."]
 
 
 def test_what_a_check_names_as_damaged_is_an_exit_code(mine: Home) -> None:
@@ -154,7 +154,7 @@ def test_what_a_backup_lacked_when_it_was_made_is_an_exit_code_of_its_proof_and_
     for command in (["backup", "--verify", made], ["restore", made]):
         told = mine.run(*command)
         assert told.exit_code == 1
-        assert f"not in it, for the memory had lost it: default: refs/{result.name} is missing." in told.stdout
+        assert f"not included, because the memory had lost it: default: refs/{result.name} is missing." in told.stdout
 
 
 def test_doctor_says_what_it_compared(mine: Home) -> None:

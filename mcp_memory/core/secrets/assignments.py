@@ -17,14 +17,14 @@ from mcp_memory.core.secrets.values import (
     LONGEST,
     any_of,
     is_chosen,
+    is_chosen_or_phrase,
     is_cipher_key,
     is_digest,
-    is_drawn,
-    is_given,
     is_mixed,
     is_phrase,
+    is_placeholder,
+    is_random_token,
     reads_as_words,
-    stands_for_another,
     word_list,
 )
 
@@ -78,7 +78,7 @@ _LOGIN = re.compile(r"(?im)^[ \t]*(?:-[ \t]+)?[\"']?\w{0,20}(?:user|login|mail|h
 _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
 
 
-def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
+def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
     """Return where the secret values stand that are assigned to a name; none for most names.
 
     In `prose`, mixed letters and digits are enough anywhere; else a word with a number stays: tests are named so.
@@ -86,47 +86,51 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
     if name.text.startswith("-"):
         option = _OPTION.match(text, name.end)
         if option:
-            return _option(text, name, option.end(), is_listed="," in option[0])
-    found = _ASSIGN.match(text, name.end)
-    if found is None:
-        return _spaced(text, name)
-    start, quote = found.end(), found["quote"]
-    if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and found["sign"] == "=":
+            return _option_value(text, name, option.end(), is_listed="," in option[0])
+    match = _ASSIGN.match(text, name.end)
+    if match is None:
+        return _value_after_space(text, name)
+    start, quote = match.end(), match["quote"]
+    if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and match["sign"] == "=":
         return []  # user, password = …
-    if quote and found["sign"] == "," and not found["close"]:
+    if quote and match["sign"] == "," and not match["close"]:
         return []  # the name of a thing, and a word
-    if quote and found["sign"] in (",", "("):
-        return [span for span in _quoted(text, name, start, quote) if is_given(text[slice(*span)])]
-    if found["many"]:
-        return _listed(text, name, start, quote) if quote else []
+    if quote and match["sign"] in (",", "("):
+        return [span for span in _quoted_value(text, name, start, quote) if is_chosen_or_phrase(text[slice(*span)])]
+    if match["many"]:
+        return _listed_values(text, name, start, quote) if quote else []
     if quote:
-        return _quoted(text, name, start, quote)
-    return _bare(text, name, found, prose=prose)
+        return _quoted_value(text, name, start, quote)
+    return _unquoted_value(text, name, match, prose=prose)
 
 
-def _spaced(text: str, name: Name) -> list[tuple[int, int]]:
+def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
     """Return a value behind a space: in quotes, or alone to the end of a line that begins with the name."""
-    found = _SPACED.match(text, name.end)
-    if found is None or (name.is_short and not found["quote"]):
+    match = _SPACED.match(text, name.end)
+    if match is None or (name.is_short and not match["quote"]):
         return []
-    if found["quote"]:
-        return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_given(text[slice(*span)])]
-    run = _RUN.match(text, found.end())
+    if match["quote"]:
+        return [
+            span
+            for span in _quoted_value(text, name, match.end(), match["quote"])
+            if is_chosen_or_phrase(text[slice(*span)])
+        ]
+    run = _RUN.match(text, match.end())
     alone = (
-        "\t" in found[0]
+        "\t" in match[0]
         and "\t" not in text[text.rfind("\n", max(0, name.start - LONGEST), name.start) + 1 : name.start]
     )  # no head of a table
     alone = alone or name.text.isupper()
     if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):
         return []
-    value = without_sentence(run[0])
-    if _COMMENT.match(text, run.end()) is None or stands_for_another(value, name.text):
+    value = strip_sentence_end(run[0])
+    if _COMMENT.match(text, run.end()) is None or is_placeholder(value, name.text):
         return []
-    is_secret = is_given(value) if name.of_password else is_drawn(value)
+    is_secret = is_chosen_or_phrase(value) if name.of_password else is_random_token(value)
     return [(run.start(), run.start() + len(value))] if is_secret else []
 
 
-def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
+def _quoted_value(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
     """Return the value between quotes. It may hold spaces, as passphrases do."""
     closing = quote.lstrip("rbufN")
     line = text.find("\n", start, start + LONGEST)
@@ -149,16 +153,17 @@ def _is_escaped(text: str, start: int, at: int) -> bool:
 
 
 def _is_quoted_secret(value: str, name: Name) -> bool:
-    if stands_for_another(value, name.text):
+    if is_placeholder(value, name.text):
         return False
     if not name.of_password:
-        return is_phrase(value, DICEWARE, of_key=True) if " " in value else is_drawn_for(name, value)
+        return is_phrase(value, DICEWARE, of_key=True) if " " in value else is_random_key(name, value)
     if any(c.isspace() for c in value):
         return is_phrase(value) or _is_mixed_in_parts(value.split())
     if value.isdigit():
         return len(value) >= (_LEAST_DIGITS if not name.is_short else 10)
     return len(value) >= _LEAST_OF_PASSWORD and (
-        (not name.is_short or is_mixed(value) or is_drawn(value, 10) or is_phrase(value, 4)) and _has_letters(value)
+        (not name.is_short or is_mixed(value) or is_random_token(value, 10) or is_phrase(value, 4))
+        and _has_letters(value)
     )
 
 
@@ -176,7 +181,7 @@ def _is_label(text: str, start: int, end: int) -> bool:
     return value.isalpha() and value[:1].isupper() and value[1:].islower() and not is_chosen(value)
 
 
-def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
+def _listed_values(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
     """Return the values of a list of quoted ones."""
     closing = quote.lstrip("rbufN")
     end = text.find("]", start, start + LONGEST)
@@ -184,29 +189,29 @@ def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, in
         rf"{re.escape(closing)}?([^\"'`\n]{{1,200}}){re.escape(closing)}",
         text[start : end if end > 0 else start + LONGEST],
     )
-    spans = [(start + one.start(1), start + one.end(1)) for one in inside if one[1].strip(", ")]
+    spans = [(start + item.start(1), start + item.end(1)) for item in inside if item[1].strip(", ")]
     return [(first, last) for first, last in spans if _is_quoted_secret(text[first:last], name)]
 
 
-def _option(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
+def _option_value(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
     """Return the value of an option. In a list (`["--password", "…"]`) any value counts: it cannot be part of a
     sentence.
     """
     if (quote := text[start - 1]) in "\"'":
-        spans = _quoted(text, name, start, quote)
+        spans = _quoted_value(text, name, start, quote)
         if spans and (" " in text[slice(*spans[0])] or text[start] == "/"):
             return spans
     run = _OF_OPTION.match(text, start)
     if run is None:
         return []
     value = run[0].rstrip("\"'") if is_listed else run[0]
-    if value.startswith("-") or _is_metavar(value) or stands_for_another(value, name.text):
+    if value.startswith("-") or _is_metavar(value) or is_placeholder(value, name.text):
         return []
     if not name.of_password:
-        secret = is_drawn(value, 8)
+        secret = is_random_token(value, 8)
     else:
         secret = is_listed and len(value) >= _LEAST_OF_PASSWORD and _has_letters(value)
-        secret = secret or is_given(value)
+        secret = secret or is_chosen_or_phrase(value)
     return [(start, start + len(value))] if secret or COVER in value else []
 
 
@@ -214,16 +219,16 @@ def _is_metavar(value: str) -> bool:
     return value.isupper() and value.replace("_", "").isalpha() and len(value) <= 16
 
 
-def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[tuple[int, int]]:
+def _unquoted_value(text: str, name: Name, match: re.Match[str], *, prose: bool) -> list[tuple[int, int]]:
     """Return the value without quotes, where its place is one that a program reads."""
-    start = found.end()
-    tight = found["joint"] == found["sign"] == "="
+    start = match.end()
+    tight = match["joint"] == match["sign"] == "="
     before = text[name.start - 1 : name.start]
     if tight and before in ("?", "&"):
         run = _IN_URL.match(text, start)
-        return _spans(run, name, is_strict=True)
+        return _span_if_secret(run, name, is_strict=True)
     if tight and (name.text.startswith("-") or before == "-"):
-        return _option(text, name, start)
+        return _option_value(text, name, start)
     run = _RUN.match(text, start)
     if run is None:
         return []
@@ -236,25 +241,25 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
             return []
         if is_environment:
             run = _LINE.match(text, start) or _OF_OPTION.match(text, start)
-        return _spans(run, name, is_strict=True)
-    if found["close"] and text[start : start + 1].isdigit() and not name.is_short:  # {"password": 739876039017}
-        return _spans(run, name, is_strict=True)
+        return _span_if_secret(run, name, is_strict=True)
+    if match["close"] and text[start : start + 1].isdigit() and not name.is_short:  # {"password": 739876039017}
+        return _span_if_secret(run, name, is_strict=True)
     at_start = _BEFORE.search(text, max(0, name.start - 60), name.start) is not None
     to_the_end = _COMMENT.match(text, run.end()) is not None
-    if at_start and to_the_end and not name.is_short and found["sign"] in (":", "：", "=", ":=", "?="):
-        return _spans(run, name, is_strict=_among_settings(text, name.start, run.end()), is_line=True)
+    if at_start and to_the_end and not name.is_short and match["sign"] in (":", "：", "=", ":=", "?="):
+        return _span_if_secret(run, name, is_strict=_among_settings(text, name.start, run.end()), is_line=True)
     if text[run.end() : run.end() + 1] in ("(", "[") or (not prose and name.of_password and reads_as_words(run[0])):
         return []
     if name.is_short:
         if (
             not prose
             and name.text.lower() == "pass"
-            and found["joint"].endswith(": ")
+            and match["joint"].endswith(": ")
             and not _is_of_login(text, name, run)
         ):
             return []  # a test's
-        return _spans(run, name, is_strict=False, is_line=True) if is_drawn(run[0], 10) else []
-    return _spans(run, name, is_strict=False, is_line=tight)
+        return _span_if_secret(run, name, is_strict=False, is_line=True) if is_random_token(run[0], 10) else []
+    return _span_if_secret(run, name, is_strict=False, is_line=tight)
 
 
 def _is_of_login(text: str, name: Name, run: re.Match[str]) -> bool:
@@ -262,12 +267,14 @@ def _is_of_login(text: str, name: Name, run: re.Match[str]) -> bool:
     return name.text != "PASS" and _LOGIN.search(text, max(0, name.start - 200), run.end() + 200) is not None
 
 
-def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: bool = False) -> list[tuple[int, int]]:
+def _span_if_secret(
+    run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: bool = False
+) -> list[tuple[int, int]]:
     if run is None:
         return []
-    value = without_sentence(_NEXT_OF_URL.split(run[0], maxsplit=1)[0])
+    value = strip_sentence_end(_NEXT_OF_URL.split(run[0], maxsplit=1)[0])
     secret = COVER in value or (
-        not stands_for_another(value, name.text, in_code=is_line or not is_strict)
+        not is_placeholder(value, name.text, in_code=is_line or not is_strict)
         and _is_bare_secret(value, name, is_strict=is_strict, is_line=is_line)
     )
     return [(run.start(), run.start() + len(value))] if secret else []
@@ -275,7 +282,7 @@ def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: b
 
 def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -> bool:
     if not name.of_password:
-        return is_drawn_for(name, value) or (is_strict and not is_line and is_phrase(value))
+        return is_random_key(name, value) or (is_strict and not is_line and is_phrase(value))
     if value.isdigit():
         return (is_strict or is_line) and not name.is_short and len(value) >= _LEAST_DIGITS
     if is_strict:
@@ -285,7 +292,7 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
     return is_mixed(value)
 
 
-def is_drawn_for(name: Name, value: str) -> bool:
+def is_random_key(name: Name, value: str) -> bool:
     """Return whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
     if name.of_hash:
         return is_digest(value)
@@ -293,11 +300,13 @@ def is_drawn_for(name: Name, value: str) -> bool:
     if small.endswith(_ANY_KEY) and not any(hint in small for hint in HINTS if hint not in _ANY_KEY):
         return len(value) >= _LEAST_OF_ANY_KEY and is_cipher_key(value)
     if "session" not in small or "token" in small or small.endswith(_ANY_KEY):
-        return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4, of_key=True))
-    return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
+        return is_random_token(value) or (
+            small not in ("secret", "credential", "token") and is_phrase(value, 4, of_key=True)
+        )
+    return is_random_token(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
 
 
-def without_sentence(value: str) -> str:
+def strip_sentence_end(value: str) -> str:
     """Return a value without the marks that end a sentence; what follows in Chinese letters is the sentence, too."""
     bare = value.rstrip(_MARKS) or value
     return _SCRIPT.split(bare, maxsplit=1)[0]

@@ -27,13 +27,13 @@ from typing import Any
 
 from mcp_memory.core.secrets.values import (
     any_of,
+    is_chosen_or_phrase,
     is_cipher_key,
-    is_drawn,
-    is_given,
     is_mixed,
     is_phrase,
+    is_placeholder,
+    is_random_token,
     reads_as_words,
-    stands_for_another,
 )
 
 _NAME_AND_PASSWORD = re.compile(rb"[\x21-\x7e]{1,200}:[\x20-\x7e]{2,200}")
@@ -64,15 +64,15 @@ class KeyFormat:
 
     def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
         """Return the span to mask for a hint at `at`; None for no match."""
-        found = self.pattern.match(text, at - self.back) if at >= self.back else None
-        if found is None or (self.begins and (found[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
+        match = self.pattern.match(text, at - self.back) if at >= self.back else None
+        if match is None or (self.begins and (match[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
             return None
-        start = found.start()
+        start = match.start()
         if "shown" in self.pattern.groupindex:
-            start = found.end("shown")
+            start = match.end("shown")
         elif not self.back:
             start += len(hint)
-        return (start, found.end()) if self.takes is None or self.takes(text[start : found.end()]) else None
+        return (start, match.end()) if self.takes is None or self.takes(text[start : match.end()]) else None
 
 
 def _is_key(body: str) -> bool:
@@ -93,7 +93,7 @@ def _is_key_body(text: str) -> bool:
     )
 
 
-def _says_private(rest: str) -> bool:
+def _is_private_key_in_base64(rest: str) -> bool:
     try:
         return b"PRIVATE KEY" in b64decode(f"LS0tLS1CRUdJTi{rest}"[:80], validate=True)
     except (NoBase64, ValueError):
@@ -101,14 +101,14 @@ def _says_private(rest: str) -> bool:
 
 
 def _is_password(value: str) -> bool:
-    return is_given(value) and not stands_for_another(value)
+    return is_chosen_or_phrase(value) and not is_placeholder(value)
 
 
 def _is_credential(value: str) -> bool:
     """Return whether a value after `Basic` or `Bearer` is a credential: random, or a name and a password in base64."""
-    if stands_for_another(value):
+    if is_placeholder(value):
         return False
-    if is_drawn(value, 16) or is_phrase(value, 4, of_key=True):
+    if is_random_token(value, 16) or is_phrase(value, 4, of_key=True):
         return True
     try:
         return _NAME_AND_PASSWORD.fullmatch(b64decode(value, validate=True)) is not None
@@ -121,7 +121,7 @@ _PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
 
 def _is_header(value: str) -> bool:
     """Return whether the value of an Authorization header is a credential: no word and no placeholder."""
-    return not stands_for_another(value) and (
+    return not is_placeholder(value) and (
         _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
     )
 
@@ -161,9 +161,7 @@ _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d", r"[^A-Za-z0-9]")))
 
 def _is_strong(value: str) -> bool:
     """Return whether a value has characters of three classes, as no name of a database has."""
-    return (
-        is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not stands_for_another(value)
-    )
+    return is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not is_placeholder(value)
 
 
 _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
@@ -172,21 +170,21 @@ _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
         _is_credential(value) or (len(value) >= 16 and value.isalnum() and not reads_as_words(value))
     ),
     "cipher key": is_cipher_key,
-    "cookie": lambda value: is_drawn(value, 16) or not reads_as_words(value),
+    "cookie": lambda value: is_random_token(value, 16) or not reads_as_words(value),
     "credential": _is_credential,
     "element": lambda value: _is_password(value) and (len(value.split()) == 1 or is_phrase(value, 4)),
     "header": _is_header,
     "key body": _is_key_body,
-    "mixed value": lambda value: is_mixed(value) and not stands_for_another(value),
+    "mixed value": lambda value: is_mixed(value) and not is_placeholder(value),
     "password": _is_password,
-    "private key in base64": _says_private,
-    "random": lambda value: is_drawn(value, 16),
+    "private key in base64": _is_private_key_in_base64,
+    "random": lambda value: is_random_token(value, 16),
     "strong value": _is_strong,
-    "value": lambda value: not stands_for_another(value),
+    "value": lambda value: not is_placeholder(value),
 }
 
 
-def _format(row: dict[str, Any]) -> KeyFormat:
+def _parse_format(row: dict[str, Any]) -> KeyFormat:
     if "prefixes" in row:
         heads = "|".join(map(re.escape, row["prefixes"]))
         before = "A-Za-z0-9" if row.get("joined") else "A-Za-z0-9_"
@@ -214,7 +212,7 @@ def key_formats() -> tuple[KeyFormat, ...]:
     own = tomllib.loads((folder / "key_formats.toml").read_text(encoding="utf-8"))["format"]
     published = json.loads((folder / "published.json").read_text(encoding="utf-8"))["forms"]
     return (
-        *map(_format, own),
+        *map(_parse_format, own),
         *(
             KeyFormat(rule["id"].replace("-", " "), tuple(rule["hints"]), "(?a)" + rule["pattern"], begins=True)
             for rule in published
@@ -252,17 +250,17 @@ _NAMED = re.compile(
 _CARD = re.compile(f"(?i){any_of('cards')}")
 
 
-def cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
+def find_cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
     """Yield where card numbers stand. Without `prose`, digits in a row must be called so."""
-    for found in _NUMBER.finditer(text):
-        digits = re.sub(r"\D", "", found[0])
+    for match in _NUMBER.finditer(text):
+        digits = re.sub(r"\D", "", match[0])
         issued = any(head.match(digits) and len(digits) in lengths for head, lengths in _ISSUERS)
-        alone = prose or (digits != found[0] and _IN_SENTENCE.search(text, max(0, found.start() - 40), found.start()))
-        if issued and _checks(digits) and _is_meant(text, found.start(), alone=bool(alone)):
-            yield found.span()
+        alone = prose or (digits != match[0] and _IN_SENTENCE.search(text, max(0, match.start() - 40), match.start()))
+        if issued and _passes_luhn(digits) and _is_card_context(text, match.start(), alone=bool(alone)):
+            yield match.span()
 
 
-def _is_meant(text: str, start: int, *, alone: bool) -> bool:
+def _is_card_context(text: str, start: int, *, alone: bool) -> bool:
     """Return whether the words before a number say that it is of a card; `alone`: or do not say of what else."""
     before = text[max(0, start - 40) : start]
     if _CARD.search(before) is not None:
@@ -270,7 +268,7 @@ def _is_meant(text: str, start: int, *, alone: bool) -> bool:
     return alone and _NAMED.search(before) is None
 
 
-def _checks(digits: str) -> bool:
+def _passes_luhn(digits: str) -> bool:
     """Whether the sum of Luhn is right; a number of one digit alone is a sample, and right by chance."""
     doubled = (int(digit) * 2 for digit in digits[-2::-2])
     return (

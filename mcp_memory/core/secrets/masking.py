@@ -36,13 +36,13 @@ from urllib.parse import unquote
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.private import without_private
-from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
-from mcp_memory.core.secrets.codes import code_words, codes
-from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
-from mcp_memory.core.secrets.nearby import pairs
-from mcp_memory.core.secrets.prose import is_stated, told
-from mcp_memory.core.secrets.structures import Places, needed_words, structured
-from mcp_memory.core.secrets.wallets import wallet_keys
+from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned_values, name_at
+from mcp_memory.core.secrets.codes import code_words, find_codes
+from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, find_cards, key_formats
+from mcp_memory.core.secrets.nearby import login_passwords
+from mcp_memory.core.secrets.prose import stated_value, states_password
+from mcp_memory.core.secrets.structures import Places, needed_words, structured_values
+from mcp_memory.core.secrets.wallets import find_wallet_keys
 
 MASK = "•••"
 _CARD = "card number"
@@ -54,7 +54,7 @@ _MARKS = (
     (b"\xfe\xff", "utf-16-be"),
 )
 _UNMARKED = ("utf-16-le", "utf-16-be")
-_READ_AGAIN = 50_000
+_LONGEST_REPEATED = 50_000
 _PART = 4 * 2**20  # characters that are searched at once
 _MARGIN = 2**18
 _TWO_SMALL = "\u0130"
@@ -71,29 +71,29 @@ class Secret:
     kind: str
 
 
-def find(text: str, *, prose: bool = True) -> list[Secret]:
+def find_secrets(text: str, *, prose: bool = True) -> list[Secret]:
     """Return the secrets of a text in order, without overlaps; their readable parts (prefixes, last digits) are not
     included.
 
     Without `prose`, as for tool results, only formats of keys, assignments and structures count.
     """
-    found: list[Secret] = []
+    secrets: list[Secret] = []
     places: Places = {}
     read = View(text, lambda place: place)
-    for view in views(text):
-        small = _small(view.text)
-        places = hint_places(small) if view.cuts is None else moved(places, view.cuts)
-        found += (view.placed(one) for one in _standing(view.text, small, places, prose))
+    for view in text_views(text):
+        small = _lower_in_place(view.text)
+        places = hint_places(small) if view.cuts is None else shift_places(places, view.cuts)
+        secrets += (view.placed(secret) for secret in _find_in_view(view.text, small, places, prose))
         if view.is_part:
-            found += (view.placed(one) for one in _of_wallets(view.text))
+            secrets += (view.placed(secret) for secret in _wallet_secrets(view.text))
         elif view.cuts is None:
             read = view
-    return _apart([*found, *(read.placed(one) for one in _of_wallets(read.text))])
+    return _merge_overlaps([*secrets, *(read.placed(secret) for secret in _wallet_secrets(read.text))])
 
 
-def _of_wallets(text: str) -> Iterator[Secret]:
+def _wallet_secrets(text: str) -> Iterator[Secret]:
     """Yield keys of wallets, for which nothing around them matters: so only one view of the whole text is searched."""
-    return (Secret(start, end, "wallet key") for start, end in wallet_keys(text))
+    return (Secret(start, end, "wallet key") for start, end in find_wallet_keys(text))
 
 
 def find_in_parts(text: str, *, prose: bool, part: int = _PART, margin: int = _MARGIN) -> list[Secret]:
@@ -103,20 +103,20 @@ def find_in_parts(text: str, *, prose: bool, part: int = _PART, margin: int = _M
     a secret and the names around it are seen together.
     """
     if len(text) <= part:
-        return find(text, prose=prose)
-    found: list[Secret] = []
+        return find_secrets(text, prose=prose)
+    secrets: list[Secret] = []
     for start in range(0, len(text), part):
         first = max(0, start - margin)
         first = text.rfind("\n", first, start) + 1 or first  # a line as a whole, where there are lines
-        window = find(text[first : start + part + margin], prose=prose)
-        of_part = (one for one in window if start <= first + one.start < start + part)
-        found += (Secret(first + one.start, first + one.end, one.kind) for one in of_part)
-    return _apart(found)
+        window = find_secrets(text[first : start + part + margin], prose=prose)
+        of_part = (secret for secret in window if start <= first + secret.start < start + part)
+        secrets += (Secret(first + secret.start, first + secret.end, secret.kind) for secret in of_part)
+    return _merge_overlaps(secrets)
 
 
 def mask(text: str, *, prose: bool = True) -> str:
     """Return the text with each secret as `•••`; its name, and what kind of key it was, stay readable."""
-    return without(text, find(text, prose=prose))
+    return mask_spans(text, find_secrets(text, prose=prose))
 
 
 def mask_typed(text: str) -> str:
@@ -138,35 +138,35 @@ def require_no_key(name: str, what: str) -> None:
         raise InvalidInput(f"The name of the {what} looks as if a key or password stood in it. Give it another.")
 
 
-def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
+def mask_result(data: bytes) -> tuple[bytes, list[Secret]]:
     """Return a tool result with its secrets masked, and the places of the masks, in bytes.
 
     It is evidence, so prose about passwords stays. Bytes that are no text in any encoding are returned unchanged.
     """
-    found = [one for encoding in _encodings(data) for one in _found_in(data, *encoding)]
+    secrets = [secret for encoding in _encodings(data) for secret in _secrets_of_encoding(data, *encoding)]
     pieces: list[bytes] = []
     places: list[Secret] = []
     at = length = 0
-    for one, hidden in sorted(found, key=lambda each: (each[0].start, -each[0].end)):
-        if one.start < at:
+    for secret, hidden in sorted(secrets, key=lambda each: (each[0].start, -each[0].end)):
+        if secret.start < at:
             continue  # found in another reading, too
-        pieces += [data[at : one.start], hidden]
-        length += one.start - at + len(hidden)
-        places.append(Secret(length - len(hidden), length, one.kind))
-        at = one.end
+        pieces += [data[at : secret.start], hidden]
+        length += secret.start - at + len(hidden)
+        places.append(Secret(length - len(hidden), length, secret.kind))
+        at = secret.end
     return (b"".join([*pieces, data[at:]]), places) if places else (data, [])
 
 
-def _found_in(data: bytes, codec: str, errors: str) -> Iterator[tuple[Secret, bytes]]:
+def _secrets_of_encoding(data: bytes, codec: str, errors: str) -> Iterator[tuple[Secret, bytes]]:
     """Yield the secrets of bytes read in an encoding, each with its mask in that encoding."""
     text = data.decode(codec, errors)
     hidden = MASK.encode(codec if codec != _BYTES else "utf-8")
     at = length = 0
-    for one in find_in_parts(text, prose=False):
-        start = length + len(text[at : one.start].encode(codec, errors))
-        length = start + len(text[one.start : one.end].encode(codec, errors))
-        at = one.end
-        yield Secret(start, length, one.kind), hidden
+    for secret in find_in_parts(text, prose=False):
+        start = length + len(text[at : secret.start].encode(codec, errors))
+        length = start + len(text[secret.start : secret.end].encode(codec, errors))
+        at = secret.end
+        yield Secret(start, length, secret.kind), hidden
 
 
 def _encodings(data: bytes) -> list[tuple[str, str]]:
@@ -178,14 +178,14 @@ def _encodings(data: bytes) -> list[tuple[str, str]]:
     """
     marked = [codec for mark, codec in _MARKS if data.startswith(mark)]
     able = [(codec, "strict") for codec in marked or (_UNMARKED if b"\0" in data else ())]
-    wide = [encoding for encoding in able if _is_kept(data, *encoding)]
-    if _is_kept(data, "utf-8", "surrogatepass"):
+    wide = [encoding for encoding in able if _round_trips(data, *encoding)]
+    if _round_trips(data, "utf-8", "surrogatepass"):
         return [*wide, ("utf-8", "surrogatepass")]
-    controls = sum(data.count(bytes([one])) for one in range(32) if one not in b"\t\n\r\x1b\f")
+    controls = sum(data.count(bytes([byte])) for byte in range(32) if byte not in b"\t\n\r\x1b\f")
     return [*wide, ("utf-8", "surrogateescape"), (_BYTES, "strict")] if controls * 100 < len(data) else wide
 
 
-def _is_kept(data: bytes, codec: str, errors: str) -> bool:
+def _round_trips(data: bytes, codec: str, errors: str) -> bool:
     try:
         return data.decode(codec, errors).encode(codec, errors) == data
     except UnicodeError:
@@ -194,7 +194,7 @@ def _is_kept(data: bytes, codec: str, errors: str) -> bool:
 
 def holds_secret(text: str, *, prose: bool = True) -> bool:
     """Return whether a text has anything that `mask` would take out."""
-    return bool(find(text, prose=prose))
+    return bool(find_secrets(text, prose=prose))
 
 
 def states_secret(text: str) -> bool:
@@ -202,9 +202,9 @@ def states_secret(text: str) -> bool:
 
     A false alarm costs little here: the statement is refused with the reason, and can be repeated without the value.
     """
-    places = hint_places(_small(text))
+    places = hint_places(_lower_in_place(text))
     names = (name_at(text, place, hint) for hint in filter(places.__contains__, HINTS) for place in places[hint])
-    return holds_secret(text) or any(name is not None and is_stated(text, name) for name in names)
+    return holds_secret(text) or any(name is not None and states_password(text, name) for name in names)
 
 
 def holds_key(name: str) -> bool:
@@ -212,7 +212,7 @@ def holds_key(name: str) -> bool:
 
     Digits are no card number there: they count something.
     """
-    return any(one.kind != _CARD for one in find(name))
+    return any(secret.kind != _CARD for secret in find_secrets(name))
 
 
 def mask_id(id: str) -> str:
@@ -227,24 +227,24 @@ def mask_lines(text: str) -> str:
     reading or search, so all such lines are masked.
     """
     text = _BODY.sub(MASK, text)
-    return without(text, find(text, prose=False), keep_lines=True)
+    return mask_spans(text, find_secrets(text, prose=False), keep_lines=True)
 
 
-def _standing(text: str, small: str, places: Places, prose: bool) -> list[Secret]:
+def _find_in_view(text: str, small: str, places: Places, prose: bool) -> list[Secret]:
     """Return the secrets that stand in a text as it is written; `small` is the text in small letters."""
     covered, formed = text, list[Secret]()
-    while more := [*_formed(covered, places), *_numbers(covered, prose)]:
-        formed = _apart([*formed, *more])
-        covered = _covered(text, formed)
-        if len(text) > _READ_AGAIN:
+    while more := [*_match_key_formats(covered, places), *_find_cards(covered, prose)]:
+        formed = _merge_overlaps([*formed, *more])
+        covered = _cover(text, formed)
+        if len(text) > _LONGEST_REPEATED:
             break  # again, for a key that stood before a key: rare, and long texts take long
-    named = [*_named(covered, places, prose), *structured(covered, small, places)]
-    named += codes(covered, places, prose=prose)
+    named = [*_find_named_values(covered, places, prose), *structured_values(covered, small, places)]
+    named += find_codes(covered, places, prose=prose)
     if prose:
-        named += pairs(covered, small)
-    known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
+        named += login_passwords(covered, small)
+    secrets = _merge_overlaps([*formed, *(Secret(start, end, "named value") for start, end in named)])
     # A number behind one that is masked is a card's where the two together were none.
-    return _apart([*known, *_numbers(_covered(text, known), prose)]) if named else known
+    return _merge_overlaps([*secrets, *_find_cards(_cover(text, secrets), prose)]) if named else secrets
 
 
 @cache
@@ -252,9 +252,9 @@ def _hints() -> Any:
     """Return all strings without which a text has no secret, to be searched in one pass."""
     import ahocorasick
 
-    known = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())
+    strings = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())
     hints = cast("Any", ahocorasick).Automaton()  # it has no types
-    for hint in known:
+    for hint in strings:
         hints.add_word(hint, hint)
     hints.make_automaton()
     return hints
@@ -268,14 +268,16 @@ def hint_places(small: str) -> Places:
     return places
 
 
-def _small(text: str) -> str:
+def _lower_in_place(text: str) -> str:
     """Return the text in small letters, each where it stood: a Turkish capital has two small ones, and is left."""
     return _TWO_SMALL.join(part.lower() for part in text.split(_TWO_SMALL))
 
 
-def _formed(text: str, places: Places) -> Iterator[Secret]:
-    forms = _forms_by_hint()
-    for _, form, hint in sorted((row for one in places for row in forms.get(one, ())), key=itemgetter(0)):
+def _match_key_formats(text: str, places: Places) -> Iterator[Secret]:
+    forms = _formats_by_hint()
+    for _, form, hint in sorted(
+        (row for hint_in_text in places for row in forms.get(hint_in_text, ())), key=itemgetter(0)
+    ):
         after = 0
         for place in places[hint]:
             if place >= after and (span := form.match(text, place, hint)) is not None:
@@ -283,12 +285,12 @@ def _formed(text: str, places: Places) -> Iterator[Secret]:
                 after = span[1] - len(hint) + 1  # a run of a million hints is one key
 
 
-def _numbers(text: str, prose: bool) -> Iterator[Secret]:
-    return (Secret(start, end - SHOWN, _CARD) for start, end in cards(text, prose=prose))
+def _find_cards(text: str, prose: bool) -> Iterator[Secret]:
+    return (Secret(start, end - SHOWN, _CARD) for start, end in find_cards(text, prose=prose))
 
 
 @cache
-def _forms_by_hint() -> dict[str, list[tuple[int, KeyFormat, str]]]:
+def _formats_by_hint() -> dict[str, list[tuple[int, KeyFormat, str]]]:
     """Return by each hint its forms, with their rank: the first form that fits names the kind."""
     grouped: dict[str, list[tuple[int, KeyFormat, str]]] = {}
     for rank, form in enumerate(key_formats()):
@@ -297,26 +299,26 @@ def _forms_by_hint() -> dict[str, list[tuple[int, KeyFormat, str]]]:
     return grouped
 
 
-def _named(covered: str, places: Places, prose: bool) -> Iterator[tuple[int, int]]:
+def _find_named_values(covered: str, places: Places, prose: bool) -> Iterator[tuple[int, int]]:
     for hint in filter(places.__contains__, HINTS):
         first = last = 0
         for place in places[hint]:
             name = None if first <= place < last else name_at(covered, place, hint)
             if name is not None:
-                spans = assigned(covered, name, prose=prose)
-                if not spans and (span := told(covered, name, prose=prose)):
+                spans = assigned_values(covered, name, prose=prose)
+                if not spans and (span := stated_value(covered, name, prose=prose)):
                     spans = [span]
                 yield from spans
                 if spans:
                     first, last = min(spans)[0], max(end for _, end in spans)
 
 
-def _covered(text: str, secrets: Iterable[Secret]) -> str:
+def _cover(text: str, secrets: Iterable[Secret]) -> str:
     """Return a text of the same length with something else in the place of the secrets."""
-    return _replaced(text, ((one.start, one.end, COVER * (one.end - one.start)) for one in secrets))
+    return _replace_spans(text, ((secret.start, secret.end, COVER * (secret.end - secret.start)) for secret in secrets))
 
 
-def _replaced(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
+def _replace_spans(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
     """Return a text with its cuts (start, end, replacement) made; they are in order and do not overlap."""
     pieces: list[str] = []
     at = 0
@@ -326,24 +328,24 @@ def _replaced(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _apart(secrets: Iterable[Secret]) -> list[Secret]:
+def _merge_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
     """Return the secrets in order; those that overlap or touch are one."""
-    apart: list[Secret] = []
-    for one in sorted(secrets, key=lambda one: (one.start, -one.end)):
-        if apart and one.start <= apart[-1].end:
-            apart[-1] = Secret(apart[-1].start, max(one.end, apart[-1].end), apart[-1].kind)
+    merged: list[Secret] = []
+    for secret in sorted(secrets, key=lambda one: (one.start, -one.end)):
+        if merged and secret.start <= merged[-1].end:
+            merged[-1] = Secret(merged[-1].start, max(secret.end, merged[-1].end), merged[-1].kind)
         else:
-            apart.append(one)
-    return apart
+            merged.append(secret)
+    return merged
 
 
-def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -> str:
+def mask_spans(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -> str:
     """Return a text with each of the secrets as `•••`; those that overlap or touch are one."""
 
-    def shown(one: Secret) -> str:
-        return MASK + "\n" * (text.count("\n", one.start, one.end) if keep_lines else 0)
+    def shown(secret: Secret) -> str:
+        return MASK + "\n" * (text.count("\n", secret.start, secret.end) if keep_lines else 0)
 
-    return _replaced(text, ((one.start, one.end, shown(one)) for one in _apart(secrets)))
+    return _replace_spans(text, ((one.start, one.end, shown(one)) for one in _merge_overlaps(secrets)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,12 +397,12 @@ _FEWEST, _SHARE = 2, 0.6  # lines that begin so
 _DENSE = 300  # characters for each escape, at most
 
 
-def views(text: str) -> Iterator[View]:
+def text_views(text: str) -> Iterator[View]:
     """Yield the text as it is written, then as it reads, where that differs."""
     read = View(text, lambda place: place)
     yield read
-    if _may_be_broken(text):
-        read = _cut(text, [(*one.span(), "") for one in _BROKEN.finditer(text)])
+    if _may_have_breaks(text):
+        read = _apply_cuts(text, [(*match.span(), "") for match in _BROKEN.finditer(text)])
         if not read.text.isascii() and _IS_WIDE.search(read.text):
             read = View(read.text.translate(_WIDE), read.place)
         if read.text != text:
@@ -408,13 +410,13 @@ def views(text: str) -> Iterator[View]:
     for _ in range(_DEEPEST_ESCAPES):
         if not _is_escaped(read.text):
             break
-        read = _over(read, _unescaped(read.text))
+        read = _compose(read, _unescape_json(read.text))
         yield read
-    yield from _without_prefixes(read)
+    yield from _strip_line_prefixes(read)
     for sign, written, shown in (("&", _REFERENCE, html.unescape), ("%", _OF_ADDRESS, unquote)):
-        found = [(*one.span(), shown(one[0])) for one in written.finditer(read.text)] if sign in read.text else []
-        if found:
-            yield replace(_over(read, _cut(read.text, _with_gaps(found, len(read.text)))), is_part=True)
+        cuts = [(*match.span(), shown(match[0])) for match in written.finditer(read.text)] if sign in read.text else []
+        if cuts:
+            yield replace(_compose(read, _apply_cuts(read.text, _with_gaps(cuts, len(read.text)))), is_part=True)
 
 
 def _with_gaps(cuts: list[tuple[int, int, str]], length: int) -> list[tuple[int, int, str]]:
@@ -436,48 +438,48 @@ def _is_escaped(text: str) -> bool:
     return escapes > 0 and (text.lstrip()[:1] in ("{", "[", '"') or escapes * _DENSE >= len(text))
 
 
-def _may_be_broken(text: str) -> bool:
+def _may_have_breaks(text: str) -> bool:
     return not text.isascii() or "\\\n" in text or "\r\n" in text or "\x1b[" in text
 
 
-def _without_prefixes(view: View) -> Iterator[View]:
+def _strip_line_prefixes(view: View) -> Iterator[View]:
     text = view.text
     lines = text.count("\n") + 1
     if lines < _FEWEST:
         return
     begins = _OF_HUNK if _HUNK.search(text) else _BEFORE_LINE
-    found = [one.span() for one in begins.finditer(text)]
-    if found and (begins is _OF_HUNK or len(found) >= max(_FEWEST, _SHARE * lines)):
-        yield replace(_over(view, _cut(text, [(*one, "") for one in found])), cuts=found)
+    prefixes = [prefix.span() for prefix in begins.finditer(text)]
+    if prefixes and (begins is _OF_HUNK or len(prefixes) >= max(_FEWEST, _SHARE * lines)):
+        yield replace(_compose(view, _apply_cuts(text, [(*prefix, "") for prefix in prefixes])), cuts=prefixes)
 
 
-def moved(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:
+def shift_places(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:
     """Return where known strings stand after the cuts. None spans lines, so all of them stood somewhere before."""
     ends = [end for _, end in cuts]
     lost = [0, *accumulate(end - start for start, end in cuts)]
-    found: dict[str, list[int]] = {}
+    moved_places: dict[str, list[int]] = {}
     for hint, stood in places.items():
         for place in stood:
             before = bisect_right(ends, place)
             if before == len(cuts) or cuts[before][0] >= place + len(hint):
-                found.setdefault(hint, []).append(place - lost[before])
-    return found
+                moved_places.setdefault(hint, []).append(place - lost[before])
+    return moved_places
 
 
-def _unescaped(text: str) -> View:
-    found: list[tuple[int, int, str]] = []
-    for one in _ESCAPE.finditer(text):
-        mark = one[0][1:2]  # none: a string of several lines begins, and its first line is a line
-        shown = (_SIMPLE.get(mark) or json.loads(f'"{one[0]}"')) if mark else "\n"
-        found.append((*one.span(), shown))
-    return _cut(text, found)
+def _unescape_json(text: str) -> View:
+    cuts: list[tuple[int, int, str]] = []
+    for escape in _ESCAPE.finditer(text):
+        mark = escape[0][1:2]  # none: a string of several lines begins, and its first line is a line
+        shown = (_SIMPLE.get(mark) or json.loads(f'"{escape[0]}"')) if mark else "\n"
+        cuts.append((*escape.span(), shown))
+    return _apply_cuts(text, cuts)
 
 
-def _over(outer: View, inner: View) -> View:
+def _compose(outer: View, inner: View) -> View:
     return View(inner.text, lambda place: outer.place(inner.place(place)))
 
 
-def _cut(text: str, cuts: list[tuple[int, int, str]]) -> View:
+def _apply_cuts(text: str, cuts: list[tuple[int, int, str]]) -> View:
     """Return a text with each cut (from, to, at most one character in its place) made."""
     if not cuts:
         return View(text, lambda place: place)
@@ -485,7 +487,7 @@ def _cut(text: str, cuts: list[tuple[int, int, str]]) -> View:
     for start, end, shown in cuts:
         lost.append(lost[-1] + end - start - len(shown))
         starts.append(end - lost[-1])
-    return View(_replaced(text, cuts), lambda place: place + lost[bisect_right(starts, place) - 1])
+    return View(_replace_spans(text, cuts), lambda place: place + lost[bisect_right(starts, place) - 1])
 
 
 _DEEPEST = 100
@@ -502,10 +504,10 @@ def mask_values(value: Any) -> Any:
     """
     strings = _Strings()
     strings.add_value(value, "", _DEEPEST)
-    return _put_back(value, strings.masked(), _DEEPEST)
+    return _replace_strings(value, strings.masked(), _DEEPEST)
 
 
-def _put_back(value: Any, masked: Iterator[str], depth: int) -> Any:
+def _replace_strings(value: Any, masked: Iterator[str], depth: int) -> Any:
     """Return a value with its strings, names and long numbers replaced by masked ones, in the order of its text."""
     match value:
         case str():
@@ -516,11 +518,11 @@ def _put_back(value: Any, masked: Iterator[str], depth: int) -> Any:
         case list() | tuple() | dict() if depth == 0:
             return "…"
         case list() | tuple():
-            return [_put_back(item, masked, depth - 1) for item in cast("Iterable[Any]", value)]
+            return [_replace_strings(item, masked, depth - 1) for item in cast("Iterable[Any]", value)]
         case dict():
             members = cast("dict[Any, Any]", value).items()
             names = ((next(masked) if isinstance(name, str) else name, item) for name, item in members)
-            return {name: _put_back(item, masked, depth - 1) for name, item in names}
+            return {name: _replace_strings(item, masked, depth - 1) for name, item in names}
         case _:
             return value
 
@@ -536,7 +538,7 @@ class _Strings:
         """Add the text of a value; `head` is its context: the name of the member, or the option before it."""
         match value:
             case str():
-                self._add(value, head, find(value))
+                self._add(value, head, find_secrets(value))
             case int() if 10**5 < value < 10**19:
                 self._add(str(value), head, [])  # alone, digits count something
             case list() | tuple() | dict() if depth == 0:
@@ -554,7 +556,7 @@ class _Strings:
                 for number, (name, item) in enumerate(cast("dict[Any, Any]", value).items()):
                     self._pieces.append(", " if number else "")
                     if isinstance(name, str):
-                        self._add(name, "", find(name) if holds_key(name) else [])
+                        self._add(name, "", find_secrets(name) if holds_key(name) else [])
                     self._pieces.append(": ")
                     self.add_value(item, f'"{str(name)[-80:]}": "', depth - 1)
                 self._pieces.append("}")
@@ -564,18 +566,20 @@ class _Strings:
     def _add(self, text: str, head: str, own: list[Secret]) -> None:
         """Add a string with its context and its own secrets."""
         self._found.append((len(self._pieces) + 1, text, head, own))
-        self._pieces += ['"', _escaped(text), '"']
+        self._pieces += ['"', _escape_json(text), '"']
 
     def masked(self) -> Iterator[str]:
         """Yield every string masked by its own secrets, its context, and the secrets of the whole text."""
-        whole = find("".join(self._pieces), prose=False)
-        ends = [one.end for one in whole]
+        whole = find_secrets("".join(self._pieces), prose=False)
+        ends = [secret.end for secret in whole]
         starts = [0, *accumulate(map(len, self._pieces))]
         for piece, text, head, own in self._found:
             start, end = starts[piece], starts[piece + 1]
             around = takewhile(lambda one, end=end: one.start < end, islice(whole, bisect_right(ends, start), None))
-            named = find(f'{head}{_escaped(text)}"') if _has_hint(head) else []
-            yield without(text, [*own, *_within(text, around, start), *_within(text, named, len(head))])
+            named = find_secrets(f'{head}{_escape_json(text)}"') if _has_hint(head) else []
+            yield mask_spans(
+                text, [*own, *_map_to_string(text, around, start), *_map_to_string(text, named, len(head))]
+            )
 
 
 def _has_hint(head: str) -> bool:
@@ -583,21 +587,21 @@ def _has_hint(head: str) -> bool:
     return any(hint in small for hint in HINTS)
 
 
-def _escaped(text: str) -> str:
+def _escape_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _within(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret]:
+def _map_to_string(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret]:
     """Map secrets of a text that holds a string, escaped, from `start` on, to places in the string: its beginning or
     its end.
 
     Secrets in the middle are found in the string itself, where its lines are lines and not escapes.
     """
-    escaped = _escaped(text)
-    secrets = [one for one in secrets if one.start <= start or one.end >= start + len(escaped)]
-    places = [one.start() for one in _CHARACTER.finditer(escaped)] if secrets else []
-    for one in secrets:
-        first = max(0, bisect_right(places, one.start - start) - 1)
-        last = bisect_left(places, one.end - start)
+    escaped = _escape_json(text)
+    secrets = [secret for secret in secrets if secret.start <= start or secret.end >= start + len(escaped)]
+    places = [secret.start() for secret in _CHARACTER.finditer(escaped)] if secrets else []
+    for secret in secrets:
+        first = max(0, bisect_right(places, secret.start - start) - 1)
+        last = bisect_left(places, secret.end - start)
         if first < last:
-            yield Secret(first, last, one.kind)
+            yield Secret(first, last, secret.kind)

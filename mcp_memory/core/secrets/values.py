@@ -87,7 +87,7 @@ _TALK = frozenset(word_list("sentence words"))
 _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 
 
-def stands_for_another(value: str, name: str = "", *, in_code: bool = False) -> bool:
+def is_placeholder(value: str, name: str = "", *, in_code: bool = False) -> bool:
     """Return whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it.
 
     `in_code`: the value has no quotes, and code may assign an attribute there, as in `password = form.password.data`.
@@ -122,7 +122,7 @@ def _is_path(value: str) -> bool:
     if "/" not in rest and "." not in rest:
         return len(rest) < _SHORTEST_BEHIND_SLASH
     has_words = any(len(part) >= _SHORTEST_PART and is_word(part) for part in words_of(rest))
-    return has_words or rest.islower() or rest.isupper() or not is_drawn(rest)
+    return has_words or rest.islower() or rest.isupper() or not is_random_token(rest)
 
 
 def is_attribute(value: str) -> bool:
@@ -157,7 +157,7 @@ def _is_numbered(value: str) -> bool:
     )
 
 
-def is_drawn(value: str, least: int = 12) -> bool:
+def is_random_token(value: str, least: int = 12) -> bool:
     """Return whether a key or token was drawn: long, of letters and digits in no order that words have."""
     value = value[:_JUDGED]
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
@@ -178,12 +178,12 @@ def _is_scrambled(value: str) -> bool:
     There is no word among them; in long ones, or between marks, there are many consonants or capitals in a row.
     """
     if value.isalpha() and len(value) <= _LONGEST_WITHOUT_WORD:
-        return not may_be_word(value) and not holds_word(value, 5)  # 97 of 100 drawn ones, few joined names of code
+        return not may_be_word(value) and not contains_word(value, 5)  # 97 of 100 drawn ones, few joined names of code
     bare = "".join(filter(str.isalpha, value))
     if len(bare) < 8:
         return False
     clusters = sum(1 for at in range(len(bare) - 3) if _CONSONANTS.fullmatch(bare, at, at + 4))
-    switches = sum(one.isupper() != other.isupper() for one, other in pairwise(bare))
+    switches = sum(left.isupper() != right.isupper() for left, right in pairwise(bare))
     few = 0.14 if len(bare) >= 24 else 0.18  # of long ones nearly none has fewer
     return clusters >= few * len(bare) or switches >= 0.38 * len(bare)
 
@@ -225,7 +225,7 @@ def is_chosen(value: str) -> bool:
     )
 
 
-def is_given(value: str) -> bool:
+def is_chosen_or_phrase(value: str) -> bool:
     """Return whether a password stands in a place made for one: chosen, a number, or a phrase."""
     return is_chosen(value) or (value.isdigit() and len(value) >= 6) or is_phrase(value)
 
@@ -286,17 +286,17 @@ def _vocabulary() -> Trie:
 
 def is_word(text: str) -> bool:
     """Return whether letters are a word, or up to three words written as one."""
-    small = _in_unicode(text.lower())
-    return _one_word(small) or (len(small) <= 24 and _is_compound(small, 3))
+    small = _replace_surrogates(text.lower())
+    return _is_one_word(small) or (len(small) <= 24 and _is_compound(small, 3))
 
 
-def holds_word(text: str, least: int) -> bool:
+def contains_word(text: str, least: int) -> bool:
     """Return whether a word of `least` to twelve letters occurs anywhere in the letters."""
-    small, known = _in_unicode(text.lower()), _vocabulary()
-    return any(len(word) >= least for at in range(len(small)) for word in known.prefixes(small[at : at + 12]))
+    small, vocabulary = _replace_surrogates(text.lower()), _vocabulary()
+    return any(len(word) >= least for at in range(len(small)) for word in vocabulary.prefixes(small[at : at + 12]))
 
 
-def _in_unicode(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Return a text with something else in the place of lone surrogates, which no word has."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -318,23 +318,25 @@ def reads_as_words(text: str) -> bool:
     text = text[:_READ_FOR_WORDS]
     parts = [part for part in words_of(text) if not part.isdigit()]
     letters = sum(map(len, parts))
-    known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
-    return bool(letters) and known >= (_SHARE_JOINED if _JOINED.fullmatch(text) else _SHARE) * letters
+    letters_in_words = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
+    return bool(letters) and letters_in_words >= (_SHARE_JOINED if _JOINED.fullmatch(text) else _SHARE) * letters
 
 
-def _one_word(small: str) -> bool:
-    known = _vocabulary()
-    if small in known:
+def _is_one_word(small: str) -> bool:
+    vocabulary = _vocabulary()
+    if small in vocabulary:
         return True
     stem = _PREFIX.sub("", small)
     bare = _ENDINGS.sub("", stem)
-    return stem in known or (len(bare) > 2 and (bare in known or f"{bare}e" in known or f"{bare}y" in known))
+    return stem in vocabulary or (
+        len(bare) > 2 and (bare in vocabulary or f"{bare}e" in vocabulary or f"{bare}y" in vocabulary)
+    )
 
 
 def _is_compound(small: str, parts: int) -> bool:
     if parts == 1:
-        return _one_word(small)
+        return _is_one_word(small)
     return any(
-        _one_word(small[:at]) and (_one_word(small[at:]) or _is_compound(small[at:], parts - 1))
+        _is_one_word(small[:at]) and (_is_one_word(small[at:]) or _is_compound(small[at:], parts - 1))
         for at in range(_SHORTEST_PART, len(small) - _SHORTEST_PART + 1)
     )

@@ -40,7 +40,7 @@ _DIFFERENT_BYTES = 46  # of 64 that are random: 57 on the average
 _SHORTEST_WIF = b"a" * 51
 
 
-def wallet_keys(text: str) -> Iterator[tuple[int, int]]:
+def find_wallet_keys(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of seed phrases and of private keys in WIF."""
     if len(text) < len(_SHORTEST_WIF):
         return
@@ -50,12 +50,12 @@ def wallet_keys(text: str) -> Iterator[tuple[int, int]]:
     yield from _key_pairs(text)
 
 
-def _bare(text: str) -> str:
+def _strip_accents(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
 
 
 def _letter(code: int) -> int:
-    bare = _bare(chr(code))
+    bare = _strip_accents(chr(code))
     return ord(bare) if bare.isascii() and bare.isalpha() else (_OTHER if code == ord("?") else ord(" "))
 
 
@@ -65,7 +65,7 @@ _RUNS = bytes(ord("a") if code < 128 and chr(code).isalnum() else ord(" ") for c
 
 
 @cache
-def _known() -> frozenset[bytes]:
+def _seed_words() -> frozenset[bytes]:
     """Return the words of all lists."""
     text = (resources.files("mcp_memory.core.secrets") / "mnemonics.txt").read_text(encoding="ascii")
     lines = (line.partition(": ")[2] for line in text.splitlines() if not line.startswith("#"))
@@ -73,16 +73,16 @@ def _known() -> frozenset[bytes]:
 
 
 @cache
-def _joining() -> frozenset[str]:
+def _sentence_words() -> frozenset[str]:
     return frozenset(word_list("sentence words"))
 
 
 def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
-    known = _known()
+    known_words = _seed_words()
     samples = (
         at
         for at in range(0, len(letters), _SAMPLE)
-        if (inner := letters[at : at + _SAMPLE].split()[1:-1]) and known.issuperset(inner)
+        if (inner := letters[at : at + _SAMPLE].split()[1:-1]) and known_words.issuperset(inner)
     )
     end = 0
     for at in samples:
@@ -94,13 +94,13 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 
 def _is_among_words(letters: bytes, at: int) -> bool:
     """Return whether nearly as many known words as a phrase has are around a sample."""
-    known = _known()
+    known_words = _seed_words()
     behind = letters[at : at + _REACH].split()[1:]
     before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
     count = 0
     for words in (behind, reversed(before)):
         for word in words:
-            if word not in known and _OTHER not in word:
+            if word not in known_words and _OTHER not in word:
                 break
             count += 1
     return count >= _FEWEST_WORDS
@@ -111,7 +111,7 @@ def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
     start, end = max(0, at - _LONGEST_PHRASE), min(len(text), at + _LONGEST_PHRASE)
     row: list[re.Match[str]] = []
     for word in _WORD.finditer(text, start, end):
-        if _bare(word[0]).encode("ascii", "replace") in _known():
+        if _strip_accents(word[0]).encode("ascii", "replace") in _seed_words():
             row.append(word)
         elif word.start() > at + _SAMPLE:
             break
@@ -123,21 +123,21 @@ def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
 
 def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """Yield the phrases among words: the longest rows with the same marks between them."""
-    joints = [_NOT_IN_JOINT.sub("", text[one.end() : other.start()]) for one, other in pairwise(words)]
+    joints = [_NOT_IN_JOINT.sub("", text[left.end() : right.start()]) for left, right in pairwise(words)]
     usual = Counter(joints).most_common(1)[0][0] if joints else ""
     begin = 0
     for number, joint in enumerate([*joints, None], 1):
         if joint != usual:
             row = words[begin:number]
-            yield from (phrase for phrase in (row, *_by_line(text, row)) if _is_phrase(phrase))
+            yield from (phrase for phrase in (row, *_split_lines(text, row)) if _is_phrase(phrase))
             begin = number
 
 
-def _by_line(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
+def _split_lines(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """Yield the words of each line: the lines around a phrase may be of known words, too."""
     begin = 0
-    for number, (one, other) in enumerate(pairwise(row), 1):
-        if "\n" in text[one.end() : other.start()]:
+    for number, (left, right) in enumerate(pairwise(row), 1):
+        if "\n" in text[left.end() : right.start()]:
             yield row[begin:number]
             begin = number
     yield row[begin:]
@@ -149,7 +149,7 @@ def _is_phrase(row: list[re.Match[str]]) -> bool:
         _FEWEST_WORDS <= len(words) <= _MOST_WORDS
         and len(set(words)) >= _DIFFERENT * len(words)
         and words != sorted(words)  # part of a list
-        and sum(word in _joining() for word in words) * _JOINING <= len(words)
+        and sum(word in _sentence_words() for word in words) * _JOINING <= len(words)
     )
 
 
@@ -165,10 +165,10 @@ def _private_keys(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
 
 def _key_pairs(text: str) -> Iterator[tuple[int, int]]:
     """Yield lists of 64 bytes that look random: key pairs of Solana are kept so."""
-    for found in _KEY_PAIR.finditer(text):
-        numbers = [int(number) for number in found["value"].split(",")]
+    for match in _KEY_PAIR.finditer(text):
+        numbers = [int(number) for number in match["value"].split(",")]
         if max(numbers) < 256 and len(set(numbers)) >= _DIFFERENT_BYTES and numbers != sorted(numbers):
-            yield found.span("value")
+            yield match.span("value")
 
 
 def _is_wif(text: str) -> bool:
