@@ -30,7 +30,8 @@ from typing import Any
 from detect_secrets.core.scan import scan_line  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from detect_secrets.settings import transient_settings  # pyright: ignore[reportMissingTypeStubs]
 
-from mcp_memory.core.secrets.masking import find_secrets, mask
+from mcp_memory.core.secrets.detection import find_secrets
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -13,7 +13,8 @@ from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, text_of
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.secrets.masking import find_secrets, holds_secret, mask, mask_lines, mask_result
+from mcp_memory.core.secrets.detection import find_secrets
+from mcp_memory.core.secrets.masking import holds_secret, mask, mask_lines, mask_result
 from mcp_memory.core.text import to_plain_letters
 from mcp_memory.core.types import Source
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey

@@ -84,7 +84,7 @@ def test_in_json_the_same_stands_for_programs(run: Run, talkative: Path) -> None
 def test_a_small_memory_gets_no_figures_and_a_reason(run: Run) -> None:
     result = run("bench")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: Space 'default' holds ")
+    assert result.stderr.startswith("Error: Space 'default' has ")
     assert "figures need 200" in result.stderr
 
 

@@ -78,7 +78,7 @@ def test_a_purge_is_not_done_while_a_backup_has_the_words(run: Run, home: Path) 
     run("forget", "a1", home=home)
     done = run("purge", "x1", "--yes", home=home)
     assert done.exit_code == 1
-    assert re.search(r"mcp-memory-.*\.zip still has it\. Delete it yourself", unwrapped(done.stdout))
+    assert re.search(r"mcp-memory-.*\.zip still contains it\. Delete it yourself", unwrapped(done.stdout))
 
     run("backup", home=home)
     run("forget", "a2", home=home)
@@ -90,7 +90,7 @@ def test_a_backup_that_an_earlier_purge_left_is_named_and_deleted(run: Run, home
     run("forget", "a1", home=home)
     run("purge", "x1", "--yes", home=home)
     named = run("purge", "--all", "--yes", home=home)
-    assert (named.exit_code, "has purged rows" in unwrapped(named.stdout)) == (1, True)
+    assert (named.exit_code, "contains purged rows" in unwrapped(named.stdout)) == (1, True)
     run("backup", home=home)  # of the time after the purge
     done = run("purge", "--all", "--backups", "--yes", home=home)
     assert (done.exit_code, done.stdout.count("Deleted backups/")) == (0, 1)

@@ -88,7 +88,7 @@ def test_a_backup_and_an_export_that_are_taken_for_each_other_are_told_apart(min
     backup, export = mine.answer("backup")["path"], str(tmp_path / "memory.zip")
     assert mine.run("export", export).exit_code == 0
     refused = mine.run("import", backup)
-    assert (refused.exit_code, "is a backup: `mcp-memory restore`" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "is a backup: use `mcp-memory restore`" in refused.stderr) == (1, True)
     for command in (["restore", export], ["backup", "--verify", export]):
         refused = mine.run(*command)
         assert refused.exit_code == 2

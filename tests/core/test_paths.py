@@ -88,7 +88,7 @@ def test_commands_say_that_a_home_is_a_file(tmp_path: Path, command: str) -> Non
 def test_a_folder_of_another_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("of another program")
     done = CliRunner().invoke(program, ["--home", str(tmp_path), "status"])
-    assert "It holds files of other programs (index.html)" in " ".join(done.stdout.split())
+    assert "It contains files of other programs (index.html)" in " ".join(done.stdout.split())
 
 
 def test_the_root_of_the_machine_is_no_home(tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 In an assignment (environment, JSON, YAML, INI, a URL, an option, a quoted value) the name of a password is enough:
 the value is masked, unless it is a placeholder such as `${PASSWORD}`, `form.password`, `string` or `changeme`. Code
-assigns names too (`password = hashed`), so a value without quotes that reads like a name of code stays. The value of
+assigns names too (`password = hashed`), so an unquoted value that reads like a name of code is kept. The value of
 a key must look random.
 
-A name with a word such as `reset`, `length` or `field` describes a secret and does not hold one.
+A name with a word such as `reset`, `length` or `field` describes a secret and does not contain it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from mcp_memory.core.secrets.values import (
 _SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 DICEWARE = 6
-"""Words of a passphrase that may be a key, too. Of fewer words is made what a resource is called, or an error."""
+"""Words of a passphrase that may be a key. Fewer words may be the name of a resource, or an error."""
 COVER = "\uffff"
-"""Stands in the text where a secret is known already, so that a value with one in it is secret, whatever it says."""
+"""Covers secrets that were already found; a value that contains it is secret."""
 
 VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
 _CLOSING = r"(?P<close>(?:\\{0,7}[\"'`]|\\|\]|\*\*){0,6})"
@@ -43,7 +43,7 @@ _TYPE = (
     r"|[ ]As[ ][A-Za-z]{1,20}[ ]="
 )
 _SIGN = rf":=|=>|===?|[?+]=|\|\||\?\?|{_TYPE}|=|:|：|,(?=[ \t]{{0,20}}[\"'])|\((?=[\"'])"
-"""What gives a value to a name: an assignment, one with a type before it, a default, a call."""
+"""Signs of assignment: plain, after a type, of a default, of a call."""
 _ASSIGN = re.compile(
     rf"(?x:{_CLOSING}(?P<joint>[ \t]{{0,20}}(?P<sign>{_SIGN})(?:\*\*)?[ \t]{{0,20}}))"
     r"(?:(?P<many>\[)[ \t]{0,3}|(?P<nested>\{)[ \t\r\n]{0,40}\\{0,7}\"value\\{0,7}\"[ \t]{0,3}:[ \t]{0,3})?"
@@ -79,9 +79,9 @@ _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
 
 
 def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
-    """Return where the secret values stand that are assigned to a name; none for most names.
+    """Return the spans of the secret values assigned to a name; empty for most names.
 
-    In `prose`, mixed letters and digits are enough anywhere; else a word with a number stays: tests are named so.
+    In `prose`, mixed letters and digits suffice anywhere; else a word with a number is kept: tests have such names.
     """
     if name.text.startswith("-"):
         option = _OPTION.match(text, name.end)
@@ -94,7 +94,7 @@ def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, in
     if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and match["sign"] == "=":
         return []  # user, password = …
     if quote and match["sign"] == "," and not match["close"]:
-        return []  # the name of a thing, and a word
+        return []  # a name followed by a word
     if quote and match["sign"] in (",", "("):
         return [span for span in _quoted_value(text, name, start, quote) if is_chosen_or_phrase(text[slice(*span)])]
     if match["many"]:
@@ -105,7 +105,7 @@ def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, in
 
 
 def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
-    """Return a value behind a space: in quotes, or alone to the end of a line that begins with the name."""
+    """Return a value after a space: in quotes, or alone up to the end of a line that begins with the name."""
     match = _SPACED.match(text, name.end)
     if match is None or (name.is_short and not match["quote"]):
         return []
@@ -119,7 +119,7 @@ def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
     alone = (
         "\t" in match[0]
         and "\t" not in text[text.rfind("\n", max(0, name.start - LONGEST), name.start) + 1 : name.start]
-    )  # no head of a table
+    )  # not the header of a table
     alone = alone or name.text.isupper()
     if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):
         return []
@@ -131,7 +131,7 @@ def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
 
 
 def _quoted_value(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
-    """Return the value between quotes. It may hold spaces, as passphrases do."""
+    """Return the value between quotes. It may contain spaces, as passphrases do."""
     closing = quote.lstrip("rbufN")
     line = text.find("\n", start, start + LONGEST)
     end = text.find(closing, start, line if line >= 0 else start + LONGEST)
@@ -148,7 +148,7 @@ def _quoted_value(text: str, name: Name, start: int, quote: str) -> list[tuple[i
 
 
 def _is_escaped(text: str, start: int, at: int) -> bool:
-    """Return whether an odd number of backslashes stands before a character: two of them are one of the value."""
+    """Return whether an odd number of backslashes precedes a character."""
     return (at - start - len(text[start:at].rstrip("\\"))) % 2 == 1
 
 
@@ -168,7 +168,7 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
 
 
 def _is_mixed_in_parts(parts: list[str]) -> bool:
-    """Return whether a few parts are no talk: one is mixed, or numbers stand in several and inside one."""
+    """Return whether a few parts are unlike prose: one is mixed, or several have numbers, one of them with letters."""
     numbered = [part for part in parts if any(map(str.isdigit, part))]
     return (len(parts) <= 4 and any(map(is_mixed, parts))) or (
         len(parts) <= 6 and len(numbered) >= 2 and any(re.fullmatch(r"[a-z]+\d+|\d+[a-z]+", part) for part in numbered)
@@ -176,13 +176,13 @@ def _is_mixed_in_parts(parts: list[str]) -> bool:
 
 
 def _is_label(text: str, start: int, end: int) -> bool:
-    """Return whether a quoted value begins with a capital and is one plain word, as labels on forms do."""
+    """Return whether a quoted value is one plain capitalised word, like labels on forms."""
     value = text[start:end]
     return value.isalpha() and value[:1].isupper() and value[1:].islower() and not is_chosen(value)
 
 
 def _listed_values(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
-    """Return the values of a list of quoted ones."""
+    """Return the secret values of a list of quoted strings."""
     closing = quote.lstrip("rbufN")
     end = text.find("]", start, start + LONGEST)
     inside = re.finditer(
@@ -194,9 +194,7 @@ def _listed_values(text: str, name: Name, start: int, quote: str) -> list[tuple[
 
 
 def _option_value(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
-    """Return the value of an option. In a list (`["--password", "…"]`) any value counts: it cannot be part of a
-    sentence.
-    """
+    """Return the value of an option. In a list (`["--password", "…"]`) any value counts, because it cannot be prose."""
     if (quote := text[start - 1]) in "\"'":
         spans = _quoted_value(text, name, start, quote)
         if spans and (" " in text[slice(*spans[0])] or text[start] == "/"):
@@ -220,7 +218,7 @@ def _is_metavar(value: str) -> bool:
 
 
 def _unquoted_value(text: str, name: Name, match: re.Match[str], *, prose: bool) -> list[tuple[int, int]]:
-    """Return the value without quotes, where its place is one that a program reads."""
+    """Return an unquoted value in a position that a program reads."""
     start = match.end()
     tight = match["joint"] == match["sign"] == "="
     before = text[name.start - 1 : name.start]
@@ -257,7 +255,7 @@ def _unquoted_value(text: str, name: Name, match: re.Match[str], *, prose: bool)
             and match["joint"].endswith(": ")
             and not _is_of_login(text, name, run)
         ):
-            return []  # a test's
+            return []  # the result of a test
         return _span_if_secret(run, name, is_strict=False, is_line=True) if is_random_token(run[0], 10) else []
     return _span_if_secret(run, name, is_strict=False, is_line=tight)
 
@@ -293,7 +291,7 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
 
 
 def is_random_key(name: Name, value: str) -> bool:
-    """Return whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
+    """Return whether a value is random enough for a key of this name. Most session ids are names, not secrets."""
     if name.of_hash:
         return is_digest(value)
     small = name.text.lower()
@@ -307,7 +305,7 @@ def is_random_key(name: Name, value: str) -> bool:
 
 
 def strip_sentence_end(value: str) -> str:
-    """Return a value without the marks that end a sentence; what follows in Chinese letters is the sentence, too."""
+    """Return a value without the marks that end a sentence; Chinese characters after it belong to the sentence too."""
     bare = value.rstrip(_MARKS) or value
     return _SCRIPT.split(bare, maxsplit=1)[0]
 
@@ -317,7 +315,7 @@ def _has_letters(value: str) -> bool:
 
 
 def _among_settings(text: str, start: int, end: int) -> bool:
-    """Return whether the lines beside a line are settings too, and no code."""
+    """Return whether adjacent lines are settings, not code."""
     begin = text.rfind("\n", max(0, start - 400), start) + 1
     above = text[max(0, begin - 400) : begin].rstrip().rsplit("\n", 1)[-1]
     below = text[end : end + 400].split("\n", 2)[1:2]
@@ -328,7 +326,7 @@ def _among_settings(text: str, start: int, end: int) -> bool:
 PASSWORD_HINTS = word_list("names of passwords")
 KEY_HINTS = word_list("names of keys")
 HINTS = (*PASSWORD_HINTS, *KEY_HINTS)
-"""A name that has none of these, in small letters, is no name of a secret."""
+"""Every name of a secret contains one of these, in lower case."""
 
 _SHORT = ("pw", "pass", "psk", "psw", "mdp")
 _ENDS_NAME = ("_pass", "-pass", ".pass", "_psk", "-psk", ".psk")
@@ -339,21 +337,21 @@ _ABOUT_BEFORE = re.compile(
 _DONE_BEFORE = re.compile(rf"(?i)(?:^|[_.\[-])(?:{any_of('before a name about passwords')})[_.-]?\Z")
 _OTHER_KEY = re.compile(rf"(?i)(?:^|[_.\[-]|(?<=[a-z])(?=[A-Z]))(?:{any_of('keys of something else')})s?[_.-]?\Z")
 _ANY_KEY = ("_key", "-key")
-"""The end of a name that may also be of a key to data. Its value must be as long and as mixed as a key to a cipher."""
+"""Ends of names that may also denote database keys. The value must be as long and mixed as a cipher key."""
 _LEAST_OF_ANY_KEY = 32
 _ABOUT_AFTER = re.compile(f"(?i){any_of('after a name of something else')}")
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name in a text, from `start` to `end`, of a password that a person chose or of a random key."""
+    """A name in a text, from `start` to `end`, of a password chosen by a person or of a random key."""
 
     start: int
     end: int
     text: str
     of_password: bool
     is_short: bool
-    """`pass` and `pw` alone are words, and results of tests."""
+    """`pass` and `pw` alone are also words, and results of tests."""
     of_hash: bool = False
     """The value is a hash of a password, which can be cracked offline."""
 
@@ -367,7 +365,7 @@ _IDEOGRAPH = "\u2e80"
 
 
 def name_at(text: str, at: int, hint: str) -> Name | None:
-    """Return the name that has a hint at `at`; None where it is one of something about a secret."""
+    """Return the name with a hint at `at`; None if it only describes a secret."""
     end = at + len(hint)
     if text[at:end].lower() != hint:
         return None  # covered
@@ -380,17 +378,17 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
         return Name(start, hashed_to, text[start:hashed_to], of_password=False, is_short=False, of_hash=True)
     is_short = hint in _SHORT
     if is_short and (after or before.strip("-[].")):
-        return None  # many a word has these in it
+        return None  # many words contain these
     if hint in _ENDS_NAME and after.strip("0123456789"):
         return None  # pass_through
     if text[at - len(before) - 2 : at - len(before)] == "::" or (
         text[at - 1 : at] == ":" and text[at - 2 : at - 1].isalnum() and hint != "password"
     ):
-        return None  # a path of parts, as in an ARN
+        return None  # a path with colons, as in an ARN
     if (after and _ABOUT_AFTER.search(after)) or (before and _ABOUT_BEFORE.search(before.rstrip("["))):
         return None
     if before and _DONE_BEFORE.search(before.rstrip("[")) and (hint in PASSWORD_HINTS or text.startswith("(", end)):
-        return None  # a function or a page; `reset_token` has a value, and it is drawn
+        return None  # a function or a page; `reset_token` has a random value
     if hint == "token" and after[:1] in ("s", "i"):
         return None
     if hint in _ANY_KEY and (after or not before or _OTHER_KEY.search(before)):
@@ -405,7 +403,7 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
 
 
 def _end_of_hash_name(text: str, before: str, end: int) -> int | None:
-    """Return where the name of a password's hash ends (`password_hash`, `hashedPassword`); None for another name."""
+    """Return the end of the name of a password's hash (`password_hash`, `hashedPassword`); None for another name."""
     after = _HASH_AFTER.match(text, end)
     if after is not None:
         return after.end()

@@ -1,7 +1,7 @@
-"""Codes that open something: of alarms, doors, safes, SIM and bank cards ("the alarm code is 4711", `Türcode: 2580#`).
+"""Codes of alarms, doors, safes, SIM and bank cards: "the alarm code is 4711", `Türcode: 2580#`.
 
-They are short numbers, so both the word for a code and what it opens must stand in front, in one of the languages of
-`words.txt`. Error codes, country codes and codes of books open nothing. The words PIN, PUK and CVV say both: some
+They are short numbers, so both the word for a code and the thing it opens must precede it, in one of the languages of
+`words.txt`. Error codes, country codes and codes of books open nothing. The words PIN, PUK and CVV imply both: some
 words may follow them ("of my card", "meiner EC-Karte") before a copula or colon and the digits.
 """
 
@@ -37,9 +37,9 @@ _LENGTHS = (
     (re.compile(r"(?i)cv|sec|séc|seg|sicur|prüf|crypto"), (3, 4)),  # on the back of a card
     (re.compile(""), (4, 8)),
 )
-"""The least and most digits of personal numbers, by a part of their word."""
+"""Least and most digits of personal numbers, by a part of their word."""
 _MOST_WORDS = 3
-"""Words between a PIN's word and its digits where neither a copula nor a colon is before the digits."""
+"""Words between a PIN's word and its digits, without a copula or colon."""
 
 _INDIAN_PLACE = 6
 """Digits of a postal code of India, which is called PIN, too."""
@@ -73,7 +73,7 @@ def _personal_number() -> re.Pattern[str]:
 
 @cache
 def _owner() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of a possessive ("my", "meiner") and of a thing that a personal number is for."""
+    """Return patterns of a possessive ("my", "meiner") and of a thing that has a personal number."""
     things = "|".join(any_of(title) for title in ("cards", "devices", "what codes open"))
     return (
         re.compile(rf"(?i)(?<![^\W_])(?:{any_of('words of possession')})(?![^\W_])"),
@@ -83,13 +83,13 @@ def _owner() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def code_words() -> tuple[str, ...]:
-    """Return the words of which a text with a code has one, in small letters."""
+    """Return words, in lower case, of which every text with a code contains at least one."""
     titles = ("codes", "codes of their own", "personal numbers")
     return tuple(_OPTIONAL.sub("", word) for title in titles for word in word_list(title))
 
 
 def find_codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
-    """Yield the spans of codes. Without `prose`, a word such as "is", or a colon, must be in front of the number."""
+    """Yield the spans of codes. Without `prose`, a word such as "is", or a colon, must precede the number."""
     end = 0
     for place in sorted({place for word in code_words() for place in places.get(word, ())}):
         if place < end or _BEFORE_NUMBER.match(text, place) is None:
@@ -102,7 +102,7 @@ def find_codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -
 
 
 def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
-    """Yield PINs: of four to eight digits, said to be somebody's or written in capitals before a colon."""
+    """Yield PINs: four to eight digits, with an owner, or in capitals before a colon."""
     end = 0
     for place in sorted({place for word in word_list("personal numbers") for place in places.get(word, ())}):
         match = _personal_number().match(text, place) if place >= end else None

@@ -2,14 +2,14 @@
 
 The formats of keys are rows of `key_formats.toml`, from the documentation of each service and from the public rules of
 gitleaks and detect-secrets, read in November 2026. The other rules of gitleaks are in `published.json`, which
-`scripts/refresh_published_keys.py` writes. A body of letters alone must not read as words: many a prefix is also the
-beginning of a name.
+`scripts/refresh_published_keys.py` writes. A body of letters alone must not read as words, because many prefixes also
+begin ordinary names.
 
 Card numbers are digits in the lengths and with the first digits that issuers use (ISO/IEC 7812 in November 2026), and
-a right checksum. One number in ten of that shape has a right checksum by chance, and one in a hundred numbers of its
-length has the shape. So a number that stands behind the name of something else (`id=`, "order") is left alone where
-nothing says `card`. In a tool result, which a wrong mask would change for good, something must say so, or the number
-stands in a sentence in groups.
+with a valid checksum. One number in ten of that form has a valid checksum by chance, and one in a hundred numbers of
+its length has the form. So a number after the name of something else (`id=`, "order") is kept unless the context
+mentions a card. In a tool result, which a wrong mask would change for good, the context must mention it, or the number
+is in a sentence and grouped.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from mcp_memory.core.secrets.values import (
 _NAME_AND_PASSWORD = re.compile(rb"[\x21-\x7e]{1,200}:[\x20-\x7e]{2,200}")
 _PART = r"(?:[a-z]{1,14}\d{0,5}|[0-9]{1,8}[a-z]{0,2}|v[0-9]+)"
 _WORDS = rf"{_PART}(?:[-_]{_PART}){{1,20}}"
-"""Words and numbers that are joined, such as the name of a file or a branch."""
+"""Joined words and numbers, such as the name of a file or a branch."""
 
 
 @dataclass(frozen=True)
 class KeyFormat:
-    """A kind of key. A text that has none of `hints`, in small letters, has none of these keys.
+    """A kind of key. Texts without any of `hints`, in lower case, contain no such key.
 
-    The pattern matches from `back` characters before a hint on. Its group `shown`, where it has one, stays readable;
-    else the hint, where the match begins with it. `takes` looks at the rest of the match, where a pattern cannot tell.
+    The pattern matches from `back` characters before a hint. Its group `shown`, if it has one, stays readable;
+    otherwise the hint does, if the match begins with it. `takes` checks the rest of the match.
     """
 
     kind: str
@@ -56,14 +56,14 @@ class KeyFormat:
     takes: Callable[[str], bool] | None = None
     back: int = 0
     begins: bool = False
-    """Whether the hint is how a key begins, which also stands by chance in data that is encoded."""
+    """Whether the hint is a prefix of the key, which may occur by chance in encoded data."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self.source)
 
     def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
-        """Return the span to mask for a hint at `at`; None for no match."""
+        """Return the span to mask for a hint at `at`, or None."""
         match = self.pattern.match(text, at - self.back) if at >= self.back else None
         if match is None or (self.begins and (match[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
             return None
@@ -84,7 +84,7 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/]{16}")
 
 
 def _is_key_body(text: str) -> bool:
-    """Return whether the lines of a key stand behind its first one, and no code or talk about such lines."""
+    """Return whether the text after the first line of a key is key data, not code or prose about such lines."""
     body = _MARKERS.sub("", text)
     return (
         _ENCODED.search(body) is not None
@@ -120,7 +120,7 @@ _PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
 
 
 def _is_header(value: str) -> bool:
-    """Return whether the value of an Authorization header is a credential: no word and no placeholder."""
+    """Return whether the value of an Authorization header is a credential, not a word or placeholder."""
     return not is_placeholder(value) and (
         _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
     )
@@ -134,9 +134,9 @@ _LONG_HINT = 5
 
 
 def _is_encoded(text: str, start: int, end: int) -> bool:
-    """Return whether the beginning of a key stands inside a hash or other data in base64.
+    """Return whether the prefix of a key is inside a hash or other base64 data.
 
-    A long beginning with a mark in it does not come up there by chance.
+    A long prefix with a mark in it does not occur there by chance.
     """
     if _HASH.search(text, max(0, start - 100), start):
         return True
@@ -153,14 +153,14 @@ def _is_encoded(text: str, start: int, end: int) -> bool:
 
 
 _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
-"""A character of a value that a command takes."""
+"""A character of a command-line value."""
 
 
 _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d", r"[^A-Za-z0-9]")))
 
 
 def _is_strong(value: str) -> bool:
-    """Return whether a value has characters of three classes, as no name of a database has."""
+    """Return whether a value has characters of three classes, unlike names of databases."""
     return is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not is_placeholder(value)
 
 
@@ -221,7 +221,7 @@ def key_formats() -> tuple[KeyFormat, ...]:
 
 
 SHOWN = 4
-"""Digits at the end that stay readable, as on a receipt: they tell one's cards apart."""
+"""Last digits that stay readable, as on a receipt, to tell cards apart."""
 
 _GAP = r"[ .\u00a0\u2011\u2013\u202f-]"
 _GROUPS = (
@@ -251,7 +251,7 @@ _CARD = re.compile(f"(?i){any_of('cards')}")
 
 
 def find_cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
-    """Yield where card numbers stand. Without `prose`, digits in a row must be called so."""
+    """Yield the spans of card numbers. Without `prose`, the context of ungrouped digits must mention a card."""
     for match in _NUMBER.finditer(text):
         digits = re.sub(r"\D", "", match[0])
         issued = any(head.match(digits) and len(digits) in lengths for head, lengths in _ISSUERS)
@@ -261,7 +261,7 @@ def find_cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
 
 
 def _is_card_context(text: str, start: int, *, alone: bool) -> bool:
-    """Return whether the words before a number say that it is of a card; `alone`: or do not say of what else."""
+    """Return whether the words before a number mention a card or, with `alone`, do not mention something else."""
     before = text[max(0, start - 40) : start]
     if _CARD.search(before) is not None:
         return _AT_ONCE.search(before) is None
@@ -269,7 +269,7 @@ def _is_card_context(text: str, start: int, *, alone: bool) -> bool:
 
 
 def _passes_luhn(digits: str) -> bool:
-    """Whether the sum of Luhn is right; a number of one digit alone is a sample, and right by chance."""
+    """Return whether the Luhn checksum is valid. A number of one repeated digit is a sample, valid by chance."""
     doubled = (int(digit) * 2 for digit in digits[-2::-2])
     return (
         len(set(digits)) > 1 and (sum(map(int, digits[::-2])) + sum(two - 9 * (two > 9) for two in doubled)) % 10 == 0

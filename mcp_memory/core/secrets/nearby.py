@@ -89,7 +89,7 @@ _SHARE_OF_WORDS = 1 / 3
 
 
 def find_nearby(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value near a name, in its sentence or in the answer to it, that is too mixed for anything else."""
+    """Return a value near a name, in its sentence or in the answer to it, that is too random for anything else."""
     if name.of_hash:
         return None  # a digest in the same sentence may be of a commit or a file
     at_once = name.is_short and not ACCOUNT.search(text, max(0, name.start - 80), name.start)
@@ -122,7 +122,7 @@ def _find_before(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield the tokens of printable characters that begin between two places, without the marks of the sentence."""
+    """Yield the tokens of printable characters that begin in a range, without punctuation of the sentence."""
     for begun in _NEAR.finditer(text, start, end):
         token = _NEAR.match(text, begun.start()) or begun  # to its own end
         before = text[token.start() - 1]
@@ -135,7 +135,7 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def _within_bracket(text: str, at: int, value: str) -> str:
-    """Return the part of a value at `at` up to the bracket that closes one opened before it; else all of it."""
+    """Return the part of a value at `at` up to the bracket that closes an earlier one; otherwise all of it."""
     start = max(0, at - _LONGEST_BEFORE)
     start = max(start, text.rfind("\n", start, at))
     for opening, closing in BRACKETS.items():
@@ -171,7 +171,7 @@ def is_random(value: str) -> bool:
 def _has_symbol(value: str) -> bool:
     """Return whether a value contains a symbol that is frequent in passwords.
 
-    File patterns and `sed` scripts contain such symbols too, but in lower case or beside a path separator.
+    File patterns and `sed` scripts contain such symbols too, but in lower case or next to a path separator.
     """
     if any(c in "!$%^" for c in value) and not any(c in "./:" for c in value):
         return True
@@ -201,7 +201,7 @@ def _is_given_by_sentence(text: str, name: Name, start: int, end: int) -> bool:
 
 
 def login_passwords(text: str, small: str) -> Iterator[tuple[int, int]]:
-    """Yield where a password is behind a login ("Zugangsdaten: otto / …") or a key behind a network."""
+    """Yield the spans of passwords after a login ("Zugangsdaten: otto / …") and keys after a network."""
     if any(word in small for word in word_list("networks")):
         for match in _KEY_OF_NETWORK.finditer(text):
             value = strip_sentence_end(_within_bracket(text, match.start("value"), match["value"]))

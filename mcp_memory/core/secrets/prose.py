@@ -1,8 +1,8 @@
-"""Passwords that people tell: "my password is hunter22", "the pw for staging: …", "密码是…".
+"""Passwords stated in prose: "my password is hunter22", "the pw for staging: …", "密码是…".
 
-Talk about passwords is more frequent than passwords in talk, so a value counts only where it is no word: letters mixed
-with digits or capitals, letters that spell nothing, a number, or words in a row that are no sentence. Tool results are
-not read so: there a wrong mask would change evidence for good.
+Prose about passwords is more frequent than passwords in prose, so a value counts only if it is not a word: letters
+mixed with digits or capitals, letters that spell nothing, a number, or a row of words that is not a sentence. Tool
+results are not read this way: there a wrong mask would change evidence for good.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _BEFORE_USED = re.compile(
     r"|my|our|mein|unser|mi|mon|minha|мой|наш)[ ](?:(?:the|my|as)[ ])?\Z"
 )
 _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
-"""A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
+"""A value may directly follow its name if an account is given as well: "log in as ann with password …"."""
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MINE = any_of("possessives")
@@ -86,10 +86,10 @@ _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
 
 
 def stated_value(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
-    """Return the span of a value that a sentence gives for a name; None for talk about passwords.
+    """Return the span of the value that a sentence gives for a name; None for prose about passwords.
 
-    Without `prose` (mails and notes are results, too: "your initial password is …") the name must be said to be the
-    value, or a colon stand between, and the value must be mixed.
+    Without `prose` (results contain mails and notes: "your initial password is …") a copula or a colon must connect
+    name and value, and the value must be mixed.
     """
     span = (
         _value_after_joint(text, name)
@@ -122,7 +122,7 @@ def _has_joint(text: str, name: Name, span: tuple[int, int]) -> bool:
 
 
 def _value_before_name(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value that stands before its name: "it's …, my password", "use … as the password"."""
+    """Return a value before its name: "it's …, my password", "use … as the password"."""
     if not name.of_password or name.is_short or _END_OF_CLAUSE.match(text, name.end) is None:
         return None
     match = _AHEAD.search(text, max(0, name.start - 120), name.start)
@@ -173,7 +173,7 @@ def _value_after_joint(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _value_in_brackets(text: str, name: Name) -> tuple[int, int] | None:
-    """Return the span of a single value in brackets behind a name: "my password (…) leaked".
+    """Return the span of a single value in brackets after a name: "my password (…) leaked".
 
     Brackets also contain remarks, so a word with a number is a value only after a possessive ("my", "our").
     """
@@ -198,7 +198,7 @@ def _value_in_brackets(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _value_at_once(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a mixed value at once behind a name: "use password … for the staging box"."""
+    """Return a mixed value directly after a name: "use password … for the staging box"."""
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
     token = _TOKEN.match(text, bare.end()) if bare else None
     value = strip_sentence_end(token[0]) if token else ""
@@ -208,7 +208,7 @@ def _value_at_once(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _is_beside_account(text: str, name: Name) -> bool:
-    """Return whether a name stands behind an account and a word or mark that joins the two."""
+    """Return whether a name follows an account, with a connecting word or mark."""
     return (
         name.of_password
         and name.text.lower() != "pass"
@@ -218,7 +218,7 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
-    """Return whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
+    """Return whether `pass:` or `pw:` is a password: a pass may be for a train, over a mountain, or a test's."""
     if name.text in ABBREVIATIONS and joint[0].rstrip().endswith(_PLAIN_IS):
         return True
     if not joint[0].strip().startswith((":", "=", "：")) or name.text in ("PASS", "PSW", "MDP"):
@@ -246,7 +246,7 @@ def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
 
 
 def _is_not_spelled_like_words(value: str, parts: list[str]) -> bool:
-    """Return whether letters are in no order that words have, or capitals stand inside a word."""
+    """Return whether letters are unlike any word, or capitals occur inside a word."""
     if value.isalpha() and (value.islower() or value.istitle() or value.isupper()):
         return not (is_word(value) or may_be_word(value) or may_describe(value))
     return not all(is_word(part) for part in parts if len(part) > 1)
@@ -256,7 +256,7 @@ def states_password(text: str, name: Name) -> bool:
     """Return whether a statement gives a one-word password at the end of a clause: "the wifi password is sunshine".
 
     Used for statements to be remembered, where a false alarm costs a question and a miss is shown for years. It knows
-    only English adjectives; in other languages a word after "is" stays.
+    only English adjectives; in other languages a word after "is" is kept.
     """
     joint = _JOINT.match(text, name.end) if name.of_password and not name.is_short else None
     token = _TOKEN.match(text, joint.end()) if joint and " is " in joint[0] else None

@@ -1,7 +1,7 @@
-"""Secrets whose name stands elsewhere: in the line above, in the head of a column, in another attribute.
+"""Secrets named by their structure: in the line above, in the header of a column, in another attribute.
 
-`structures.toml` is a table: the words that a text must have, a pattern, and a check of its value. The code finds the
-places for which a pattern is not enough: secrets of Kubernetes, YAML blocks, input fields of pages, inserted rows, and
+`structures.toml` is a table: the words that a text must contain, a pattern, and a check of its value. The code covers
+structures that need more than a pattern: secrets of Kubernetes, YAML blocks, input fields of pages, inserted rows, and
 tables.
 """
 
@@ -29,14 +29,14 @@ from mcp_memory.core.secrets.values import (
 )
 
 Places = Mapping[str, Sequence[int]]
-"""Where the known strings that a text has stand in it; those that it lacks have no entry."""
+"""Positions of the hints in a text; missing hints have no entry."""
 
 
 @dataclass(frozen=True)
 class _Structure:
-    """Where programs keep secrets. A text that lacks one of `needs`, in small letters, has none of these.
+    """A structure in which programs keep secrets. A text without all `needs`, in lower case, cannot contain it.
 
-    With `begins` the pattern begins with the first of them, so it is tried only where that stands.
+    With `begins` the pattern begins with the first of `needs`, so it is tried only there.
     """
 
     needs: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Structure:
         return re.compile(self.source)
 
     def found_in(self, text: str, places: Places) -> Iterator[tuple[int, int]]:
-        """Yield the spans of the values that are taken."""
+        """Yield the spans of the secret values."""
         for match in self._matches(text, places[self.needs[0]]) if self.begins else self.pattern.finditer(text):
             if self.takes(match):
                 yield match.span("value")
@@ -63,22 +63,22 @@ class _Structure:
 
 
 def _is_named(match: re.Match[str]) -> bool:
-    """Return whether the name that a structure gives is a secret's, and the value one."""
+    """Return whether the structure names a secret, and the value does not read as words."""
     return _is_secret(match["value"], match["name"]) and not reads_as_words(match["value"])
 
 
 def _is_assigned(match: re.Match[str]) -> bool:
-    """Tell the same where the structure assigns, so that the name is enough."""
+    """Return whether the structure names a secret: an assignment, so the name is enough."""
     return _is_secret(match["value"], match["name"])
 
 
 def _is_given_secret(match: re.Match[str]) -> bool:
-    """Tell the same where a pair may also be a field with its label, so that a password must be no word."""
+    """Return whether the structure names a secret. It may be a labelled field, so a password must not be a word."""
     return _is_assigned(match) and (_kind_of(match["name"]) == "key" or is_chosen_or_phrase(match["value"]))
 
 
 def _is_secret_value(match: re.Match[str]) -> bool:
-    """Return whether a value that can only be a secret is one, and stands for no other."""
+    """Return whether the value, in a position for secrets only, is a secret and not a placeholder."""
     return is_chosen_or_phrase(match["value"]) and not is_placeholder(match["value"])
 
 
@@ -176,9 +176,9 @@ _BEHIND_TAGS = re.compile(
 
 
 def structured_values(text: str, small: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the spans of secrets that the structure around them names.
+    """Yield the spans of secrets that are named by the structure around them.
 
-    `small` is the text in lower case, and `places` has those of `needed_words` that are in it.
+    `small` is the text in lower case, and `places` has the positions of `needed_words` in it.
     """
     named = any(word in places for word in _WORDS_OF_NAMES)
     for need, structures in _structures_by_need().items():
@@ -211,7 +211,7 @@ def structured_values(text: str, small: str, places: Places) -> Iterator[tuple[i
 
 @cache
 def needed_words() -> frozenset[str]:
-    """Return the strings whose places `structured` asks for."""
+    """Return the strings whose positions `structured_values` needs."""
     needs = (
         need for structures in _structures_by_need().values() for structure in structures for need in structure.needs
     )
@@ -222,7 +222,7 @@ def needed_words() -> frozenset[str]:
 
 @cache
 def _structures_by_need() -> dict[str, list[_Structure]]:
-    """Return the structures by the first word that each needs."""
+    """Return the structures by their first needed word."""
     text = (resources.files("mcp_memory.core.secrets") / "structures.toml").read_text(encoding="utf-8")
     grouped: dict[str, list[_Structure]] = {}
     for row in tomllib.loads(text)["structure"]:
@@ -260,7 +260,7 @@ def _kind_of(name: str) -> str | None:
 
 
 def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the values of columns that are named as secrets, where SQL inserts rows."""
+    """Yield the values of secret columns in SQL inserts."""
     for statement in _INSERT.finditer(text):
         kinds = [_kind_of(name.strip(' `"\n\t')) for name in statement["names"].split(",")]
         for row in re.finditer(r"\(([^()\n]*)\)", statement["rows"]):
@@ -282,7 +282,7 @@ def _input_values(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _yaml_block_lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the lines of YAML blocks that are named as secrets."""
+    """Yield the lines of YAML blocks with the name of a secret."""
     starts = {_line_start(text, place) for word in (*_WORDS_OF_NAMES, *HINTS) for place in places.get(word, ())}
     for start in sorted(starts - {-1}):
         block = _BLOCK.match(text, start)
@@ -310,7 +310,7 @@ def _kubernetes_values(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the last lines of private keys, of which the beginning was cut off."""
+    """Yield the last lines of private keys whose beginning was cut off."""
     end = 0
     for place in places:
         if _END_OF_KEY.match(text, place) is None:
@@ -329,7 +329,7 @@ def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
 
 
 def _table_cells(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the cells of columns whose head is the name of a secret, in tables that cut their lines alike."""
+    """Yield the cells of columns with the name of a secret, in tables with uniform separators."""
     for start in sorted({_line_start(text, place) for word in _WORDS_OF_NAMES for place in places.get(word, ())}):
         line = _line_at(text, start)
         if start >= 0 and len(line) <= _LONGEST_LINE:
@@ -340,7 +340,7 @@ def _table_cells(text: str, places: Places) -> Iterator[tuple[int, int]]:
 
 
 def _cells_after_labels(start: int, line: str) -> Iterator[tuple[int, int]]:
-    """Yield the cell behind the name of a secret, in a table with names at the left: `| Password | … |`."""
+    """Yield the cell after the name of a secret, in a table with names at the left: `| Password | … |`."""
     for (label, _), (cell, at) in pairwise(_cells(line, "|")):
         kind = _kind_of_label(label)
         value = cell.strip(_MARKS_OF_CELL)
@@ -350,7 +350,7 @@ def _cells_after_labels(start: int, line: str) -> Iterator[tuple[int, int]]:
 
 
 def _kind_of_label(label: str) -> str | None:
-    """Return the kind of secret that a label names; words may stand before the name, and a remark behind it."""
+    """Return the kind of secret that a label names; words may precede the name, and a remark may follow it."""
     bare = _REMARK.sub("", label).strip(_MARKS_OF_LABEL).replace(" ", "_")
     if len(bare) > _LONGEST_LABEL:
         return None
@@ -378,7 +378,7 @@ def _values_in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
 
 
 def _web_key_members(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the private members of JSON web keys (RFC 7518), which their type `kty` makes known."""
+    """Yield the private members of JSON web keys (RFC 7518), which are recognised by their type `kty`."""
     end = 0
     for place in places:
         begin = text.rfind("{", max(end, place - _LONGEST_WEB_KEY), place)
@@ -391,7 +391,7 @@ def _web_key_members(text: str, places: Sequence[int]) -> Iterator[tuple[int, in
 
 
 def _line_start(text: str, place: int) -> int:
-    """Return where the line of a character begins; -1 if it is longer than any head of a table."""
+    """Return the start of the line of a character; -1 if the line is too long for a table header."""
     least = max(0, place - _LONGEST_LINE - 1)
     start = text.rfind("\n", least, place) + 1
     return start if start or least == 0 else -1
@@ -441,14 +441,14 @@ def _is_rule(line: str) -> bool:
 
 
 def _is_word_of_login(value: str) -> bool:
-    """Return whether a word beside a login is its password: programs write such lists, and nothing else there."""
+    """Return whether a word next to a login is its password. Only programs write such lists, so any word counts."""
     return (
         len(value) >= 6 and value.isalpha() and value.islower() and not (is_placeholder(value) or may_describe(value))
     )
 
 
 def _html_cells(text: str, small: str) -> Iterator[tuple[int, int]]:
-    """Yield the cells of a table of HTML whose head, its first row, is the name of a secret."""
+    """Yield the cells of HTML table columns whose header, the first row, is the name of a secret."""
     for begin, end in _html_tables(small):
         starts = [one.start() for one in _TABLE_ROW.finditer(text, begin, end)]
         rows = [[*_CELL.finditer(text, *row)] for row in pairwise([*starts, end])]
@@ -471,7 +471,7 @@ def _html_tables(small: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_cell(value: str, kind: str) -> bool:
-    """Return whether a cell of a column of passwords or keys holds one."""
+    """Return whether a cell in a column of passwords or keys contains a secret."""
     return not is_placeholder(value) and (
         is_phrase(value, DICEWARE)
         or (
@@ -483,12 +483,12 @@ def _is_cell(value: str, kind: str) -> bool:
 
 
 def _is_resource(value: str) -> bool:
-    """Return whether a value is the name of a secret in a listing: small words and parts joined by hyphens."""
+    """Return whether a value is the name of a secret in a listing: lower-case words and parts joined by hyphens."""
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
 def _keyed_members(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the names of the members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
+    """Yield the names of members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
     starts = sorted({place for word in _KEYED_WORDS for place in places.get(word, ())})
     objects = (_KEYED.search(text, max(0, place - _LONGEST_KEYED), place + _LONGEST_KEYED) for place in starts)
     for container in islice(
@@ -511,7 +511,7 @@ def is_secret_member(container: str, name: str) -> bool:
 
 
 def _cells(line: str, cut: str) -> list[tuple[str, int]]:
-    """Return the cells of a line, each with where it begins in it."""
+    """Return the cells of a line, each with its position."""
     pattern = r"[ ]{2,}" if cut == "  " else rf"[ ]*{re.escape(cut)}[ ]*"
     if cut in ",;" and '"' in line and len(line) <= _LONGEST_LINE:
         pattern += r'(?=(?:[^"]*"[^"]*")*[^"]*$)'  # not within quotes

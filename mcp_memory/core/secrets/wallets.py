@@ -1,11 +1,11 @@
-"""Finds keys of wallets: seed phrases by the words of BIP-39, private keys in base58 (WIF) by their checksum.
+"""Keys of wallets: seed phrases by the words of BIP-39, private keys in base58 (WIF) by their checksum.
 
-A seed phrase is twelve or more words of the lists in a row, mostly different ones, few of which join sentences. No
+A seed phrase is a row of twelve or more words of the lists, mostly different, few of which are common in sentences. No
 checksum is required: a phrase with one wrong word still protects money. In 65 MB of conversations and tool results,
-no other text looks like that. The words may be numbered, quoted or on lines of their own.
+no other text looks like that. The words may be numbered, quoted or on separate lines.
 
 Both searches look at the text as bytes, and at samples of it: a long text takes a few milliseconds per megabyte more.
-Japanese, Korean and Chinese phrases are found by the name in front of them only.
+Japanese, Korean and Chinese phrases are found only by a preceding name.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_among_words(letters: bytes, at: int) -> bool:
-    """Return whether nearly as many known words as a phrase has are around a sample."""
+    """Return whether nearly as many seed words as a phrase has are around a sample."""
     known_words = _seed_words()
     behind = letters[at : at + _REACH].split()[1:]
     before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
@@ -107,7 +107,7 @@ def _is_among_words(letters: bytes, at: int) -> bool:
 
 
 def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
-    """Return the known words in a row around a place, and where the row ends; none for a list of many words."""
+    """Return the row of seed words around a position, and its end; an empty row for a longer list of words."""
     start, end = max(0, at - _LONGEST_PHRASE), min(len(text), at + _LONGEST_PHRASE)
     row: list[re.Match[str]] = []
     for word in _WORD.finditer(text, start, end):
@@ -134,7 +134,7 @@ def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[st
 
 
 def _split_lines(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Yield the words of each line: the lines around a phrase may be of known words, too."""
+    """Yield the words of each line: lines around a phrase may consist of seed words, too."""
     begin = 0
     for number, (left, right) in enumerate(pairwise(row), 1):
         if "\n" in text[left.end() : right.start()]:
@@ -164,7 +164,7 @@ def _private_keys(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _key_pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield lists of 64 bytes that look random: key pairs of Solana are kept so."""
+    """Yield lists of 64 random-looking bytes, the format of Solana key pairs."""
     for match in _KEY_PAIR.finditer(text):
         numbers = [int(number) for number in match["value"].split(",")]
         if max(numbers) < 256 and len(set(numbers)) >= _DIFFERENT_BYTES and numbers != sorted(numbers):

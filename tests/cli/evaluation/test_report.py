@@ -88,7 +88,7 @@ async def test_nothing_is_written(memory: Memory, home: Path) -> None:
 async def test_a_small_memory_is_refused_with_what_it_needs(home: Path) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         await memory.record_turns(talk_of(0), session="s0")
-        with pytest.raises(Refused, match=r"holds 20 turns, and figures need 200"):
+        with pytest.raises(Refused, match=r"has 20 turns, and figures need 200"):
             await measure(memory)
 
 

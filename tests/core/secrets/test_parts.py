@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.core.secrets.masking import find_in_parts, find_secrets
+from mcp_memory.core.secrets.detection import find_in_parts, find_secrets
 
 LINES = st.sampled_from(
     [

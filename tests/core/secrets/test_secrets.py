@@ -11,19 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.secrets import benign, caught, invented, left_of
+from mcp_memory.core.secrets.detection import find_secrets, hint_places, lower_in_place, shift_places, text_views
 from mcp_memory.core.secrets.masking import (
     MASK,
-    _lower_in_place,  # pyright: ignore[reportPrivateUsage]
-    find_secrets,
-    hint_places,
     holds_secret,
     mask,
     mask_lines,
     mask_result,
     mask_values,
-    shift_places,
     states_secret,
-    text_views,
 )
 from mcp_memory.shortterm.calls import call_line, subject_of, title_of
 from mcp_memory.shortterm.summary_stage import sample
@@ -295,7 +291,7 @@ def test_a_value_is_masked_whole_where_quotes_hold_spaces_in_it() -> None:
 
 @given(st.text(alphabet="kKeystİß:\n -|密码", max_size=40))
 def test_each_known_string_is_found_wherever_it_stands(text: str) -> None:
-    small = _lower_in_place(text)
+    small = lower_in_place(text)
     known = {"key", "sk", "keys", ":\n", "- ", "密码"}
     places = hint_places(small)
     expected = {hint: [at for at in range(len(small)) if small.startswith(hint, at)] for hint in known}
@@ -384,8 +380,8 @@ def test_known_strings_are_where_they_were_once_the_beginnings_of_lines_are_left
     first, *others = text_views("\n".join(before + line for before, line in lines))
     for view in others:
         if view.cuts is not None:
-            assert shift_places(hint_places(_lower_in_place(first.text)), view.cuts) == hint_places(
-                _lower_in_place(view.text)
+            assert shift_places(hint_places(lower_in_place(first.text)), view.cuts) == hint_places(
+                lower_in_place(view.text)
             )
 
 
