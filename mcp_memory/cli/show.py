@@ -192,7 +192,7 @@ def session(name: str | None, start: int, limit: int) -> None:
 @as_json
 @memory_options
 def sessions(limit: int) -> None:
-    """List the sessions, the one written to last first.
+    """List the sessions, most recently written first.
 
     \b
     mcp-memory show sessions --limit 5
@@ -268,7 +268,7 @@ async def _canvas(memory: Memory, name: str | None) -> CanvasRow:
 @as_json
 @memory_options
 def canvases(limit: int) -> None:
-    """List the canvases, the one updated last first.
+    """List the canvases, most recently updated first.
 
     \b
     mcp-memory show canvases

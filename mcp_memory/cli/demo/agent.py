@@ -6,9 +6,9 @@ programs and addresses are invented.
 The replies in `replies/`, one file a stage, were written by hand after reading the questions. They name statements by
 keys, because ids depend on earlier rows; the id of a statement is read from the questions, which show its text after
 it. A sentence may have several wordings, from the earliest knowledge to the final one. A question is answered from the
-rows that it shows, so that questions may come in any order:
+rows that it shows, so that any order of questions works:
 
-    extract   the notes on its turns, without repetitions of what is shown; of two that differ, the later
+    extract   the notes on its turns, without repetitions of shown statements; of two that differ, the later
     merge     the decisions on its drafts; a draft without a decision is added
     scenes    the pages that change, each sentence in the last wording whose statements are shown; new sentences are
               appended to a page that is not shown in full
