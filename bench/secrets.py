@@ -30,7 +30,8 @@ from typing import Any
 from detect_secrets.core.scan import scan_line  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from detect_secrets.settings import transient_settings  # pyright: ignore[reportMissingTypeStubs]
 
-from mcp_memory.core.secrets.masking import find, mask
+from mcp_memory.core.secrets.detection import find_secrets
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -317,13 +318,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sets = {path.name: list(_texts(path)) for path in asked.paths}
     sets["look-alikes, outputs"] = benign()
     for name, given in sets.items():
-        ours, speed = alarms(given, lambda text, prose: bool(find(text, prose=prose)))
+        ours, speed = alarms(given, lambda text, prose: bool(find_secrets(text, prose=prose)))
         formed, _ = alarms(given, lambda text, _: _alarms_by(text, FORMS))
         named, _ = alarms(given, lambda text, _: _alarms_by(text, [*FORMS, "KeywordDetector"]))
         shares = (f"{many / len(given):.3%}" for many in (ours, formed, named))
         print(f"{name:24}{len(given):8,}{next(shares):>9}{next(shares):>9}{next(shares):>18}{speed:11.1f}")
         for said, one in (
-            ((text, one) for text, prose in given for one in find(text, prose=prose)) if asked.show else ()
+            ((text, one) for text, prose in given for one in find_secrets(text, prose=prose)) if asked.show else ()
         ):
             print(f"    {one.kind}: {one_line(said[max(0, one.start - 60) : one.end + 20], 120)}")
 

@@ -28,7 +28,7 @@ from bench.injections import Line, forms, lines
 from bench.sets import Turn, read_set
 from mcp_memory.cli.evaluation.report import rate
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.core.text import hides, one_line, plain
+from mcp_memory.core.text import has_hidden_text, one_line, to_plain_letters
 from mcp_memory.core.types import Source
 from mcp_memory.suspicion.flags import breaks_out, flags, impersonation_in
 
@@ -67,7 +67,7 @@ def held(draw: Sequence[Line]) -> list[dict[str, Any]]:
     for line in draw:
         for form, text in forms(line.text):
             whole = bool(flags(text, "web"))
-            marks = hides(text) or breaks_out(text) or bool(impersonation_in(plain(text)))
+            marks = has_hidden_text(text) or breaks_out(text) or bool(impersonation_in(to_plain_letters(text)))
             groups = [("kind", line.kind)]
             if line.is_attack:
                 groups += [("all", "attacks"), ("language", line.language), ("form", form)]

@@ -1,13 +1,13 @@
-"""The browser of the tests in `tests/browser`, and of the pictures: found on this machine, or fetched from npm.
+"""The browser of the tests in `tests/browser` and of the pictures: installed on this machine, or fetched from npm.
 
-In this order: what $CHROME names, a Chromium or Chrome on the PATH, and npm's `@sparticuz/chromium`, a headless build
-for x64 Linux that brings its libraries and a font. The last is unpacked by our Node, into the folder of the peer.
+In this order: the program in $CHROME, a Chromium or Chrome on the PATH, and npm's `@sparticuz/chromium`, a headless
+build for x64 Linux that brings its libraries and a font. The last is unpacked by our Node, into the folder of the peer.
 Playwright drives all of them; it downloads nothing.
 
     python -m scripts.browser
 
-installs what is missing: the browser, axe-core and the inspector, whose web page is a host of MCP Apps. With
-`--smoke`, the browser alone.
+installs the missing parts: the browser, axe-core and the inspector, whose web page is a host of MCP Apps. With
+`--smoke`, only the browser.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ pipeline(fs.createReadStream(from), zlib.createBrotliDecompress(), fs.createWrit
 
 @dataclass(frozen=True)
 class Chrome:
-    """A browser: its program, and what it needs to start."""
+    """A browser: its program, and its environment."""
 
     program: str
     arguments: tuple[str, ...] = ()
@@ -52,9 +52,9 @@ class Chrome:
 
 
 def found() -> Chrome | None:
-    """Return the browser of this machine, or the one that was fetched; None where there is neither.
+    """Return the browser of this machine, or one fetched earlier; None without either.
 
-    Raises SystemExit where $CHROME names no program.
+    Raises SystemExit if $CHROME is not a program.
     """
     if chosen := os.environ.get("CHROME"):
         program = shutil.which(chosen)
@@ -72,12 +72,12 @@ def found() -> Chrome | None:
 
 
 def installed() -> Chrome:
-    """Return the browser of this machine, fetched from npm where there is none.
+    """Return the browser of this machine, or fetch one from npm.
 
-    Raises SystemExit where npm has none for this machine.
+    Raises SystemExit if npm has no browser for this machine.
     """
-    if there := found():
-        return there
+    if program := found():
+        return program
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise SystemExit(
             "There is no Chromium or Chrome on the PATH, and npm has one for x64 Linux only. "
@@ -85,9 +85,9 @@ def installed() -> Chrome:
         )
     install(CHROMIUM)
     _unpack()
-    there = found()
-    assert there is not None, "what was unpacked is there"
-    return there
+    program = found()
+    assert program is not None, "what was unpacked is there"
+    return program
 
 
 def _unpack() -> None:
@@ -107,7 +107,7 @@ def _unpack() -> None:
 
 @contextmanager
 def launched(chrome: Chrome | None = None) -> Generator[Browser]:
-    """Start a browser without a window and yield it. Raises SystemExit where none is installed."""
+    """Start a headless browser and yield it. Raises SystemExit if none is installed."""
     chrome = chrome or found()
     if chrome is None:
         raise SystemExit("No browser is installed: run `make ui` once, or name one: CHROME=/path/to/chrome")

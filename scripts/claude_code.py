@@ -1,9 +1,9 @@
-"""The real Claude Code, in a home of its own, held through a story with a scripted model.
+"""Runs the real Claude Code through a story with a scripted model, in a separate home.
 
-Nothing of the person at this machine is read or touched: the home, the project and the settings are made in a folder
-given, the key is made up, and the only address the client is told is the model's on loopback.
+Nothing of the person at this machine is read or touched: the home, the project and the settings are made in a given
+folder, the key is made up, and the client only knows the address of the model on loopback.
 
-This module does not know what hooks and servers the client is given, nor what comes of them.
+This module does not know which hooks and servers the client gets, nor what they do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SECONDS = 180  # a whole story takes ten; a busy machine more
 
 @dataclass(frozen=True)
 class Story:
-    """A conversation: the files it works on, what was known before, the turns and where it is compacted."""
+    """A conversation: the files it works on, earlier knowledge, the turns, and when it is compacted."""
 
     project: Mapping[str, str]
     earlier: Sequence[str]
@@ -41,7 +41,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Held:
-    """A story that was held: the client's log of it, the folder it was about, and every request to the model."""
+    """Recording of a story: the client's log, the folder, and every request to the model."""
 
     transcript: Path
     project: Path
@@ -49,21 +49,21 @@ class Held:
 
 
 def read_story(path: Path) -> Story:
-    told = json.loads(path.read_text(encoding="utf-8"))
+    fields = json.loads(path.read_text(encoding="utf-8"))
     return Story(
-        project={name: text if isinstance(text, str) else _lines(text) for name, text in told["project"].items()},
-        earlier=told["earlier"],
-        turns=[Turn(prompt, steps) for prompt, steps in told["turns"]],
-        compact_after=told["compact_after"],
-        summary=told["summary"],
+        project={name: text if isinstance(text, str) else _lines(text) for name, text in fields["project"].items()},
+        earlier=fields["earlier"],
+        turns=[Turn(prompt, steps) for prompt, steps in fields["turns"]],
+        compact_after=fields["compact_after"],
+        summary=fields["summary"],
     )
 
 
-def _lines(told: Mapping[str, Any]) -> str:
-    """A file that is described: columns of words in turn, and lines that stand out."""
-    columns = [cycle(words) for words in told["cycle"]]
+def _lines(fields: Mapping[str, Any]) -> str:
+    """Return the text of a described file: columns of alternating words, and special lines."""
+    columns = [cycle(words) for words in fields["cycle"]]
     lines: list[str] = []
-    for at in range(told["lines"]):
+    for at in range(fields["lines"]):
         figures = {
             "day": 1 + at % 28,
             "hour": at % 24,
@@ -72,7 +72,7 @@ def _lines(told: Mapping[str, Any]) -> str:
             "cars": at * 37 % 83,
         }
         lines.append(" | ".join(next(column).format(**figures) for column in columns))
-        lines.extend([told["with"][str(at)]] if str(at) in told["with"] else [])
+        lines.extend([fields["with"][str(at)]] if str(at) in fields["with"] else [])
     return "\n".join(lines) + "\n"
 
 
@@ -85,7 +85,7 @@ def hold(
     servers: Mapping[str, Any],
     prompts: int = 99,
 ) -> Held:
-    """Hold the first `prompts` of a story in the real client, its `/compact` included, and return what came of it.
+    """Run the first `prompts` of a story in the real client, including its `/compact`, and return the recording.
 
     `client` is the command that starts it. `hooks` is the value of that name in the client's settings, `servers` that
     of `mcpServers`.
@@ -97,18 +97,18 @@ def hold(
     _settle(home, project, hooks, servers)
     with (
         serving_model(story.turns, summary=story.summary, project=str(project)) as model,
-        _client(client, home, project, model) as said,
+        _client(client, home, project, model) as conversation,
     ):
         for at, turn in enumerate(story.turns[:prompts], start=1):
-            _say(*said, turn.prompt)
+            _say(*conversation, turn.prompt)
             if at == story.compact_after:
-                _say(*said, COMPACT)
+                _say(*conversation, COMPACT)
     [transcript] = (home / ".claude" / "projects").glob(f"*/{SESSION}.jsonl")
     return Held(transcript, project, model.asked)
 
 
 def _settle(home: Path, project: Path, hooks: Mapping[str, Any], servers: Mapping[str, Any]) -> None:
-    """The files of a client that was started before: no first steps, no questions of trust."""
+    """Write the files of a client that was started before: no first steps, no questions of trust."""
     allowed = ["Bash", "Read", "Edit", "Write", *(f"mcp__{name}" for name in servers)]
     settings = {"hooks": hooks, "permissions": {"allow": allowed, "defaultMode": "acceptEdits"}}
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
@@ -127,7 +127,7 @@ def _settle(home: Path, project: Path, hooks: Mapping[str, Any], servers: Mappin
 def _client(
     client: Sequence[str], home: Path, project: Path, model: ScriptedModel
 ) -> Generator[tuple[IO[str], IO[str]]]:
-    """Run the client and give what it reads and writes; it ends when its input does."""
+    """Run the client and yield its input and output streams; it ends with its input."""
     environment = {
         "HOME": str(home),
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -166,14 +166,14 @@ def _client(
 
 
 def _kill(running: subprocess.Popen[str]) -> None:
-    """End the client and all that it started, where it has not ended by itself."""
+    """End the client and its child processes, if they are still running."""
     if running.poll() is None:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
 
 
 def _say(to: IO[str], of: IO[str], prompt: str) -> None:
-    """Say a prompt and wait until its turn is over."""
+    """Send a prompt and wait for the end of its turn."""
     to.write(json.dumps({"type": "user", "message": {"role": "user", "content": prompt}}) + "\n")
     to.flush()
     for line in of:

@@ -152,7 +152,7 @@ def _vocabulary(data: bytes) -> tuple[list[str], Floats]:
 
 
 def _fields(data: bytes) -> list[tuple[int, bytes]]:
-    found: list[tuple[int, bytes]] = []
+    fields: list[tuple[int, bytes]] = []
     place = 0
     while place < len(data):
         key, place = _number(data, place)
@@ -164,9 +164,9 @@ def _fields(data: bytes) -> list[tuple[int, bytes]]:
                 size = 8 if key & 7 == 1 else 4
             case _:
                 size, place = _number(data, place)
-        found.append((key >> 3, data[place : place + size]))
+        fields.append((key >> 3, data[place : place + size]))
         place += size
-    return found
+    return fields
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:
@@ -184,13 +184,13 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _texts(folders: list[Path]) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     for folder in folders:
         files = [gzip.decompress(path.read_bytes()) for path in sorted(folder.rglob("sessions.jsonl.gz"))]
         turns = [turn["content"] for file in files for line in file.splitlines() for turn in json.loads(line)["turns"]]
         step = max(1, len(turns) // TEXTS)
-        found += [text for text in turns[::step][:TEXTS] if text.strip()]
-    return found
+        texts += [text for text in turns[::step][:TEXTS] if text.strip()]
+    return texts
 
 
 def main() -> None:

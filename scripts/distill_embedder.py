@@ -74,9 +74,9 @@ def zipf_weights(count: int) -> NDArray[np.float32]:
 
 
 def quantised(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-    """Round each row to int8 with a scale of its own; scale and weight together are the row's one factor.
+    """Round each row to int8 with a scale per row; scale and weight are combined into one factor.
 
-    With one scale for the whole matrix, frequent tokens, which weigh little, would round to nothing.
+    With one scale for the whole matrix, frequent tokens, which have small weights, would round to nothing.
     """
     scale = np.abs(vectors).max(axis=1) / 127
     rows = np.rint(vectors / scale[:, None]).astype(np.int8)

@@ -81,9 +81,9 @@ async def _with_answers(page: str) -> str:
             parts: list[str] = []
             end = 0
             for block in BLOCK.finditer(page):
-                name, given = block[1], _filled(json.loads(block[2]))
+                name, arguments = block[1], _filled(json.loads(block[2]))
                 clock.advance(minutes=1)
-                answer = await tools[name].call(opened, given, {})
+                answer = await tools[name].call(opened, arguments, {})
                 (content,) = answer.content
                 text = str(getattr(content, "text", "")).replace(home, "~/.mcp-memory").strip()
                 parts += [page[end : block.start(3)], _cut(block[3].splitlines(), text.splitlines())]
@@ -134,9 +134,9 @@ def _filled(value: Any) -> Any:
         case str():
             return FILE.sub(lambda found: (ROOT / found[1]).read_text(encoding="utf-8"), value)
         case dict():
-            return {key: _filled(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {key: _filled(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
         case list():
-            return [_filled(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
+            return [_filled(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
 

@@ -1,7 +1,7 @@
-"""Draws the icon of the plugin and of the desktop extension: the pyramid, its tip lit.
+"""Draws the icon of the plugin and of the desktop extension: a pyramid with a bright tip.
 
-Four layers stand for turns, atoms, scenes and the persona. Shapes are drawn as coverage of each pixel, sampled
-four times a side, so that edges are smooth; the PNG is written by hand, so nothing but numpy is needed.
+Its four layers are turns, atoms, scenes and the persona. Shapes are drawn as coverage of each pixel, sampled
+four times a side, so that edges are smooth; the PNG is written by hand, so only numpy is needed.
 
     python -m scripts.draw_icon [FILE]      default: plugin/icon.png
 """

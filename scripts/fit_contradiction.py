@@ -32,8 +32,12 @@ def other_pairs(pairs: list[Pair]) -> list[Pair]:
     chosen: list[Pair] = []
     random = Random(1)
     for pair in pairs:
-        own = {one.older for one in pairs if one.newer == pair.newer}
-        others = dict.fromkeys(one.older for one in pairs if one.language == pair.language and one.older not in own)
+        own = {pair_of_newer.older for pair_of_newer in pairs if pair_of_newer.newer == pair.newer}
+        others = dict.fromkeys(
+            pair_of_newer.older
+            for pair_of_newer in pairs
+            if pair_of_newer.language == pair.language and pair_of_newer.older not in own
+        )
         chosen += [pair._replace(older=older, replaces=False) for older in random.sample(list(others), OTHERS)]
     return chosen
 
@@ -50,8 +54,8 @@ def lowest_limit(chances: Floats, right: Floats, precision: float) -> float:
 
 
 def main() -> None:
-    given = [pair for name in FITTED for pair in read_pairs(name)]
-    pairs = [*given, *other_pairs(given)]
+    pairs_fitted = [pair for name in FITTED for pair in read_pairs(name)]
+    pairs = [*pairs_fitted, *other_pairs(pairs_fitted)]
     rows = np.array([pair_features(pair.newer, [pair.older])[0] for pair in pairs], np.float64)
     right = np.array([pair.replaces for pair in pairs], np.float64)
     language = np.array([pair.language for pair in pairs])

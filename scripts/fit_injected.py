@@ -42,9 +42,9 @@ class Words:
 
     def __init__(self, texts: Sequence[str]) -> None:
         slots = [word_slots(text) for text in texts]
-        self.lengths = np.array([len(one) for one in slots])
+        self.lengths = np.array([len(text_slots) for text_slots in slots])
         self.starts = np.cumsum(self.lengths) - self.lengths
-        self.flat = np.concatenate([np.array(one, np.int64) for one in slots])
+        self.flat = np.concatenate([np.array(text_slots, np.int64) for text_slots in slots])
 
     def scores(self, weights: Floats, bias: float) -> Floats:
         return np.add.reduceat(weights[self.flat], self.starts) / np.sqrt(self.lengths) + bias
@@ -98,8 +98,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     written = [row for name in WRITTEN for row in read(name)]
-    found = [line for path in options.benign for line in path.read_text(encoding="utf-8").splitlines() if line]
-    texts = [*(row["text"] for row in written), *(row["text"] for row in read(PROMPTS)), *found]
+    lines = [line for path in options.benign for line in path.read_text(encoding="utf-8").splitlines() if line]
+    texts = [*(row["text"] for row in written), *(row["text"] for row in read(PROMPTS)), *lines]
     features = features_of(texts, traits)
     is_attack = np.array([row["kind"] != "benign" for row in written] + [False] * (len(texts) - len(written)), float)
     counts = np.where(np.arange(len(texts)) < len(written), WEIGHT, 1.0)
@@ -112,8 +112,8 @@ def main() -> None:
     scores = features[left_out] @ own[:-1] + own[-1] + SHARE * by_words
     attacks = is_attack[left_out] == 1
     bar = float(np.quantile(scores[~attacks], 1 - FALSE_ALARMS))
-    held = (scores > bar) & (by_words > FLOOR)
-    print(f"lines left out that are held: {held[attacks].mean():.1%}; bar {bar:.2f}")
+    flagged = (scores > bar) & (by_words > FLOOR)
+    print(f"lines left out that are held: {flagged[attacks].mean():.1%}; bar {bar:.2f}")
 
     words, bias, own = fit(texts, features, is_attack, counts)
     scale = float(np.abs(words).max() / 127)
@@ -129,7 +129,7 @@ def main() -> None:
 
 
 def parted(written: Sequence[dict[str, str]]) -> list[bool]:
-    """Return which written lines are left out: every fourth of a language's; lines of one place say much the same."""
+    """Return which written lines are held out: every fourth place of each language (lines of a place are similar)."""
     seen: Counter[tuple[str, bool]] = Counter()
     chosen: list[bool] = []
     for row in written:

@@ -86,7 +86,7 @@ def rows_of(promises: list[LabelledPromise], ordinary: list[str]) -> list[Row]:
 
 
 def limit_for(scores: Floats, promises: int) -> float:
-    """Return the limit for so many open promises; `scores` are (promises, ordinary prompts)."""
+    """Return the limit for a number of open promises; `scores` are (promises, ordinary prompts)."""
     draws = Random(1)
     chosen = [draws.sample(range(len(scores)), promises) for _ in range(DRAWS)]
     return float(np.mean([np.quantile(scores[some].max(axis=0), 1 - WRONG) for some in chosen]))
@@ -101,7 +101,7 @@ def main() -> None:
         "scale": np.round(scale, DIGITS).tolist(),
     }
     _write(stored)
-    promises = [one for one in read_promises("dev") if not one.is_date]
+    promises = [promise for promise in read_promises("dev") if not promise.is_date]
     standing_alone = [str(row["text"]) for row in _prompts() if not row["needs_memory"]]
     named = [text for _, text in read_prompts("dev")]
     ordinary = [*named, *Random(1).sample(standing_alone, ORDINARY - len(named))]
@@ -118,8 +118,8 @@ def main() -> None:
     for count in OPEN:
         limit = limit_for(of_ordinary, count)
         stored["limits"][str(count)] = round(limit, 3)
-        found = {name: (scores[group == name] >= limit).mean() for name in ("same", "other", "near")}
-        print(f"{count:2} open promises: " + ", ".join(f"{name} {part:.0%}" for name, part in found.items()))
+        shares = {name: (scores[group == name] >= limit).mean() for name in ("same", "other", "near")}
+        print(f"{count:2} open promises: " + ", ".join(f"{name} {part:.0%}" for name, part in shares.items()))
     fitted = fit_logistic(features, right, ridge=RIDGE).tolist()
     named = zip((*PromiseFeatures._fields, "constant"), fitted, strict=True)
     stored["weights"] = {name: round(weight, 3) for name, weight in named}

@@ -34,8 +34,8 @@ def read(*files: Path) -> tuple[Floats, Floats]:
     """Return the features of the prompts in files, and 1 for those that need memory."""
     rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     features = shared_encoder().features([row["text"] for row in rows])
-    known = features.any(axis=1)
-    return features[known], np.array([row.get("needs_memory", False) for row in rows], np.float32)[known]
+    has_features = features.any(axis=1)
+    return features[has_features], np.array([row.get("needs_memory", False) for row in rows], np.float32)[has_features]
 
 
 def main() -> None:
@@ -49,8 +49,8 @@ def main() -> None:
     scores, alone = network.scores(features), network.scores(read(PROMPTS / "nothing" / HELD_OUT)[0])
     print(f"right on unseen prompts: {((scores > 0) == needs).mean():.1%}")
     print(f"taken for one that needs memory, of the held-out ones that need none: {(alone > 0).mean():.1%}")
-    found = (scores[needs == 1] > np.quantile(alone, 0.97)).mean()
-    print(f"found where 3 % of those are taken for others: {found:.1%}")
+    recall = (scores[needs == 1] > np.quantile(alone, 0.97)).mean()
+    print(f"found where 3 % of those are taken for others: {recall:.1%}")
     options.out.write_bytes(save(quantised(network)))
 
 

@@ -75,9 +75,9 @@ def embed(texts: Sequence[str]) -> Floats:
 
 
 def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
-    """Return the projection that tells topics apart (discriminant analysis with a shrunken scatter), and both means.
+    """Return the projection that separates topics (discriminant analysis with a shrunken scatter), and both means.
 
-    Rules and tasks are centred apart: that one is a rule and the other a task is no difference of topic.
+    Rules and tasks are centred separately, so that the difference between a rule and a task is not one of topic.
     """
     rules, tasks = ([embed(topic[side]) for topic in topics] for side in ("rules", "tasks"))
     rule_mean, task_mean = np.vstack(rules).mean(axis=0), np.vstack(tasks).mean(axis=0)
@@ -92,8 +92,8 @@ def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
     even: Floats = np.eye(len(scatter)) * float(np.trace(scatter)) / len(scatter)
     shrunken: Any = (1 - SHRINKAGE) * scatter + SHRINKAGE * even
     whitening: Floats = np.asarray(np.linalg.cholesky(np.linalg.inv(shrunken)), np.float64)  # pyright: ignore[reportUnknownArgumentType]  numpy types inv of Any so
-    apart: Floats = np.array(centres) @ whitening
-    _, _, axes = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
+    separated: Floats = np.array(centres) @ whitening
+    _, _, axes = np.linalg.svd(separated - separated.mean(axis=0), full_matrices=False)
     projection: Floats = whitening @ axes[:DIMENSIONS].T
     projection /= np.abs(projection).max()
     return {"projection": projection, "prompt_mean": task_mean @ projection, "rule_mean": rule_mean @ projection}
@@ -108,7 +108,9 @@ def fitted_task(topics: Sequence[dict[str, Any]]) -> Floats:
 def fitted_general(topics: Sequence[dict[str, Any]], memories: Sequence[RuleMemory]) -> Floats:
     rows = [row for path in sorted(FIXTURES.glob("*.jsonl")) for row in json_lines(path)]
     labelled = [*_labelled(rows), *((rule, False) for topic in topics for rule in topic["rules"])]
-    labelled += [(said.text, said.general) for memory in memories for said in memory.said if said.is_rule]
+    labelled += [
+        (sentence.text, sentence.general) for memory in memories for sentence in memory.said if sentence.is_rule
+    ]
     texts, right = zip(*labelled, strict=True)
     return _probe(embed(texts), np.array(right))
 
@@ -137,21 +139,23 @@ def _probe(vectors: Floats, right: NDArray[Any]) -> Floats:
 
 
 def scoped_pairs(memories: Sequence[RuleMemory], model: RelevanceModel) -> Pairs:
-    found: list[_Pair] = []
+    pairs: list[_Pair] = []
     for memory in memories:
-        rules = [said for said in memory.current if not said.general]
+        rules = [sentence for sentence in memory.current if not sentence.general]
         vectors = embed([rule.text for rule in rules]).astype(np.float32)
-        for prompt, asked in zip(memory.prompts, embed([one.text for one in memory.prompts]), strict=True):
+        for prompt, asked in zip(
+            memory.prompts, embed([prompt_row.text for prompt_row in memory.prompts]), strict=True
+        ):
             for rule, features in zip(rules, model.features(asked.astype(np.float32), vectors), strict=True):
-                found.append((features.astype(np.float64), rule.id in prompt.rules, memory.name))
-    return _pairs(found)
+                pairs.append((features.astype(np.float64), rule.id in prompt.rules, memory.name))
+    return _pairs(pairs)
 
 
 def ending_pairs(memories: Sequence[RuleMemory]) -> tuple[Pairs, Floats]:
     """Return the pairs, and whether the newer message of each takes something back."""
     told = [(*pair, memory.name) for memory in memories for pair in memory.pairs()]
     told += [(row["older"], row["newer"], row["ends"], "pairs") for row in json_lines(MEMORIES / "parts/ended.jsonl")]
-    older, newer = embed([one[0] for one in told]), embed([one[1] for one in told])
+    older, newer = embed([texts[0] for texts in told]), embed([texts[1] for texts in told])
     cosines = (older * newer).sum(axis=1).tolist()
     pairs = _pairs(
         [
@@ -162,8 +166,8 @@ def ending_pairs(memories: Sequence[RuleMemory]) -> tuple[Pairs, Floats]:
     return pairs, np.array([takes_back(text) for _, text, _, _ in told], np.float64)
 
 
-def _pairs(found: Sequence[_Pair]) -> Pairs:
-    rows, right, names = zip(*found, strict=True)
+def _pairs(pairs: Sequence[_Pair]) -> Pairs:
+    rows, right, names = zip(*pairs, strict=True)
     return Pairs(np.array(rows, np.float64), np.array(right, np.float64), np.array(names))
 
 

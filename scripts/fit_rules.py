@@ -172,21 +172,24 @@ def left_out_scores(
     Scores are (sentences, 2, 2): of the sentence alone and between its neighbours, by the network and by words.
     """
     sources = np.array([row.source for row in rows])
-    found = [
+    examples = [
         (at, candidate)
         for at, row in enumerate(rows)
         if row.source in AUTHORS
         for candidate in rule_candidates(row.text, least=-math.inf)
     ]
-    owner = np.array([at for at, _ in found])
-    read = inputs_of([one.text for _, one in found]), inputs_of([one.context for _, one in found])
-    scores = np.zeros((len(found), 2, 2))
+    owner = np.array([at for at, _ in examples])
+    read = (
+        inputs_of([reading_rows.text for _, reading_rows in examples]),
+        inputs_of([reading_rows.context for _, reading_rows in examples]),
+    )
+    scores = np.zeros((len(examples), 2, 2))
     for author in AUTHORS:
         others = sources != author
         network = fit_network(inputs.features[others], is_rule[others], weight[others], hidden=HIDDEN, epochs=EPOCHS)
         words = fit_words(inputs.where(others).slots, is_rule[others], weight[others])
         own = sources[owner] == author
-        for reading, chosen in enumerate(one.where(own) for one in read):
+        for reading, chosen in enumerate(reading_rows.where(own) for reading_rows in read):
             scores[own, reading] = np.column_stack([network.scores(chosen.features), words.scores(chosen.slots)])
         print(f"left out: {author}", flush=True)
     return owner, scores
@@ -195,8 +198,8 @@ def left_out_scores(
 def figures(scores: Floats, is_rule: Floats, limit: float) -> dict[str, float]:
     """Return precision and recall of the sentences of at least this probability."""
     above = scores >= limit
-    found = {"precision": is_rule[above].mean(), "recall": is_rule[above].sum() / is_rule.sum()}
-    return {name: round(float(value), 3) for name, value in found.items()} | {"sentences": len(is_rule)}
+    shares = {"precision": is_rule[above].mean(), "recall": is_rule[above].sum() / is_rule.sum()}
+    return {name: round(float(value), 3) for name, value in shares.items()} | {"sentences": len(is_rule)}
 
 
 def report(rows: Sequence[Example], probabilities: dict[str, list[float]]) -> dict[str, Any]:
@@ -207,16 +210,18 @@ def report(rows: Sequence[Example], probabilities: dict[str, list[float]]) -> di
     rows = [row for author in AUTHORS for row in rows if row.source == author]
     chances = np.concatenate([probabilities[author] for author in AUTHORS])
     is_rule = np.array([row.is_rule for row in rows], np.float32)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, limit in LIMITS.items():
-        found[name] = {"limit": limit, "all": figures(chances, is_rule, limit)}
+        results[name] = {"limit": limit, "all": figures(chances, is_rule, limit)}
         for group, labels in (("authors", [row.source for row in rows]), ("languages", [row.language for row in rows])):
-            chosen = {label: np.array([one == label for one in labels]) for label in sorted(set(labels))}
-            found[name][group] = {label: figures(chances[own], is_rule[own], limit) for label, own in chosen.items()}
+            chosen = {
+                label: np.array([label_of_row == label for label_of_row in labels]) for label in sorted(set(labels))
+            }
+            results[name][group] = {label: figures(chances[own], is_rule[own], limit) for label, own in chosen.items()}
     order = np.argsort(-chances)
     shares = np.cumsum(is_rule[order]) / np.arange(1, len(order) + 1)
     least = {goal: float(chances[order][np.flatnonzero(shares >= goal)[-1]]) for goal in (0.9, 0.92, 0.95, 0.97)}
-    return found | {
+    return results | {
         "limits by precision": {
             goal: [round(at, 3), figures(chances, is_rule, at)["recall"]] for goal, at in least.items()
         }
@@ -255,11 +260,11 @@ def main() -> None:
     weight = np.array([WEIGHTS.get(row.source, 1.0) for row in rows], np.float32)
     inputs = inputs_of([masked_quotations(row.text) for row in rows])
     stored = json.loads(LEFT_OUT.read_text(encoding="utf-8")) if options.keep else None
-    found = stored or measured(rows, inputs, is_rule, weight)
-    found |= report(rows, found["probabilities"])
-    LEFT_OUT.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    print(json.dumps({name: value for name, value in found.items() if name != "probabilities"}, indent=1))
-    by_network, by_words, constant = found["weights"]
+    results = stored or measured(rows, inputs, is_rule, weight)
+    results |= report(rows, results["probabilities"])
+    LEFT_OUT.write_text(json.dumps(results) + "\n", encoding="utf-8")
+    print(json.dumps({name: value for name, value in results.items() if name != "probabilities"}, indent=1))
+    by_network, by_words, constant = results["weights"]
     words = fit_words(inputs.slots, is_rule, weight)
     used = np.flatnonzero(words.weights).tolist()
     WORDS_OUT.write_bytes(pack({slot: float(words.weights[slot]) for slot in used}, words.constant))

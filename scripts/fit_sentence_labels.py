@@ -77,9 +77,9 @@ def fit(rows: Floats, classes: NDArray[np.int64], worths: Floats) -> dict[str, N
     weight = np.column_stack([*[by_class] * len(CLASSES), np.ones(len(rows)), states])
     right = np.column_stack([np.eye(len(CLASSES))[classes], worths])
     values, first, second = np.zeros((3, rows.shape[1] + 1, right.shape[1]))
-    given = np.column_stack([rows, np.ones(len(rows))])
+    features = np.column_stack([rows, np.ones(len(rows))])
     for step in range(1, STEPS + 1):
-        slope = given.T @ ((_chances(given @ values) - right) * weight) / len(rows)
+        slope = features.T @ ((_chances(features @ values) - right) * weight) / len(rows)
         slope[:-1] += DECAY * values[:-1]
         first = 0.9 * first + 0.1 * slope
         second = 0.99 * second + 0.01 * slope * slope
@@ -97,27 +97,27 @@ def _chances(scores: Floats) -> Floats:
 
 
 def predicted(model: dict[str, NDArray[np.float32]], rows: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the likeliest class of each row, and what it is worth alone."""
+    """Return the likeliest class of each row, and its worth."""
     chances = _chances(scaled(rows, model["mean"], model["spread"]) @ model["weights"] + model["constants"])
     return chances[:, : len(CLASSES)].argmax(axis=1), chances[:, -2] * (1 - chances[:, -1])
 
 
-def order_quality(right: NDArray[np.bool_], given: Floats) -> float:
+def order_quality(right: NDArray[np.bool_], scores: Floats) -> float:
     """Return the area under the ROC curve: how often a wanted sentence has more worth than an unwanted one."""
-    ranks = np.empty(len(given))
-    ranks[given.argsort(kind="stable")] = np.arange(1, len(given) + 1)
-    wanted = int(right.sum())
-    return float((ranks[right].sum() - wanted * (wanted + 1) / 2) / (wanted * (len(given) - wanted)))
+    ranks = np.empty(len(scores))
+    ranks[scores.argsort(kind="stable")] = np.arange(1, len(scores) + 1)
+    positives = int(right.sum())
+    return float((ranks[right].sum() - positives * (positives + 1) / 2) / (positives * (len(scores) - positives)))
 
 
-def report(right: NDArray[np.int64], given: NDArray[np.int64]) -> None:
+def report(right: NDArray[np.int64], predicted: NDArray[np.int64]) -> None:
     """Print precision, recall and F1 by label, and their macro averages."""
     figures: list[tuple[float, float, float]] = []
     for place, name in enumerate(CLASSES):
-        hits = int(((right == place) & (given == place)).sum())
-        precision = hits / max(1, int((given == place).sum()))
+        hits = int(((right == place) & (predicted == place)).sum())
+        precision = hits / max(1, int((predicted == place).sum()))
         recall = hits / max(1, int((right == place).sum()))
-        figures.append((precision, recall, 2 * hits / max(1, int((given == place).sum() + (right == place).sum()))))
+        figures.append((precision, recall, 2 * hits / max(1, int((predicted == place).sum() + (right == place).sum()))))
         print(f"{name:9} precision {figures[-1][0]:.2f}  recall {figures[-1][1]:.2f}  F1 {figures[-1][2]:.2f}")
     print("macro     precision {:.2f}  recall {:.2f}  F1 {:.3f}".format(*np.mean(figures, axis=0)))
 
@@ -141,8 +141,8 @@ def main() -> None:
     print(f"{len(given)} sentences of {len(authors)} authors; {left_out.sum()} are of authors left out:")
     labels, worth = predicted(fit(rows[~left_out], classes[~left_out], worths[~left_out]), rows[left_out])
     report(classes[left_out], labels)
-    wanted = (worths[:, 0] >= WANTED / BEST) & (worths[:, 1] == 0)
-    print(f"worth     area under the curve {order_quality(wanted[left_out], worth):.3f}")
+    is_positive = (worths[:, 0] >= WANTED / BEST) & (worths[:, 1] == 0)
+    print(f"worth     area under the curve {order_quality(is_positive[left_out], worth):.3f}")
     options.out.write_bytes(save(fit(rows, classes, worths)))
     print(f"{options.out.name}: {options.out.stat().st_size:,} bytes")
 

@@ -73,9 +73,9 @@ OTHERS = (CONFORMANCE_2025, INSPECTOR, EVERYTHING, FILESYSTEM, CODEX, GEMINI, MC
 
 
 def install(peer: Peer) -> None:
-    """Fetch `peer` unless it is there already; what an interrupted run left behind is thrown away.
+    """Fetch `peer` unless it is complete; the rest of an interrupted run is deleted.
 
-    Raises CalledProcessError when the registry could not be reached in `ATTEMPTS` tries.
+    Raises CalledProcessError if the registry could not be reached in `ATTEMPTS` tries.
     """
     if peer.installed:
         return

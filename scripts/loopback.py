@@ -1,4 +1,4 @@
-"""A server on loopback for the length of a block: what the scripted models of tests and benches stand on."""
+"""A temporary server on loopback, for the scripted models of tests and benches."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Makes the desktop extension, one file that Claude Desktop installs with a click: `dist/mcp-memory-<version>.mcpb`.
 
-What is written by hand stands in `bundle/`. What is known elsewhere is filled in here: the version, the texts and the
-address from `pyproject.toml`, the tools and prompts from the server itself, the pins from `constraints.txt`. The
-package goes in as its wheel, so nothing is built on the user's machine; its libraries are fetched by the host's `uv`
-when the extension is installed. The real `mcpb` validates and packs.
+`bundle/` has the hand-written part. The rest is filled in here: the version, the texts and the address from
+`pyproject.toml`, the tools and prompts from the server itself, the pins from `constraints.txt`. The package is included
+as a wheel, so nothing is built on the user's machine; its libraries are fetched by the host's `uv` when the extension
+is installed. The real `mcpb` validates and packs.
 
     python -m scripts.make_bundle
 """
@@ -37,19 +37,19 @@ def project() -> dict[str, Any]:
 
 
 def manifest() -> dict[str, Any]:
-    """Return the extension's manifest: what `bundle/manifest.json` says, and what others know."""
-    known = project()
-    address = known["urls"]["Repository"]
+    """Return the extension's manifest: `bundle/manifest.json`, completed from other sources."""
+    metadata = project()
+    address = metadata["urls"]["Repository"]
     return {
         **json.loads((SOURCES / "manifest.json").read_text(encoding="utf-8")),
         "name": NAME,
-        "version": known["version"],
-        "description": known["description"],
-        "author": {"name": known["authors"][0]["name"], "url": address},
+        "version": metadata["version"],
+        "description": metadata["description"],
+        "author": {"name": metadata["authors"][0]["name"], "url": address},
         "repository": {"type": "git", "url": f"{address}.git"},
         "homepage": address,
-        "keywords": known["keywords"],
-        "license": known["license"],
+        "keywords": metadata["keywords"],
+        "license": metadata["license"],
         "tools": [
             {"name": tool.definition.name, "description": _first_sentence(tool.definition.description or "")}
             for tool in TOOLS
@@ -69,17 +69,19 @@ def manifest() -> dict[str, Any]:
 
 def requirements(wheel: str) -> str:
     """Return the extension's `pyproject.toml`: the package from the file `wheel`, and the versions that are tested."""
-    known = project()
-    tested = [tuple(map(int, line.rpartition(" ")[2].split("."))) for line in known["classifiers"] if " :: 3." in line]
+    metadata = project()
+    tested = [
+        tuple(map(int, line.rpartition(" ")[2].split("."))) for line in metadata["classifiers"] if " :: 3." in line
+    ]
     newest = max(tested)
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return "\n".join(
         [
             "[project]",
             'name = "mcp-memory-extension"',
-            f'version = "{known["version"]}"',
-            f'requires-python = "{known["requires-python"]},<{newest[0]}.{newest[1] + 1}"',
-            f'dependencies = ["{known["name"]}"]',
+            f'version = "{metadata["version"]}"',
+            f'requires-python = "{metadata["requires-python"]},<{newest[0]}.{newest[1] + 1}"',
+            f'dependencies = ["{metadata["name"]}"]',
             "",
             "[tool.uv]",
             "package = false",
@@ -88,14 +90,14 @@ def requirements(wheel: str) -> str:
             "]",
             "",
             "[tool.uv.sources]",
-            f'{known["name"]} = {{ path = "{wheel}" }}',
+            f'{metadata["name"]} = {{ path = "{wheel}" }}',
             "",
         ]
     )
 
 
 def stage(folder: Path) -> None:
-    """Make `folder` anew with all that the extension is. CalledProcessError where the wheel does not build."""
+    """Recreate `folder` with the contents of the extension. Raises CalledProcessError if the wheel does not build."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]

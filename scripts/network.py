@@ -13,7 +13,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 class Network(NamedTuple):
-    """A hidden layer beside a linear part: `relu(rows @ hidden + shift) @ out + rows @ direct + constant`."""
+    """A hidden layer plus a linear part: `relu(rows @ hidden + shift) @ out + rows @ direct + constant`."""
 
     hidden: Floats
     shift: Floats
@@ -33,10 +33,10 @@ def fit_network(rows: Floats, right: Floats, weight: Floats, *, hidden: int, epo
     chance = np.random.default_rng(0)
     width = rows.shape[1]
     start = chance.normal(size=(width, hidden)) / np.sqrt(width), chance.normal(size=hidden) / np.sqrt(hidden)
-    inner, out = (one.astype(np.float32) for one in start)
+    inner, out = (weights.astype(np.float32) for weights in start)
     network = Network(inner, np.zeros(hidden, np.float32), out, np.zeros(width, np.float32), np.zeros(1, np.float32))
-    first: list[Floats] = [np.zeros_like(one) for one in network]
-    second: list[Floats] = [np.zeros_like(one) for one in network]
+    first: list[Floats] = [np.zeros_like(weights) for weights in network]
+    second: list[Floats] = [np.zeros_like(weights) for weights in network]
     step, steps = 0, epochs * (len(rows) // BATCH)
     for _ in range(epochs):
         order = chance.permutation(len(rows))

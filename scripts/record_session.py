@@ -59,8 +59,8 @@ def main() -> None:
         for entries in hooks.values():
             entries.append({"hooks": [{"type": "command", "command": note, "timeout": 10}]})
         server = server_entry(client_named("claude-code"), [command, "--home", str(memory), "serve"], {})
-        held = hold(CLAUDE_CODE.command, story, folder, hooks=hooks, servers={"memory": server})
-        log = held.transcript.read_text(encoding="utf-8").splitlines()
+        recorded = hold(CLAUDE_CODE.command, story, folder, hooks=hooks, servers={"memory": server})
+        log = recorded.transcript.read_text(encoding="utf-8").splitlines()
         events = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(notes.iterdir())]
         _write(log, events, folder, "claude-code" if name == "skerry" else f"claude-code-{name.replace('_', '-')}")
 
@@ -83,20 +83,20 @@ def _write(log: Sequence[str], events: Sequence[dict[str, Any]], folder: Path, n
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     (target / "session.jsonl").write_text("".join(_elsewhere(line, folder) for line in kept), encoding="utf-8")
-    told = [json.dumps({**event, "lines": until[event["lines"]]}, ensure_ascii=False) + "\n" for event in events]
-    (target / "hooks.jsonl").write_text("".join(_elsewhere(line, folder) for line in told), encoding="utf-8")
+    lines = [json.dumps({**event, "lines": until[event["lines"]]}, ensure_ascii=False) + "\n" for event in events]
+    (target / "hooks.jsonl").write_text("".join(_elsewhere(line, folder) for line in lines), encoding="utf-8")
     print(f"{len(events)} events, {len(kept)} lines of {len(log)}")
 
 
 def _told(line: dict[str, Any], parents: dict[str, str | None]) -> Iterator[str]:
-    """Yield a line that tells of the conversation; who stands below a line left out stands below its parent."""
+    """Yield a line of the conversation; a child of an omitted line is attached to its parent."""
     parent = line.get("parentUuid")
     parent = parents.get(parent, parent) if parent else parent
     attachment = line.get("attachment", {}).get("type")
     if line["type"] in _TALK or attachment in _SPOKEN:
-        told = {**line, "parentUuid": parent} if "parentUuid" in line else dict(line)
-        told.pop("rendered", None)
-        yield json.dumps(told, ensure_ascii=False) + "\n"
+        entry = {**line, "parentUuid": parent} if "parentUuid" in line else dict(line)
+        entry.pop("rendered", None)
+        yield json.dumps(entry, ensure_ascii=False) + "\n"
     elif "uuid" in line:
         parents[line["uuid"]] = parent
 

@@ -54,7 +54,8 @@ def begins_with(pattern: str, hint: str) -> bool:
     head = re.sub(r"^(?:\\b|\()*", "", plain)
     alternatives = re.match(r"[^()\[\]{}+*?]+", head)
     return alternatives is not None and any(
-        one and (one.startswith(hint) or hint.startswith(one)) and len(one) >= 3 for one in alternatives[0].split("|")
+        alternative and (alternative.startswith(hint) or hint.startswith(alternative)) and len(alternative) >= 3
+        for alternative in alternatives[0].split("|")
     )
 
 

@@ -1,9 +1,9 @@
-"""Make `related.safetensors` beside the bundled model: for each word of its vocabulary, the words nearest to it.
+"""Make `related.safetensors` for the bundled model: for each word of its vocabulary, the nearest words.
 
     python scripts/related_words.py
 
-It needs nothing but the package: a word's vector is that of its token, with the mean of all words taken off, since
-static vectors share most of their length. Words that only ask or join are left out on both sides.
+It needs only the package: a word's vector is that of its token, minus the mean of all words, because
+static vectors share most of their length. Function words are left out on both sides.
 """
 
 from __future__ import annotations

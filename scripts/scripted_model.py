@@ -1,10 +1,10 @@
-"""The Messages API of Anthropic on loopback, its answers from a story: Claude Code runs against it as it is.
+"""The Messages API of Anthropic on loopback, with answers from a story: Claude Code runs against it unmodified.
 
-A story says for each prompt of a person what a model would do: steps, each a list of content blocks. Which step is
-next is read from the request itself (how many answers stand after the prompt), so a request that comes twice gets the
-same answer, and what the client asks beside the conversation gets a short one. Every request is kept.
+For each prompt of a person the story has the steps of a model: each a list of content blocks. The next step is
+determined by the request itself (the number of answers after the prompt), so a repeated request gets the same answer.
+Requests outside the conversation get a short answer. Every request is kept.
 
-`$PROJECT` in a block is the folder that is worked in, `$NODE(step)` the node of that step on the canvas in the request.
+`$PROJECT` in a block is the working folder, `$NODE(step)` the node of that step on the canvas in the request.
 
 This module does not know what the client does with the answers, nor what its hooks say.
 """
@@ -29,7 +29,7 @@ _NODE = re.compile(r"\$NODE\(([^)]*)\)")
 
 @dataclass(frozen=True)
 class Turn:
-    """What a person says, and the steps of the answer: all but the last one call tools."""
+    """A prompt of a person, and the steps of the answer: all but the last call tools."""
 
     prompt: str
     steps: Sequence[Sequence[Block]]
@@ -53,8 +53,8 @@ class ScriptedModel:
         for at in range(len(messages) - 1, -1, -1):
             if messages[at]["role"] != "user":
                 continue
-            said = texts(messages[at])
-            turn = next((turn for turn in self.turns if turn.prompt in said), None)
+            prompt_texts = texts(messages[at])
+            turn = next((turn for turn in self.turns if turn.prompt in prompt_texts), None)
             if turn is not None:
                 done = sum(message["role"] == "assistant" for message in messages[at + 1 :])
                 step = json.dumps(turn.steps[min(done, len(turn.steps) - 1)])
@@ -62,14 +62,14 @@ class ScriptedModel:
         return [{"type": "text", "text": "Understood."}]
 
     def _filled(self, step: str, messages: Sequence[dict[str, Any]]) -> str:
-        told = json.dumps(messages)
-        return _NODE.sub(lambda name: _node_of(name[1], told), step.replace("$PROJECT", self.project))
+        text = json.dumps(messages)
+        return _NODE.sub(lambda name: _node_of(name[1], text), step.replace("$PROJECT", self.project))
 
 
-def _node_of(step: str, told: str) -> str:
-    """Return the node whose label begins with the step, as a canvas draws it, in JSON; a wrong one where none does."""
-    found = re.search(rf"(\d{{3}}-N\d+)\[\\*\"{re.escape(step)}", told)
-    return found[1] if found else "999-N9"
+def _node_of(step: str, text: str) -> str:
+    """Return the node whose label begins with the step, from a canvas inside JSON; else a wrong node."""
+    match = re.search(rf"(\d{{3}}-N\d+)\[\\*\"{re.escape(step)}", text)
+    return match[1] if match else "999-N9"
 
 
 def texts(message: dict[str, Any]) -> list[str]:
@@ -77,13 +77,13 @@ def texts(message: dict[str, Any]) -> list[str]:
     content = message["content"]
     if isinstance(content, str):
         return [content]
-    found: list[str] = []
+    results: list[str] = []
     for block in content:
         if block["type"] == "text":
-            found.append(block["text"])
+            results.append(block["text"])
         elif block["type"] == "tool_result":
-            found.extend(texts(block))
-    return found
+            results.extend(texts(block))
+    return results
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def _reply(request: dict[str, Any], blocks: list[Block], *, number: int, tokens:
 
 
 def _events(reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A reply as the stream of events that its parts come in."""
+    """Return the stream of events of a reply."""
     yield {"type": "message_start", "message": {**reply, "content": [], "stop_reason": None}}
     for at, block in enumerate(reply["content"]):
         empty: Block = {**block, "text": ""} if block["type"] == "text" else {**block, "input": {}}

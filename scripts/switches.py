@@ -28,7 +28,7 @@ OUTPUT = "\n".join(f"2026-05-07 10:{n:02}:00 INFO request {n} took {n * 7} ms" f
 
 
 class Profile:
-    """Modules touched, and calls from one into another as (caller, callee) pairs."""
+    """Modules touched, and calls between them as (caller, callee) pairs."""
 
     def __init__(self) -> None:
         self.modules: set[str] = set()

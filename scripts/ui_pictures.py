@@ -3,8 +3,8 @@
     python -m scripts.ui_pictures                 the memory and a canvas, into docs/pictures/
     python -m scripts.ui_pictures --all FOLDER    some pages of each kind, light and dark, wide and narrow
 
-The home is the demo's, made anew in a temporary folder; `--home` takes another one. The browser is the one of
-`make ui` (`scripts.browser`).
+The home is that of the demo, in a temporary folder; `--home` selects another. The browser is that of `make ui`
+(`scripts.browser`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def running(home: Path) -> Generator[tuple[str, int]]:
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as program:
         try:
             assert program.stdout is not None
-            address = next(found.group() for line in program.stdout if (found := PRINTED.search(line)))
+            address = next(match.group() for line in program.stdout if (match := PRINTED.search(line)))
             yield address, program.pid
         except StopIteration:
             raise SystemExit("`mcp-memory ui` printed no address.") from None
@@ -79,8 +79,8 @@ def visited(base: str, page: Page) -> list[str]:
         answer = page.request.get(base + address)
         if answer.ok and "text/html" in answer.headers.get("content-type", ""):
             seen[address] = None
-            links = (one.replace("&amp;", "&") for one in LINK.findall(answer.text()))
-            waiting += [one.removeprefix(f"/{path}") for one in links if one.startswith(f"/{path}/")]
+            links = (match.replace("&amp;", "&") for match in LINK.findall(answer.text()))
+            waiting += [match.removeprefix(f"/{path}") for match in links if match.startswith(f"/{path}/")]
     return list(seen)
 
 
@@ -131,14 +131,14 @@ def main() -> None:
     )
     parser.add_argument("--all", type=Path, metavar="FOLDER", help="write every page into this folder")
     parser.add_argument("--home", type=Path, help="the home to show instead of the demo's")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory() as scratch:
-        home = given.home or Path(scratch) / "demo"
-        if given.home is None:
+        home = options.home or Path(scratch) / "demo"
+        if options.home is None:
             demo = [sys.executable, "-m", "mcp_memory", "demo", "--full", "--home", str(home)]
             subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
         with logged_in(home) as (base, browser, context):
-            chosen = of_all(base, browser, context, given.all) if given.all else of_readme(base, browser, context)
+            chosen = of_all(base, browser, context, options.all) if options.all else of_readme(base, browser, context)
             for written in chosen:
                 print(f"{written.stat().st_size // 1000:>5} kB  {written.name}", flush=True)
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import psycopg
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.telemetry import traced
+from mcp_memory.core.telemetry import with_spans
 from mcp_memory.store.postgres.database import migrate
 from mcp_memory.store.postgres.migrations import set_settings
 from mcp_memory.store.postgres.store import open_store
@@ -193,7 +193,7 @@ class HomesOnPostgres:
         """Take the place of the function that opens the store of a memory."""
         if settings.home not in self._urls:
             self._urls[settings.home] = self._server.create_memory()
-        return traced(open_store(settings.store or self._urls[settings.home], settings.objects), "store"), None
+        return with_spans(open_store(settings.store or self._urls[settings.home], settings.objects), "store"), None
 
     def copy(self, home: Path, to: Path) -> None:
         """Copy the memory of a home that nobody has open."""

@@ -52,7 +52,7 @@ VENDORS = {
     "mermaidx": "cli/|service/render.py",
     "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/",
     "Stemmer": "language/words.py",
-    "ahocorasick": "core/secrets/masking.py",
+    "ahocorasick": "core/secrets/detection.py",
     "marisa_trie": "core/tries.py",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",

@@ -13,8 +13,9 @@ from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, text_of
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.secrets.masking import find, holds_secret, mask, mask_bytes, mask_lines
-from mcp_memory.core.text import plain
+from mcp_memory.core.secrets.detection import find_secrets
+from mcp_memory.core.secrets.masking import holds_secret, mask, mask_lines, mask_result
+from mcp_memory.core.text import to_plain_letters
 from mcp_memory.core.types import Source
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.records import SkippedParts
@@ -85,13 +86,13 @@ def _silent(_: int) -> None: ...
 def _secrets(data: bytes) -> None:
     text = text_of(data)
     last = 0
-    for secret in find(text):
+    for secret in find_secrets(text):
         assert last <= secret.start < secret.end <= len(text)
         last = secret.end
-    assert holds_secret(text) == bool(find(text))
+    assert holds_secret(text) == bool(find_secrets(text))
     assert mask(mask(text)) == mask(text), "what is masked holds no more to mask"
     assert mask_lines(text).count("\n") == text.count("\n")
-    mask_bytes(data)
+    mask_result(data)
 
 
 def _suspicion(data: bytes) -> None:
@@ -100,7 +101,7 @@ def _suspicion(data: bytes) -> None:
         flags(text, source)
     assert without_flagged_lines(text).count("\n") == text.count("\n")
     breaks_out(text)
-    assert TAG not in plain(defuse(text)).casefold(), "the name of the tag"
+    assert TAG not in to_plain_letters(defuse(text)).casefold(), "the name of the tag"
 
 
 def _config(data: bytes) -> None:

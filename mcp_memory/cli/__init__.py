@@ -1,4 +1,4 @@
-"""The command line: the verbs of Memory for people and for shell scripts.
+"""The command line: the API of `Memory` for people and shell scripts.
 
     main                      the program and its groups of commands
     importing, import_files   import
@@ -6,13 +6,12 @@
     serving                   serve, ui, demo, wrap, hook
     search                    recall, search, why
     show                      show
-    remembering               remember
-    forgetting                forget, purge, retention, review
-    distilling                distill, flush, pause, resume, verify, scene, persona, compress
+    changing                  remember, forget, purge, retention, review
+    distilling                distill, flush, pause, resume, verify, scene, persona, compress; cost estimates
     status, doctor            status, doctor
-    administration            backup, restore, rebuild, compact, migrate, export, token
-    moving                    move
+    administration            backup, restore, rebuild, compact, migrate, move, export, token
     evaluation                bench
+    base, terminal            options, errors and output that all commands share
 
 Every command that reads takes `--json`. Importing `main` loads click and little else, because a client that starts
 `mcp-memory serve` waits for it.

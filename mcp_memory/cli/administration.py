@@ -1,4 +1,4 @@
-"""`backup`, `restore`, `rebuild`, `compact`, `migrate`, `export` and `token`: the administration of a memory."""
+"""`backup`, `restore`, `rebuild`, `compact`, `migrate`, `move`, `export` and `token`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import click
 from mcp_memory.cli.base import (
     as_json,
     ask,
-    home,
+    home_option,
     home_with_files,
-    place,
+    memory_options,
+    parse_duration,
     print_answer,
     progress_bars,
     settings,
-    span,
     wants_json,
 )
-from mcp_memory.cli.terminal import columns, day, minute, plural, visible, wrapped
+from mcp_memory.cli.terminal import columns, escape_controls, format_day, format_minute, plural, wrap
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.core.rights import RIGHTS
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
     "--space",
     "spaces",
     multiple=True,
-    help="What to export; may be given several times.  [default: $MCP_MEMORY_SPACE or default]",
+    help="Space to export; may be given several times.  [default: $MCP_MEMORY_SPACE or default]",
 )
-@click.option("--all-spaces", is_flag=True, help="Export everything that the home holds.")
+@click.option("--all-spaces", is_flag=True, help="Export all spaces of the home.")
 @as_json
-@home
+@home_option
 def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool) -> None:
     """Write a whole space to one zip file.
 
-    It holds turns, statements with their evidence and times, tasks, tool results and pages: Markdown for people, JSON
-    lines for programs, and a README that explains it.
+    It contains turns, statements with their evidence and times, tasks, tool results and pages: Markdown for people,
+    JSON lines for programs, and a README that explains them.
 
-    Forgotten rows are left out; their tombstones are in it. The same memory gives the same bytes. Without a FILE it is
-    written to this folder, named by the day; a FILE that is there is never written over.
+    Forgotten rows are left out, but their tombstones are included. The same memory gives the same bytes. Without a FILE
+    it is written to this folder, named by date; an existing FILE is never overwritten.
 
-    `mcp-memory import` takes it into another memory or space, each row once, however often.
+    `mcp-memory import` imports it into another memory or space; repeating that adds nothing twice.
 
     \b
     mcp-memory export
@@ -66,24 +66,26 @@ def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool) -> None
     mcp-memory export work.zip --space work --space home
     """
     if spaces and all_spaces:
-        raise click.UsageError("--all-spaces is every space: leave --space out.")
+        raise click.UsageError("--all-spaces includes every space: leave --space out.")
     chosen = None if all_spaces else list(dict.fromkeys(spaces)) or [settings().space]
     name = "all" if chosen is None else chosen[0] if len(chosen) == 1 else f"{len(chosen)}-spaces"
     unnamed = Path(f"mcp-memory-{name}-{datetime.now():%Y-%m-%d}.zip")
     target = (unnamed if file is None else file / unnamed if file.is_dir() else file).absolute()
     with progress_bars() as tell:
         done = ask(lambda memory: memory.export(target, spaces=chosen, tell=tell))
-    print_answer(done, _exported(done))
+    print_answer(done, _export_lines(done))
 
 
-def _exported(done: Exported) -> Iterator[str]:
-    yield f"{visible(done.path)}: {size(done.bytes)}"
+def _export_lines(done: Exported) -> Iterator[str]:
+    yield f"{escape_controls(done.path)}: {format_bytes(done.bytes)}"
     for space, rows in done.rows.items():
-        counts = [plural(rows[kind], one) for kind, one in _KINDS.items() if rows.get(kind)]
-        yield f"  {visible(space)}: {', '.join(counts) or 'nothing'}"
+        counts = [plural(rows[kind], noun) for kind, noun in _KINDS.items() if rows.get(kind)]
+        yield f"  {escape_controls(space)}: {', '.join(counts) or 'nothing'}"
     if done.lacking:
         names = ", ".join(done.lacking[:10])
-        yield wrapped(f"Left out, for their files are gone or damaged: {names}. `mcp-memory doctor` says more.", "  ")
+        yield wrap(
+            f"Left out, because their files are missing or damaged: {names}. `mcp-memory doctor` shows more.", "  "
+        )
 
 
 _KINDS = {
@@ -97,17 +99,17 @@ _KINDS = {
 
 
 @click.command()
-@click.option("--to", type=click.Path(path_type=Path), help="Folder to put it in.  [default: backups/ in the home]")
-@click.option("--keep", default=7, show_default=True, help="How many of this memory stay there; older ones go.")
-@click.option("--list", "listing", is_flag=True, help="Show the backups that are there; none is made.")
-@click.option("--verify", type=click.Path(path_type=Path), metavar="FILE", help="Prove that one is whole, and no more.")
+@click.option("--to", type=click.Path(path_type=Path), help="Target folder.  [default: backups/ in the home]")
+@click.option("--keep", default=7, show_default=True, help="Number of backups of this memory to keep there.")
+@click.option("--list", "listing", is_flag=True, help="List the existing backups; make none.")
+@click.option("--verify", type=click.Path(path_type=Path), metavar="FILE", help="Only check a backup.")
 @as_json
-@place
+@memory_options
 def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> None:
-    """Back up the memory into one file, while others use it.
+    """Back up the memory into one file, while it is in use.
 
-    It holds the database, all turns, results, canvases and scenes as they are at one moment, and is read back
-    and proven before it counts. Settings and logs are not in it. Exit code 1 where something is missing.
+    It contains the database, all turns, results, canvases and scenes as of one moment, and is read back and verified.
+    Settings and logs are not included. Exit code 1 if something is missing.
 
     \b
     mcp-memory backup
@@ -122,36 +124,36 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
     if verify is not None:
         with progress_bars() as tell:
             manifest = upkeep.verify(verify, tell=tell)
-        print_answer(manifest, f"{verify} is whole: {_contents(manifest)}.")
-        _exit_lacking(manifest.lacking)
+        print_answer(manifest, f"{verify} is intact: {_describe_contents(manifest)}.")
+        _exit_with_missing(manifest.lacking)
     if listing:
-        found = upkeep.listed(to or upkeep.folder_of(home))
-        print_answer([_fields(one) for one in found], _listing(found))
+        backups = upkeep.listed(to or upkeep.folder_of(home))
+        print_answer([_backup_fields(entry) for entry in backups], _backup_list(backups))
         return
-    _must_be_there(home)
+    _require_memory(home)
     with store_for_upkeep(home, "backup") as store, progress_bars() as tell:
         made = upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone(), tell=tell)
     assert made.manifest is not None
-    print_answer(_fields(made), _backed_up(made, made.manifest))
-    _exit_lacking(made.manifest.lacking)
+    print_answer(_backup_fields(made), _backup_lines(made, made.manifest))
+    _exit_with_missing(made.manifest.lacking)
 
 
-def _backed_up(made: Backup, manifest: BackupManifest) -> Iterator[str]:
-    yield f"{visible(str(made.path))} ({size(made.bytes)})"
+def _backup_lines(made: Backup, manifest: BackupManifest) -> Iterator[str]:
+    yield f"{escape_controls(str(made.path))} ({format_bytes(made.bytes)})"
     files = plural(len(manifest.members), "file")
-    yield f"proven: {files} match their hashes, the database is whole; {_contents(manifest)}"
+    yield f"verified: {files} match their hashes, the database is intact; {_describe_contents(manifest)}"
     for path in made.removed:
-        yield f"removed the older {visible(path.name)}"
+        yield f"removed the older {escape_controls(path.name)}"
 
 
-def _exit_lacking(lacking: Sequence[str]) -> NoReturn:
-    """Name rows that were lost before the backup was made, and exit: with 1 if there are any."""
-    for one in () if wants_json() else lacking:
-        click.echo(f"not in it, for the memory had lost it: {visible(one)}")
+def _exit_with_missing(lacking: Sequence[str]) -> NoReturn:
+    """List the rows that were lost before the backup was made, and exit: with 1 if there are any."""
+    for row in () if wants_json() else lacking:
+        click.echo(f"not included, because the memory had lost it: {escape_controls(row)}")
     sys.exit(1 if lacking else 0)
 
 
-def _must_be_there(home: Path) -> None:
+def _require_memory(home: Path) -> None:
     from mcp_memory.store.files import database_is_gone
 
     if gone := database_is_gone(home):
@@ -160,40 +162,40 @@ def _must_be_there(home: Path) -> None:
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
 
 
-def _listing(found: Sequence[Backup]) -> Iterator[str]:
-    if not found:
+def _backup_list(backups: Sequence[Backup]) -> Iterator[str]:
+    if not backups:
         yield "There are no backups. `mcp-memory backup` makes one."
-    for one in found:
-        head = f"{visible(one.path.name)}  {size(one.bytes):>9}"
-        if one.manifest is None:
-            yield f"{head}  {visible(one.problem or '')}"
+    for backup in backups:
+        head = f"{escape_controls(backup.path.name)}  {format_bytes(backup.bytes):>9}"
+        if backup.manifest is None:
+            yield f"{head}  {escape_controls(backup.problem or '')}"
         else:
-            yield f"{head}  {minute(one.manifest.made)}  {_contents(one.manifest)}"
+            yield f"{head}  {format_minute(backup.manifest.made)}  {_describe_contents(backup.manifest)}"
 
 
-def _fields(one: Backup) -> dict[str, Any]:
-    fields = asdict(one)
-    if one.manifest:
-        fields["manifest"]["members"] = len(one.manifest.members)
+def _backup_fields(backup: Backup) -> dict[str, Any]:
+    fields = asdict(backup)
+    if backup.manifest:
+        fields["manifest"]["members"] = len(backup.manifest.members)
     return fields
 
 
-def _contents(manifest: BackupManifest) -> str:
+def _describe_contents(manifest: BackupManifest) -> str:
     counts, names = manifest.counts, ("turn", "statement", "result")
-    held = ", ".join(plural(counts[f"{name}s"], name) for name in names if f"{name}s" in counts)
-    return f"{held} in {plural(len(manifest.spaces), 'space')}"
+    rows = ", ".join(plural(counts[f"{name}s"], name) for name in names if f"{name}s" in counts)
+    return f"{rows} in {plural(len(manifest.spaces), 'space')}"
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @as_json
-@place
+@memory_options
 def restore(file: Path) -> None:
     """Restore the memory from a backup FILE.
 
-    The backup is proven first. The present files are kept, in a folder that the answer names; rows forgotten since the
-    backup stay forgotten, and can be restored. Exit code 1 if the memory had lost something when the backup was made.
-    No other process may hold the home meanwhile. With --home it goes into another one, which is created if needed.
+    The backup is verified first. The present files are kept, in a folder that the answer names; rows forgotten since
+    the backup stay forgotten, and can be restored. Exit code 1 if the memory had lost something when the backup was
+    made. No other process may use the home meanwhile. --home selects another target, which is created if needed.
 
     \b
     mcp-memory restore mcp-memory-1a2b3c4d-20260301T090000000Z.zip
@@ -204,27 +206,29 @@ def restore(file: Path) -> None:
     with progress_bars() as tell:
         done = upkeep(file, home_with_files(), now=datetime.now().astimezone(), tell=tell)
     fields = {"home": done.home, "at": done.manifest.at, "aside": done.aside, "again": done.again}
-    print_answer({**fields, "lacking": done.manifest.lacking}, _restored(done))
-    _exit_lacking(done.manifest.lacking)
+    print_answer({**fields, "lacking": done.manifest.lacking}, _restore_lines(done))
+    _exit_with_missing(done.manifest.lacking)
 
 
-def _restored(done: Restored) -> Iterator[str]:
-    yield f"{visible(str(done.home))} is as it was on {minute(done.manifest.made)}: {_contents(done.manifest)}"
+def _restore_lines(done: Restored) -> Iterator[str]:
+    contents = _describe_contents(done.manifest)
+    yield f"{escape_controls(str(done.home))} is as it was on {format_minute(done.manifest.made)}: {contents}"
     if done.aside:
-        yield f"what was there is kept in {visible(str(done.aside))}"
-    for one in done.again:
-        under = f"{one.tombstone} in {visible(one.space)}"
-        if one.ids:
-            yield f"forgotten since then, and again: {plural(one.ids, 'id')}, {under}; forget --undo brings it back"
-        if one.was_purged:
-            purge = f"mcp-memory purge {one.tombstone} --space {visible(one.space)}"
+        yield f"the previous files are kept in {escape_controls(str(done.aside))}"
+    for tombstone in done.again:
+        under = f"{tombstone.tombstone} in {escape_controls(tombstone.space)}"
+        if tombstone.ids:
+            ids = plural(tombstone.ids, "id")
+            yield f"forgotten since then, and forgotten again: {ids}, {under}; `forget --undo` restores it"
+        if tombstone.was_purged:
+            purge = f"mcp-memory purge {tombstone.tombstone} --space {escape_controls(tombstone.space)}"
             yield f"purged since then, and on the disk again: {under}. To erase it: {purge}"
 
 
 @click.command()
 @click.option("--check", is_flag=True, help="Only say what would be added; the database stays as it is.")
 @as_json
-@place
+@memory_options
 def rebuild(check: bool) -> None:
     """Rebuild a lost or damaged database from its files.
 
@@ -241,38 +245,38 @@ def rebuild(check: bool) -> None:
 
     with progress_bars() as tell:
         done = upkeep(home_with_files(), check=check, now=datetime.now().astimezone(), tell=tell)
-    print_answer({**asdict(done), "needed": done.is_needed}, map(visible, _rebuilt(done)))
+    print_answer({**asdict(done), "needed": done.is_needed}, map(escape_controls, _rebuild_lines(done)))
     sys.exit(0 if done.is_well else 1)
 
 
-def _rebuilt(done: Rebuilt) -> Iterator[str]:
+def _rebuild_lines(done: Rebuilt) -> Iterator[str]:
     yield from (f"the database is damaged: {problem}" for problem in done.damage[:5])
     yield from done.notes
     if done.added:
-        yield f"added from the files: {_counts(done.added)}"
+        yield f"added from the files: {_row_counts(done.added)}"
     if done.without_files and done.source:
-        yield f"only in the database, taken from {done.source}: {_counts(done.without_files)}"
+        yield f"only in the database, taken from {done.source}: {_row_counts(done.without_files)}"
     yield from (f"lost: {sentence}" for sentence in done.lost)
     yield from done.back
     if not done.is_needed:
         yield "The database has all that the files have. Nothing was changed."
     elif done.is_swapped:
-        kept = f"; what it replaced is kept in {done.aside}" if done.aside else ""
-        yield f"the new database is in its place{kept}"
+        kept = f"; the old database is kept in {done.aside}" if done.aside else ""
+        yield f"the new database is in use{kept}"
 
 
-def _counts(rows: Mapping[str, int]) -> str:
+def _row_counts(rows: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in sorted(rows.items()))
 
 
 @click.command()
 @as_json
-@place
+@memory_options
 def compact() -> None:
-    """Free the disk space that the database does not use.
+    """Free unused disk space of the database.
 
-    Vectors of embedding models that are set no more are deleted, once the one that is set has embedded everything;
-    the word index is brought into one piece, free pages go, the log of writes is emptied. Others may go on.
+    Deletes vectors of former embedding models, once the current model has embedded everything; merges the word index,
+    frees unused pages and empties the write-ahead log. The memory may be in use meanwhile.
 
     \b
     mcp-memory compact
@@ -281,49 +285,48 @@ def compact() -> None:
     from mcp_memory.service.upkeep.maintenance import store_for_upkeep
 
     home = home_with_files()
-    _must_be_there(home)
+    _require_memory(home)
     try:
         dropped, kept = ask(lambda memory: memory.drop_old_vectors()), None
     except Refused as error:
         dropped, kept = [], str(error)
     with store_for_upkeep(home, "compact") as store:
         done = upkeep(store, home)
-    freed = f"{size(done.before - done.after)} given back" if done.after < done.before else "nothing to give back"
-    lines = [f"deleted the vectors of {one}" for one in dropped]
-    lines += [f"{size(done.before)} became {size(done.after)}: {freed}"]
+    freed = f"{format_bytes(done.before - done.after)} freed" if done.after < done.before else "nothing to free"
+    lines = [f"deleted the vectors of {model}" for model in dropped]
+    lines += [f"{format_bytes(done.before)} became {format_bytes(done.after)}: {freed}"]
     lines += [note for note in (done.postponed, kept) if note]
-    print_answer({**asdict(done), "deleted": dropped, "kept": kept}, map(visible, lines))
+    print_answer({**asdict(done), "deleted": dropped, "kept": kept}, map(escape_controls, lines))
 
 
 @click.command()
 @click.option("--grant", "role", metavar="ROLE", help="Let this user of PostgreSQL read and write the rows.")
-@click.option("--contract", is_flag=True, help="Take away what older versions use; they are refused from then on.")
+@click.option("--contract", is_flag=True, help="Remove what only older versions use; they are refused from then on.")
 @as_json
-@place
+@memory_options
 def migrate(role: str | None, contract: bool) -> None:
-    """Upgrade the tables in PostgreSQL, while servers go on.
+    """Upgrade the tables in PostgreSQL, while servers run.
 
-    A home in files needs no such command.
+    A home in files is upgraded when it is opened.
 
-    Run it as the user who owns the database. Servers of this version and of the one before work on the result; when no
-    older one is left, --contract finishes the upgrade. With --grant, servers connect as a user who owns nothing.
+    Run it as the owner of the database. Servers of this and of the previous version can use the result; when no older
+    server is left, --contract finishes the upgrade. With --grant, servers can connect as a user who owns nothing.
 
     \b
     mcp-memory migrate --store postgresql://owner@db.example.com/m --grant app
     """
     chosen = settings()
     if chosen.store is None:
-        raise Refused("This memory is in files, which are brought up to date when they are opened. Give --store.")
+        raise Refused("This memory is in files, which are upgraded when they are opened. Give --store.")
     from mcp_memory.store.postgres.database import migrate as upgrade
 
     done = upgrade(chosen.store, role=role, contract=contract)
     lines = [f"{step}: {_PHASES[phase]}" for step, phase in done] or ["the tables are up to date"]
-    lines += [f"{visible(role)} may read and write the rows"] if role is not None else []
+    lines += [f"{escape_controls(role)} may read and write the rows"] if role is not None else []
     print_answer({"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role}, lines)
 
 
 _PHASES = {"expand": "tables added", "backfill": "old rows computed", "contract": "older versions are refused now"}
-
 T = TypeVar("T")
 
 
@@ -332,7 +335,7 @@ def token() -> None:
     """Make, list and revoke tokens of HTTP and SSE clients.
 
     A token opens some spaces with one right: read (search and recall), write (record, remember, offload and distill
-    too) or admin (forget too). Once there is one, every request needs one.
+    too) or admin (forget too). Once a token exists, every request needs one.
 
     \b
     mcp-memory token create --name laptop --space work --rights write
@@ -341,30 +344,31 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--name", required=True, help="What to know it by: a machine, a program, a person.")
+@click.option("--name", required=True, help="Name of its user: a machine, a program, a person.")
 @click.option(
     "--space",
     "spaces",
     multiple=True,
-    help="A space that it opens; can be given again. The first is used where a client names none.  "
+    help="A space that it opens; may be repeated. The first is the default of its clients.  "
     "[default: $MCP_MEMORY_SPACE or default]",
 )
-@click.option("--rights", type=click.Choice(RIGHTS), default="write", show_default=True, help="Its right there.")
-@click.option("--expires", metavar="TIME", help="When it ends: 12h, 90d, 4w, 1y.  [default: when it is revoked]")
+@click.option(
+    "--rights", type=click.Choice(RIGHTS), default="write", show_default=True, help="Its right in these spaces."
+)
+@click.option("--expires", metavar="TIME", help="Lifetime: 12h, 90d, 4w, 1y.  [default: until it is revoked]")
 @as_json
-@home
+@home_option
 def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None) -> None:
     """Make a token and print it, once.
 
-    Only its hash is stored.
-    Clients send it as `Authorization: Bearer <token>`. One that opens several spaces reaches another than the first
-    at /mcp?space=NAME, or with the header Mcp-Memory-Space.
+    Only its hash is stored. Clients send it as `Authorization: Bearer <token>`. To use another space than the first,
+    they connect to /mcp?space=NAME or send the header Mcp-Memory-Space.
 
     \b
     mcp-memory token create --name laptop --space work --space home
     mcp-memory token create --name dashboard --rights read --expires 90d
     """
-    lasts = None if expires is None else span(expires, "--expires")
+    lasts = None if expires is None else parse_duration(expires, "--expires")
     made, text = _ask_new_home(lambda memory: memory.create_token(name, spaces=spaces, right=rights, expires=lasts))
     print_answer({**_token_fields(made), "token": text}, text)
     if not wants_json():
@@ -373,25 +377,25 @@ def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None)
 
 @token.command("list")
 @as_json
-@home
+@home_option
 def list_() -> None:
     """List the tokens with their spaces and rights.
 
-    It also shows when each was used last, to the hour.
+    Shows also the hour of the last use.
 
     \b
     mcp-memory token list
     """
-    found = _ask_new_home(lambda memory: memory.tokens())
+    tokens = _ask_new_home(lambda memory: memory.tokens())
     head = ("ID", "NAME", "SPACES", "RIGHTS", "CREATED", "LAST USED", "ENDS")
-    none = "No token has been made: over HTTP and SSE, whoever is on this machine is the owner."
-    print_answer(list(map(_token_fields, found)), columns([head, *map(_token_row, found)]) if found else none)
+    none = "No tokens. Over HTTP and SSE, every user of this machine has full access."
+    print_answer(list(map(_token_fields, tokens)), columns([head, *map(_token_row, tokens)]) if tokens else none)
 
 
 @token.command()
 @click.argument("which", metavar="NAME|ID")
 @as_json
-@home
+@home_option
 def revoke(which: str) -> None:
     """Revoke a token, at once, in running servers too.
 
@@ -399,11 +403,11 @@ def revoke(which: str) -> None:
     mcp-memory token revoke laptop
     """
     gone = _ask_new_home(lambda memory: memory.revoke_token(which))
-    print_answer(_token_fields(gone), f"Revoked {visible(gone.name)} ({gone.id}).")
+    print_answer(_token_fields(gone), f"Revoked {escape_controls(gone.name)} ({gone.id}).")
 
 
 def _ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Ask the memory one thing; a home that is not there is made, for a server may be set up before it is used."""
+    """Run one query on the memory, creating the home if needed: a server may be set up before its first use."""
     import anyio
 
     from mcp_memory.service.memory import open_memory
@@ -417,32 +421,85 @@ def _ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
     return anyio.run(visit)
 
 
-def _token_fields(one: Token) -> dict[str, Any]:
+def _token_fields(token: Token) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "name": one.name,
-        "spaces": one.spaces,
-        "rights": one.right,
-        "created": one.at,
-        "last_used": one.used_at,
-        "expires": one.until,
-        "revoked": one.revoked_at,
+        "id": token.id,
+        "name": token.name,
+        "spaces": token.spaces,
+        "rights": token.right,
+        "created": token.at,
+        "last_used": token.used_at,
+        "expires": token.until,
+        "revoked": token.revoked_at,
     }
 
 
-def _token_row(one: Token) -> tuple[str, ...]:
-    used = minute(one.used_at) if one.used_at else "never"
-    return (one.id, visible(one.name), visible(", ".join(one.spaces)), one.right, day(one.at), used, _token_end(one))
+def _token_row(token: Token) -> tuple[str, ...]:
+    used = format_minute(token.used_at) if token.used_at else "never"
+    return (
+        token.id,
+        escape_controls(token.name),
+        escape_controls(", ".join(token.spaces)),
+        token.right,
+        format_day(token.at),
+        used,
+        _token_end(token),
+    )
 
 
-def _token_end(one: Token) -> str:
-    if one.revoked_at is not None:
-        return f"revoked {day(one.revoked_at)}"
-    if one.until is None:
+def _token_end(token: Token) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {format_day(token.revoked_at)}"
+    if token.until is None:
         return "never"
-    return f"{'ended ' if one.until <= datetime.now(UTC) else ''}{day(one.until)}"
+    return f"{'ended ' if token.until <= datetime.now(UTC) else ''}{format_day(token.until)}"
 
 
-def _token_line(one: Token) -> str:
-    ends = "until it is revoked" if one.until is None else f"until {minute(one.until)}"
-    return f"{visible(one.name)} opens {visible(', '.join(one.spaces))} with the right {one.right}, {ends}."
+def _token_line(token: Token) -> str:
+    ends = "until it is revoked" if token.until is None else f"until {format_minute(token.until)}"
+    return escape_controls(f"{token.name} opens {', '.join(token.spaces)} with the right {token.right}, {ends}.")
+
+
+if TYPE_CHECKING:
+    from mcp_memory.service.upkeep.move import Moved
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@click.option("--check", is_flag=True, help="Only compare both sides again.")
+@as_json
+def move(source: str, target: str, check: bool) -> None:
+    """Copy a whole memory from files to PostgreSQL or back.
+
+    Ids, times, tool results, vectors, tombstones, tokens and ledgers are the same afterwards. SOURCE is only read and
+    TARGET must be empty; no other program may have them open. An interrupted move continues when it is called again.
+    At the end rows, results and vectors of both sides are compared by SHA-256, and so are the answers to a hundred
+    questions.
+
+    \b
+    mcp-memory move sqlite:~/.mcp-memory postgresql://memory@db.example.com/m
+    mcp-memory move postgresql://memory@db.example.com/m sqlite:/var/lib/memory
+    """
+    from mcp_memory.service.upkeep.move import move as move_memory
+
+    with progress_bars() as tell:
+        done = move_memory(source, target, objects=settings().objects, check=check, tell=tell)
+    print_answer(done, _move_lines(done, check=check))
+
+
+def _move_lines(done: Moved, *, check: bool) -> Iterator[str]:
+    rows = [
+        (escape_controls(table.space or "-"), escape_controls(table.what), f"{table.rows:,}", table.sha256)
+        for table in done.proven
+    ]
+    yield columns([("SPACE", "WHAT", "ROWS", "SHA-256, THE SAME ON BOTH SIDES"), *rows])
+    yield f"{escape_controls(done.source)} and {escape_controls(done.target)} have the same contents."
+    yield f"{plural(done.questions, 'question')} found the same on both sides; {done.seconds:,} s."
+    if not check:
+        use = "set MCP_MEMORY_STORE to its URL"
+        if done.target.startswith("sqlite:"):
+            use = (
+                f"set MCP_MEMORY_HOME={escape_controls(done.target.removeprefix('sqlite:'))} and unset MCP_MEMORY_STORE"
+            )
+        yield f"{escape_controls(done.source)} is as it was. To use the copy, {use}, or the same in config.toml."

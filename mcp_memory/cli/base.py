@@ -1,7 +1,7 @@
-"""What the commands share: the options that say which memory, the way to ask it, and how errors leave.
+"""What all commands share: the options that select a memory, opening it, output and errors.
 
-`mcp-memory --help` lists the exit codes. An error of ours is one sentence on stderr, and so is a full disk or a file
-that may not be written; anything else is a bug and keeps its traceback.
+`mcp-memory --help` lists the exit codes. Our own errors, a full disk and a file without permission print one sentence
+on stderr; anything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_DAYS = 100 * 365
 _DAYS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
 
 INTERRUPTED = 130
-"""Exit code of a program that SIGINT ended, as shells give it."""
+"""Exit code after SIGINT, as in shells."""
 _MAKE_ROOM = "Free some disk space and try again."
 _GIVE_RIGHT = "Give yourself the right to it, or name another place."
 _OF_THE_MACHINE = {
@@ -39,29 +39,29 @@ _OF_THE_MACHINE = {
     errno.EACCES: _GIVE_RIGHT,
     errno.EPERM: _GIVE_RIGHT,
     errno.EROFS: _GIVE_RIGHT,
-    errno.EIO: "The disk does not answer as it should: look at it first.",
+    errno.EIO: "The disk reports errors: check it first.",
 }
-"""What is no bug of ours, and what to do about it."""
+"""System errors that are not bugs of ours, each with the next step."""
 
 NOTHING_YET = "Nothing is stored yet in {home}."
 FIRST_STEPS = """\
 mcp-memory install   connects a client, which stores conversations from then on
-mcp-memory import    brings in conversations that were kept elsewhere
-mcp-memory demo      shows a memory that is made up"""
+mcp-memory import    imports conversations from elsewhere
+mcp-memory demo      shows a made-up memory"""
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class NothingStored(NotFound):
-    """There is no memory yet: not an error, and nothing to read."""
+    """The memory does not exist yet. This is not an error, but there is nothing to read."""
 
 
 class Program(click.Group):
-    """The outermost group: lists commands in groups, loads one when it is called, turns our errors into exit codes."""
+    """The outermost group: lists commands by topic, loads each when it is called, maps our errors to exit codes."""
 
     def __init__(self, *args: Any, groups: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
-        """`groups`: for each title in the help, its commands with their modules; `import_` is the function `import`."""
+        """`groups` maps each heading of the help to its commands and their modules."""
         super().__init__(*args, **kwargs)
         self._groups = groups
         self._modules = {name: module for commands in groups.values() for name, module in commands.items()}
@@ -82,7 +82,7 @@ class Program(click.Group):
         for title, names in self._groups.items():
             commands = [(name, command) for name in names if (command := self.get_command(ctx, name))]
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{width}}", one.get_short_help_str(limit)) for name, one in commands])
+                formatter.write_dl([(f"{name:<{width}}", entry.get_short_help_str(limit)) for name, entry in commands])
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _masked_usage():
@@ -111,7 +111,7 @@ class Program(click.Group):
 
 
 def has_error(error: BaseException, kind: type[BaseException]) -> bool:
-    """Return whether an error, or a member of an exception group, is an instance of `kind`."""
+    """Return whether an error is, or an exception group contains, an instance of `kind`."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return any(has_error(member, kind) for member in group.exceptions)
@@ -119,15 +119,15 @@ def has_error(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def _print_error(text: str) -> None:
-    from mcp_memory.cli.terminal import visible
+    from mcp_memory.cli.terminal import escape_controls
     from mcp_memory.core.secrets.masking import mask
 
-    click.echo(f"Error: {visible(mask(text))}", err=True)
+    click.echo(f"Error: {escape_controls(mask(text))}", err=True)
 
 
 @contextmanager
 def _masked_usage() -> Generator[None]:
-    """Mask what click says of an argument that it does not take: it repeats it."""
+    """Mask click's usage errors, because they quote the argument."""
     try:
         yield
     except click.ClickException as error:
@@ -138,56 +138,56 @@ def _masked_usage() -> Generator[None]:
 
 
 class CommandSettings(dict[str, Any]):
-    """Settings by name."""
+    pass
 
 
-def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
+def _store_option(ctx: click.Context, option: click.Parameter, value: object) -> None:
     if value == "":
-        raise click.BadParameter("It is empty. Write it whole, or leave it out.", ctx, option)
+        raise click.BadParameter("The value is empty. Give a value, or leave the option out.", ctx, option)
     if value is not None and option.name:
         ctx.ensure_object(CommandSettings)[option.name] = value
 
 
-home = click.option(
+home_option = click.option(
     "--home",
     type=click.Path(),
-    callback=_keep,
+    callback=_store_option,
     expose_value=False,
     help="Folder of the memory.  [default: $MCP_MEMORY_HOME or ~/.mcp-memory]",
 )
-"""The option alone, for commands that are about the home as a whole."""
+"""The only option for commands that work on the whole home."""
 _STORE = click.option(
     "--store",
     metavar="URL",
-    callback=_keep,
+    callback=_store_option,
     expose_value=False,
     help="PostgreSQL database of a shared memory, postgresql://…  [default: $MCP_MEMORY_STORE or a file in the home]",
 )
 _SPACE = click.option(
     "--space",
-    callback=_keep,
+    callback=_store_option,
     expose_value=False,
     help="Whose memory: a user, a project, an agent.  [default: $MCP_MEMORY_SPACE or default]",
 )
 _JSON = "mcp_memory.json"
 
 
-def _keep_json(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+def _store_json_option(ctx: click.Context, option: click.Parameter, value: bool) -> None:
     ctx.meta[_JSON] = value
 
 
 as_json = click.option(
-    "--json", is_flag=True, callback=_keep_json, expose_value=False, help="Answer in JSON, for programs."
+    "--json", is_flag=True, callback=_store_json_option, expose_value=False, help="Answer in JSON, for programs."
 )
 
 
 def wants_json() -> bool:
-    """Return whether the command at work answers in JSON."""
+    """Return whether the current command answers in JSON."""
     return click.get_current_context().meta.get(_JSON, False)
 
 
 def print_answer(value: Any, text: str | Iterable[str]) -> None:
-    """Print an answer: `value` as JSON if that was asked for, else the text or the lines, within the width."""
+    """Print `value` as JSON if `--json` is set, else the text or lines, within the width."""
     from mcp_memory.cli.terminal import json_text
 
     if wants_json():
@@ -198,14 +198,14 @@ def print_answer(value: Any, text: str | Iterable[str]) -> None:
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text for people, within the width."""
-    from mcp_memory.cli.terminal import fitted
+    from mcp_memory.cli.terminal import fit_width
 
-    click.echo(fitted(text), err=err)
+    click.echo(fit_width(text), err=err)
 
 
 @contextmanager
 def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
-    """Yield what shows how far long work on `what` is: on a terminal, a bar for each thing that is done."""
+    """Yield a progress callback. On a terminal it shows a bar for each operation."""
     from mcp_memory.cli.terminal import one_line
 
     with ExitStack() as shown:
@@ -223,13 +223,13 @@ def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
         yield tell
 
 
-def place(command: Command) -> Command:
-    """Add `--home`, `--store` and `--space`; they may stand before the command's name or after it."""
-    return home(_STORE(_SPACE(command)))
+def memory_options(command: Command) -> Command:
+    """Add `--home`, `--store` and `--space`; they work before and after the command's name."""
+    return home_option(_STORE(_SPACE(command)))
 
 
-def span(text: str, option: str) -> timedelta:
-    """Return how long `12h`, `90d`, `4w` or `1y` is."""
+def parse_duration(text: str, option: str) -> timedelta:
+    """Parse `12h`, `90d`, `4w` or `1y`."""
     match = re.fullmatch(r"(\d{1,5})\s*([hdwy])", text.strip().lower(), flags=re.ASCII)
     if match is None:
         raise InvalidInput(f"{option} takes a number with h, d, w or y, such as 90d, not {text!r}.")
@@ -240,32 +240,32 @@ def span(text: str, option: str) -> timedelta:
 
 
 def command_settings() -> CommandSettings:
-    """Return the settings on the command line of the command at work, by name."""
+    """Return the settings given on the command line, by name."""
     return click.get_current_context().ensure_object(CommandSettings)
 
 
 def settings() -> Settings:
-    """Return the settings in force, those of the command line over all others."""
+    """Return the effective settings; those of the command line override all others."""
     from mcp_memory.core.config import load_settings, require_home
 
-    found = load_settings(**command_settings())
-    require_home(found)
-    return found
+    effective = load_settings(**command_settings())
+    require_home(effective)
+    return effective
 
 
 def home_with_files() -> Path:
-    """Return the home of a command that is about its files. Refused where the memory is in PostgreSQL."""
+    """Return the home, for a command that works on its files. Raises Refused if the memory is in PostgreSQL."""
     chosen = settings()
     if chosen.store is not None:
         raise Refused(
-            f"`{click.get_current_context().info_name}` works on the files of a home, and this memory is in "
+            f"`{click.get_current_context().info_name}` works on the files of a home, but this memory is in "
             "PostgreSQL. Use the database's own tools: pg_dump and pg_restore, or its base backups."
         )
     return chosen.home
 
 
-def settings_of_a_memory() -> Settings:
-    """Return the settings in force. Raises NothingStored or StoreUnavailable where there is no memory to open."""
+def existing_memory_settings() -> Settings:
+    """Return the effective settings. Raises NothingStored or StoreUnavailable if no memory can be opened."""
     from mcp_memory.service.upkeep.home_checks import unwritable
     from mcp_memory.store.files import database_is_gone
 
@@ -277,31 +277,33 @@ def settings_of_a_memory() -> Settings:
             raise StoreUnavailable(f"{chosen.home / 'memory.db'} cannot be read. {_GIVE_RIGHT}")
         if problem := unwritable(chosen.home):
             raise StoreUnavailable(f"No memory can be made at {chosen.home}: {problem}. {_GIVE_RIGHT}")
-        raise NothingStored(f"{NOTHING_YET.format(home=chosen.home)}{_others_in(chosen.home)}\n{FIRST_STEPS}")
+        raise NothingStored(
+            f"{NOTHING_YET.format(home=chosen.home)}{_describe_foreign_files(chosen.home)}\n{FIRST_STEPS}"
+        )
     return chosen
 
 
-def _others_in(home: Path) -> str:
+def _describe_foreign_files(home: Path) -> str:
     from mcp_memory.cli.terminal import one_line
-    from mcp_memory.core.paths import foreign
+    from mcp_memory.core.paths import foreign_files
 
-    others = one_line(", ".join(foreign(home)), 60)
-    return f" It holds files of other programs ({others}); give the memory a folder of its own." if others else ""
+    others = one_line(", ".join(foreign_files(home)), 60)
+    return f" It contains files of other programs ({others}); give the memory a separate folder." if others else ""
 
 
 def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Open the memory that the options name, ask it one thing, close it. A home that is not there is not made."""
-    return ask_of(settings_of_a_memory(), question)
+    """Open the selected memory, run one query, close it. A missing home is not created."""
+    return ask_memory(existing_memory_settings(), question)
 
 
-def ask_of(chosen: Settings, question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Open the memory of the settings, which is made if needed, ask it one thing, close it."""
+def ask_memory(chosen: Settings, question: Callable[[Memory], Awaitable[T]]) -> T:
+    """Open the memory of the settings, creating it if needed, run one query, close it."""
     import anyio
 
     from mcp_memory.service.memory import open_memory
 
     async def visit() -> T:
-        # A command that only looks must not set a model to work.
+        # A command that only reads must not start the model.
         async with open_memory(chosen, distil=False, what=str(click.get_current_context().info_name)) as memory:
             return await question(memory)
 

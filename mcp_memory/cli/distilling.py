@@ -1,4 +1,9 @@
-"""`distill`, `flush`, `pause`, `resume`, `verify`, `scene`, `persona` and `compress`: extraction and compression."""
+"""`distill`, `flush`, `pause`, `resume`, `verify`, `scene`, `persona` and `compress`: extraction and compression.
+
+Commands that ask a model first print an estimate of calls, tokens and dollars. It is rather high
+(`integrations.importers.report`). At a terminal the user has to agree; programs cannot answer, so without a terminal
+the command continues. The caps on tokens apply in both cases.
+"""
 
 from __future__ import annotations
 
@@ -12,49 +17,47 @@ import click
 from mcp_memory.cli.base import (
     as_json,
     ask,
-    place,
+    existing_memory_settings,
+    memory_options,
     print_answer,
     progress_bars,
     say,
     settings,
-    settings_of_a_memory,
     wants_json,
 )
-from mcp_memory.cli.terminal import columns, minute, plural, visible, wrapped
+from mcp_memory.cli.terminal import columns, escape_controls, format_minute, plural, wrap
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn, Turn
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import PersonaVersion, Scene, Verified
     from mcp_memory.service.compression.compress import Compressed
     from mcp_memory.service.memory import Memory
-
-
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command()
 @YES
 @as_json
-@place
+@memory_options
 def distill(yes: bool) -> None:
     """Have the configured model do all waiting work now.
 
     It extracts statements from turns, merges them with existing ones, writes scenes and the persona, improves the
-    summaries of large results and puts long canvases in order, without waiting for more turns. A running server
-    does the same automatically, a little at a time. The caps on tokens hold; Ctrl-C loses nothing.
+    summaries of large results and orders long canvases, without waiting for more turns. A running server does the
+    same automatically, a little at a time. The caps on tokens apply; Ctrl-C loses nothing.
 
-    First it says about how many calls and tokens that takes, and at a terminal it asks. Where standard input is no
-    terminal it goes on without a question, so that programs can run it.
+    First it estimates calls and tokens, and at a terminal it asks. If standard input is not a terminal it continues
+    without a question, so that programs can run it.
 
     \b
     mcp-memory distill
     mcp-memory distill --yes
     MCP_MEMORY_LLM=ollama/qwen3:8b mcp-memory distill
     """
-    from mcp_memory.cli.pricing import agree, distilling_cost
 
     cost = distilling_cost()
-    agree("Doing all that waits", cost, yes=yes)
+    confirm_cost("Doing all that waits", cost, yes=yes)
     quiet, done = wants_json(), 0
     with progress_bars() as tell:
 
@@ -73,12 +76,12 @@ def distill(yes: bool) -> None:
 
 @click.command()
 @click.argument("session")
-@place
+@memory_options
 def flush(session: str) -> None:
     """Request that a SESSION is read to its end now.
 
     For the end of a session and before a compaction. It asks no model itself: a running server, `mcp-memory
-    distill` or the connected agent takes it from there.
+    distill` or the connected agent does.
 
     \b
     mcp-memory flush 2026-05-07-a1b2
@@ -89,16 +92,16 @@ def flush(session: str) -> None:
         return await memory.flush(session)
 
     waiting = ask(request)
-    say(f"{plural(waiting, 'turn')} of {visible(session)} will be read next.")
+    say(f"{plural(waiting, 'turn')} of {escape_controls(session)} will be read next.")
 
 
 @click.command()
 @click.argument("reason", default="paused by hand")
-@place
+@memory_options
 def pause(reason: str) -> None:
     """Stop all calls to models until `resume`.
 
-    It holds for every process on this home.
+    It applies to every process on this home.
 
     \b
     mcp-memory pause "saving tokens for today"
@@ -108,7 +111,7 @@ def pause(reason: str) -> None:
 
 
 @click.command()
-@place
+@memory_options
 def resume() -> None:
     """Allow calls to models again.
 
@@ -121,42 +124,40 @@ def resume() -> None:
 
 @click.command()
 @as_json
-@place
+@memory_options
 def verify() -> None:
-    """Check each claim down to the words that it is based on.
+    """Check each claim against its evidence.
 
-    It walks from the persona over scenes, statements and quotes to the turns and their hashes. It lists claims that no
-    longer hold, statements whose words may say otherwise, and lines of the persona and of scenes that name no
-    evidence. Exit code 1 if something does not hold.
+    It checks the persona, scenes, statements and quotes down to the turns and their hashes. It lists claims that are
+    no longer supported, statements that their evidence may not support, and lines of the persona and of scenes without
+    evidence. Exit code 1 if a claim is not supported.
 
     \b
     mcp-memory verify
     """
     with progress_bars() as tell:
-        found = ask(lambda memory: memory.verify(tell=tell))
-    print_answer(found, _verified(found))
-    sys.exit(1 if found.problems else 0)
+        report = ask(lambda memory: memory.verify(tell=tell))
+    print_answer(report, _verify_lines(report))
+    sys.exit(1 if report.problems else 0)
 
 
-def _verified(found: Verified) -> Iterator[str]:
+def _verify_lines(report: Verified) -> Iterator[str]:
     yield (
-        f"{plural(found.personas, 'persona')}, {plural(found.scenes, 'scene')}, "
-        f"{plural(found.atoms, 'statement')}, {plural(found.quotes, 'quote')}, {plural(found.turns, 'turn')}"
+        f"{plural(report.personas, 'persona')}, {plural(report.scenes, 'scene')}, "
+        f"{plural(report.atoms, 'statement')}, {plural(report.quotes, 'quote')}, {plural(report.turns, 'turn')}"
     )
-    yield from (wrapped(f"does not hold: {problem}", "  ") for problem in found.problems)
-    yield from (wrapped(f"names no evidence: {line}", "  ") for line in found.uncovered)
-    yield from (wrapped(f"check: {line}", "  ") for line in found.doubted)
-    if not found.problems:
+    yield from (wrap(f"not supported: {problem}", "  ") for problem in report.problems)
+    yield from (wrap(f"without evidence: {line}", "  ") for line in report.uncovered)
+    yield from (wrap(f"check: {line}", "  ") for line in report.doubted)
+    if not report.problems:
         yield (
-            f"{plural(len(found.doubted), 'statement')} to check; the rest holds."
-            if found.doubted
+            f"{plural(len(report.doubted), 'statement')} to check; the rest holds."
+            if report.doubted
             else "All of it holds."
         )
 
 
 # --- scenes -----------------------------------------------------------------------------------------
-
-
 @click.group()
 def scene() -> None:
     """List the versions of a scene, or restore one.
@@ -170,7 +171,7 @@ def scene() -> None:
 @scene.command()
 @click.argument("slug")
 @as_json
-@place
+@memory_options
 def history(slug: str) -> None:
     """List the versions of a scene, the newest first.
 
@@ -183,14 +184,20 @@ def history(slug: str) -> None:
     print_answer(versions, columns(map(_scene_row, versions)))
 
 
-def _scene_row(one: Scene) -> tuple[str, ...]:
-    return str(one.version), minute(one.updated), one.action, f"heat {one.heat}", visible(one.reason)
+def _scene_row(version: Scene) -> tuple[str, ...]:
+    return (
+        str(version.version),
+        format_minute(version.updated),
+        version.action,
+        f"heat {version.heat}",
+        escape_controls(version.reason),
+    )
 
 
 @scene.command()
 @click.argument("slug")
 @click.argument("version", type=click.IntRange(min=1))
-@place
+@memory_options
 def restore(slug: str, version: int) -> None:
     """Make an old VERSION of a scene the current one.
 
@@ -199,13 +206,11 @@ def restore(slug: str, version: int) -> None:
     \b
     mcp-memory scene restore moving-to-porto 3
     """
-    stands = ask(lambda memory: memory.restore_scene(slug, version))
-    say(f"{stands.slug} reads as in version {version} again; that is its version {stands.version}.")
+    current = ask(lambda memory: memory.restore_scene(slug, version))
+    say(f"{current.slug} reads as in version {version} again; that is its version {current.version}.")
 
 
 # --- the persona ------------------------------------------------------------------------------------
-
-
 @click.group()
 def persona() -> None:
     """List, compare and rewrite versions of the persona.
@@ -218,7 +223,7 @@ def persona() -> None:
 
 @persona.command(name="history")
 @as_json
-@place
+@memory_options
 def persona_history() -> None:
     """List the versions of the persona, the newest first.
 
@@ -229,43 +234,48 @@ def persona_history() -> None:
     print_answer(versions, columns(map(_persona_row, versions)) if versions else "There is no persona yet.")
 
 
-def _persona_row(one: PersonaVersion) -> tuple[str, ...]:
-    author = "by a model" if one.by_model else "as told"
-    return str(one.version), minute(one.at), author, plural(len(one.text), "character"), visible(one.reason)
+def _persona_row(version: PersonaVersion) -> tuple[str, ...]:
+    author = "by a model" if version.by_model else "statements"
+    return (
+        str(version.version),
+        format_minute(version.at),
+        author,
+        plural(len(version.text), "character"),
+        escape_controls(version.reason),
+    )
 
 
 @persona.command()
 @click.argument("old", type=click.IntRange(min=0), required=False)
 @click.argument("new", type=click.IntRange(min=1), required=False)
-@place
+@memory_options
 def diff(old: int | None, new: int | None) -> None:
     """Show what changed from version OLD to version NEW.
 
-    Left out, they are the last two.
+    The default is the last two versions.
 
     \b
     mcp-memory persona diff
     mcp-memory persona diff 3 5
     """
-    say(visible(ask(lambda memory: memory.persona_diff(old, new))))
+    say(escape_controls(ask(lambda memory: memory.persona_diff(old, new))))
 
 
 @persona.command()
 @click.option("--incremental", is_flag=True, help="From what changed, keeping the rest.")
 @YES
-@place
+@memory_options
 def rebuild(incremental: bool, yes: bool) -> None:
     """Request a new page, from all scenes and statements.
 
-    Where a model is set it says about how many tokens that takes, and at a terminal it asks.
+    If a model is set it first estimates the tokens, and at a terminal it asks.
 
     \b
     mcp-memory persona rebuild
     """
-    from mcp_memory.cli.pricing import agree, persona_cost
 
-    settings_of_a_memory()
-    agree("Rewriting the persona", persona_cost(), yes=yes)
+    existing_memory_settings()
+    confirm_cost("Rewriting the persona", persona_cost(), yes=yes)
     ask(lambda memory: memory.rebuild_persona(scratch=not incremental))
     say("The page will be rewritten by the next model that is asked: `mcp-memory distill` does it now.")
 
@@ -273,22 +283,22 @@ def rebuild(incremental: bool, yes: bool) -> None:
 LEVELS = ("none", "mild", "aggressive", "emergency")
 
 
-def _rule(name: str, told: str) -> Any:
-    return click.option(f"--{name.replace('_', '-')}", name, type=float, metavar="X", help=told)
+def _share_option(name: str, description: str) -> Any:
+    return click.option(f"--{name.replace('_', '-')}", name, type=float, metavar="X", help=description)
 
 
 @click.command()
 @click.option("--window", type=int, required=True, metavar="N", help="Tokens that the model can read.")
-@click.option("--overhead", type=int, default=0, metavar="N", help="Tokens that go to the model beside the messages.")
-@click.option("--session", metavar="NAME", help="Whose canvas and turns these are.  [default: one of its own]")
-@click.option("--level", type=click.Choice(LEVELS), help="Compress so far, whatever the size.")
-@_rule("mild", "Share of the window from which old results go, where that pays.  [default: 0.5]")
-@_rule("aggressive", "Share from which the oldest messages go.  [default: 0.85]")
-@_rule("emergency", "Share from which only the newest message is safe.  [default: 0.95]")
-@_rule("target", "Share that the two come down to.  [default: 0.6]")
-@_rule("cached_price", "Price of a token the provider has read before, of a new one 1.  [default: 0.1]")
-@click.option("--further-calls", type=int, metavar="N", help="Calls still to come.  [default: as many as there were]")
-@place
+@click.option("--overhead", type=int, default=0, metavar="N", help="Tokens of the request besides the messages.")
+@click.option("--session", metavar="NAME", help="Session of the canvas and the turns.  [default: a new one]")
+@click.option("--level", type=click.Choice(LEVELS), help="Compress to this level, whatever the size.")
+@_share_option("mild", "Share of the window from which old results are removed, if that saves.  [default: 0.5]")
+@_share_option("aggressive", "Share from which the oldest messages are removed.  [default: 0.85]")
+@_share_option("emergency", "Share from which only the newest message is kept.  [default: 0.95]")
+@_share_option("target", "Share that both reduce to.  [default: 0.6]")
+@_share_option("cached_price", "Price of a cached token, relative to a new one.  [default: 0.1]")
+@click.option("--further-calls", type=int, metavar="N", help="Expected further calls.  [default: as many as before]")
+@memory_options
 def compress(window: int, overhead: int, session: str | None, level: str | None, **rules: float | None) -> None:
     """Make a message list fit a model's window.
 
@@ -303,51 +313,117 @@ def compress(window: int, overhead: int, session: str | None, level: str | None,
     mcp-memory compress --window 200000 < messages.json > shorter.json
     mcp-memory compress --window 32000 --level aggressive < request.json
     """
-    request, messages = _read()
-    overhead += _count({key: request[key] for key in ("system", "tools", "functions") if request.get(key)})
+    request, messages = _read_messages()
+    overhead += _count_tokens({key: request[key] for key in ("system", "tools", "functions") if request.get(key)})
     from mcp_memory.service.memory import compress as compress_now
 
-    told: dict[str, Any] = {name: value for name, value in rules.items() if value is not None}
+    set_rules: dict[str, Any] = {name: value for name, value in rules.items() if value is not None}
     done = compress_now(
-        messages, window=window, overhead=overhead, session=session, level=level, settings=settings(), **told
+        messages, window=window, overhead=overhead, session=session, level=level, settings=settings(), **set_rules
     )
     answer = {**request, "messages": done.messages} if request else done.messages
     click.echo(json.dumps(answer, ensure_ascii=False))
-    click.echo(_told(done), err=True)
+    click.echo(_compression_summary(done), err=True)
     if not done.fits:
         sys.exit(1)
 
 
-def _read() -> tuple[dict[str, Any], list[Any]]:
-    """Return the request around the messages, empty without one, and the messages."""
+def _read_messages() -> tuple[dict[str, Any], list[Any]]:
+    """Return the request around the messages (empty without one) and the messages."""
     if sys.stdin.isatty():
         raise InvalidInput("There is nothing on standard input. Run it as: mcp-memory compress … < messages.json")
     data: bytes = sys.stdin.buffer.read()
     try:
-        given: Any = json.loads(data)
+        document: Any = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"Standard input is not JSON ({error}). It has to be a list of messages.") from None
-    match given:
+        raise InvalidInput(f"Standard input is not JSON ({error}). It must be a list of messages.") from None
+    match document:
         case list():
-            return {}, cast("list[Any]", given)
+            return {}, cast("list[Any]", document)
         case {"messages": list()}:
-            return cast("dict[str, Any]", given), cast("list[Any]", given["messages"])
+            return cast("dict[str, Any]", document), cast("list[Any]", document["messages"])
         case _:
-            raise InvalidInput('Standard input is no JSON list of messages, and no request with a list "messages".')
+            raise InvalidInput('Standard input is not a JSON list of messages, nor a request with a list "messages".')
 
 
-def _count(beside: dict[str, Any]) -> int:
+def _count_tokens(beside: dict[str, Any]) -> int:
     from mcp_memory.core.token_counts import token_counter
 
     return token_counter(settings().tokenizer).count(json.dumps(beside, ensure_ascii=False)) if beside else 0
 
 
-def _told(done: Compressed) -> str:
+def _compression_summary(done: Compressed) -> str:
     parts = [
         f"{done.level}: {done.tokens_before:,} tokens became {done.tokens:,}",
         f"{done.edits:,} edits now" if done.edits else "no edit now, the cache is whole",
-        f"{done.cache_broken:,} tokens are read anew" if done.cache_broken else "",
+        f"{done.cache_broken:,} tokens are read again" if done.cache_broken else "",
         f"session {done.session}",
     ]
     line = ", ".join(part for part in parts if part)
     return line if done.note is None else f"{line}\nError: {done.note}"
+
+
+if TYPE_CHECKING:
+    from mcp_memory.integrations.importers.report import CostEstimate, HistorySize
+    from mcp_memory.service.due_stages import WaitingJobs
+    from mcp_memory.service.memory import Memory
+_PAGE = 1_000  # turns
+
+
+def distilling_cost() -> CostEstimate | None:
+    """Estimate the cost of all waiting jobs; None without a model."""
+    from mcp_memory.integrations.importers.report import HistorySize
+
+    async def waiting(memory: Memory) -> tuple[WaitingJobs, list[Turn]]:
+        jobs, unread = await memory.waiting_jobs(), list[Turn]()
+        for session, start in jobs.unread.items():
+            while turns := await memory.session_turns(session, start=start, limit=_PAGE):
+                unread += turns
+                start = turns[-1].position + 1
+        return jobs, unread
+
+    chosen = existing_memory_settings()
+    if chosen.llm == "none":
+        return None
+    jobs, unread = ask(waiting)
+    size = HistorySize(chosen.batch_turns)
+    for turn in unread:
+        size.add(turn.session, NewTurn(role=turn.role, content=turn.content, said_at=turn.said_at, name=turn.name))
+    return _estimate(size, jobs)
+
+
+def persona_cost() -> CostEstimate | None:
+    """Estimate the cost of a new persona; None without a model."""
+    from mcp_memory.integrations.importers.report import HistorySize
+    from mcp_memory.service.due_stages import WaitingJobs
+
+    return _estimate(HistorySize(settings().batch_turns), WaitingJobs(persona=True))
+
+
+def _estimate(size: HistorySize, waiting: WaitingJobs) -> CostEstimate | None:
+    from mcp_memory.integrations.importers.report import estimate_cost
+    from mcp_memory.models.llm import price
+
+    return estimate_cost(size, settings(), price, beside=waiting)
+
+
+def cost_line(what: str, cost: CostEstimate) -> str:
+    """Return the estimate as a sentence that starts with `what`."""
+    dollars = "the price is not known" if cost.price is None else f"about ${cost.price:,.2f}"
+    if cost.days is None:
+        caps = " The caps on tokens allow no calls."
+    else:
+        caps = f" With the caps on tokens it takes {plural(cost.days, 'day')}." if cost.days > 1 else ""
+    return (
+        f"{what} takes about {plural(cost.questions, 'call')} of {cost.model}: {cost.prompt_tokens:,} tokens in and "
+        f"{cost.completion_tokens:,} out, {dollars}.{caps}"
+    )
+
+
+def confirm_cost(what: str, cost: CostEstimate | None, *, yes: bool) -> None:
+    """Print the cost and, at a terminal, ask; any answer but yes ends the command."""
+    if cost is None or not cost.questions:
+        return
+    say(cost_line(what, cost), err=True)
+    if not yes and sys.stdin.isatty():
+        click.confirm("Go on?", abort=True, err=True)

@@ -1,7 +1,7 @@
-"""Checks of an installation and a home: what each found and, if something is wrong, what to do.
+"""Health checks of an installation and a home, each with its result and, if something is wrong, the next step.
 
-A missing home is not created; opening one may migrate its schema and changes nothing else. `fail`: something is lost or
-does not work; `warn`: it works less well than it could. The check of files reads every byte that is kept, so its time
+A missing home is not created; opening a home may migrate its schema and changes nothing else. `fail`: something is lost
+or does not work; `warn`: it works less well than it could. The check of files reads every stored byte, so its time
 grows with the memory.
 """
 
@@ -23,11 +23,12 @@ from typing import Any, Literal
 import anyio
 
 from mcp_memory import __version__
-from mcp_memory.cli.terminal import model_name, one_line, plural, with_nearest
+from mcp_memory.cli.terminal import model_name, one_line, plural, suggest_names
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, require_home, unknown_variables
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
+from mcp_memory.core.paths import foreign_files
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks.endpoint import health
@@ -36,7 +37,7 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_llms_by_purpose
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
-from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem, nearest_folder, unwritable
+from mcp_memory.service.upkeep.home_checks import exposed, identity_problem, nearest_folder, unwritable
 from mcp_memory.service.upkeep.rebuild import spaces_with_outdated_persona
 from mcp_memory.store.files import database_is_gone
 
@@ -50,7 +51,7 @@ _NEARLY = 0.9  # of the day's tokens
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. If `state` is not `ok`, `next_step` says what to do, unless `found` does."""
+    """Result of a check. If `state` is not `ok`, `next_step` or `found` contains the next step."""
 
     name: str
     state: State
@@ -58,10 +59,10 @@ class Check:
     next_step: str | None = None
 
 
-def examine(**overrides: Any) -> Iterator[Check]:
-    """Yield the checks, the quick ones first. `overrides` are settings, as `load_settings` takes them."""
+def run_checks(**overrides: Any) -> Iterator[Check]:
+    """Yield the results of all checks, quick checks first. `overrides` are settings, as for `load_settings`."""
     yield Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
-    yield _engine()
+    yield _check_engine()
     try:
         settings = load_settings(**overrides)
         require_home(settings)
@@ -69,19 +70,19 @@ def examine(**overrides: Any) -> Iterator[Check]:
         next_step = "Mend it and run doctor again: the other checks need the settings."
         yield Check("settings", "fail", str(error), next_step)
         return
-    yield _settings(settings)
-    yield from _telemetry()
-    yield from _clients(settings)
-    yield _home(settings.home)
-    yield _disk(settings.home)
-    yield _hooks(settings.home)
-    yield from _identity(settings)
-    yield from _store(settings)
-    yield _embedder(settings)
-    yield _tokenizer(settings)
+    yield _check_settings(settings)
+    yield from _check_telemetry()
+    yield from _check_clients(settings)
+    yield _check_home(settings.home)
+    yield _check_disk(settings.home)
+    yield _check_hooks(settings.home)
+    yield from _check_identity(settings)
+    yield from _check_store(settings)
+    yield _check_embedder(settings)
+    yield _check_tokenizer(settings)
 
 
-def _engine() -> Check:
+def _check_engine() -> Check:
     """Store a turn in a scratch home and find it again: this needs the engine, its extensions and its index."""
 
     async def try_out(scratch: str) -> int:
@@ -90,39 +91,41 @@ def _engine() -> Check:
             return len((await memory.conversation_search("night boat")).hits)
 
     versions = ", ".join(f"{name} {version(name)}" for name in ("apsw", "sqlite-vec"))
-    again = "Install the packages anew: pip install --force-reinstall apsw sqlite-vec"
+    again = "Reinstall the packages: pip install --force-reinstall apsw sqlite-vec"
     try:
         with tempfile.TemporaryDirectory(prefix="mcp-memory-doctor-") as scratch:
-            found = anyio.run(try_out, scratch)
+            hits = anyio.run(try_out, scratch)
     except (McpMemoryError, OSError, ImportError) as error:
         return Check("engine", "fail", f"a scratch store does not work ({versions}): {error}", again)
-    if not found:
-        lost = f"what was stored in a scratch store was not found again ({versions})"
+    if not hits:
+        lost = f"a row stored in a scratch store was not found again ({versions})"
         return Check("engine", "fail", lost, f"{again} PyStemmer")
     return Check("engine", "ok", f"stores and finds ({versions})")
 
 
-def _settings(settings: Settings) -> Check:
+def _check_settings(settings: Settings) -> Check:
     if unknown := unknown_variables():
-        found = f"variables that begin with MCP_MEMORY_ and set nothing: {with_nearest(unknown)}"
-        return Check("settings", "warn", found, "Mend their names, or unset them. docs/settings.md lists all settings.")
+        problem = f"unknown variables that begin with MCP_MEMORY_: {suggest_names(unknown)}"
+        return Check(
+            "settings", "warn", problem, "Mend their names, or unset them. docs/settings.md lists all settings."
+        )
     path = settings.home / "config.toml"
     source = path if path.is_file() else "the defaults"
     return Check("settings", "ok", f"valid, from the options, the environment and {source}")
 
 
-def _telemetry() -> Iterator[Check]:
+def _check_telemetry() -> Iterator[Check]:
     """Report where spans are sent; nothing without a collector."""
-    if telemetry.wanted() and telemetry.is_installed():
+    if telemetry.is_configured() and telemetry.is_installed():
         yield Check("telemetry", "ok", "spans without contents go to the collector that OTEL_* names")
-    elif telemetry.wanted():
-        found = "OTEL_* names a collector, and the extra that sends spans is not installed"
+    elif telemetry.is_configured():
+        problem = "OTEL_* names a collector, but the extra that sends spans is not installed"
         next_step = f"Install it ({install_hint('otel')}), or unset the variable; nothing is sent meanwhile."
-        yield Check("telemetry", "warn", found, next_step)
+        yield Check("telemetry", "warn", problem, next_step)
 
 
-def _clients(settings: Settings) -> Iterator[Check]:
-    """Look for the clients that are set as models. Whether they are signed in shows only when they are asked."""
+def _check_clients(settings: Settings) -> Iterator[Check]:
+    """Look for clients that are configured as models. Whether they are signed in is only known when they are asked."""
     try:
         models = [make_llm(settings), *make_llms_by_purpose(settings).values()]
     except InvalidInput as error:
@@ -136,18 +139,18 @@ def _clients(settings: Settings) -> Iterator[Check]:
                 yield Check("client", "warn", str(error), "Turns are kept meanwhile, and read afterwards.")
 
 
-def _home(home: Path) -> Check:
+def _check_home(home: Path) -> Check:
     if problem := unwritable(home):
         next_step = "Give your user the right to write there, or name another home with MCP_MEMORY_HOME."
         return Check("home", "fail", problem, next_step)
-    if others := foreign(home):
+    if others := foreign_files(home):
         found = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
-        return Check("home", "warn", found, "Give the memory a folder of its own: name it with MCP_MEMORY_HOME.")
-    return Check("home", "ok", str(home) if nearest_folder(home) == home else f"{home}, made when first needed")
+        return Check("home", "warn", found, "Give the memory a separate folder: name it with MCP_MEMORY_HOME.")
+    return Check("home", "ok", str(home) if nearest_folder(home) == home else f"{home}, created when first needed")
 
 
-def _identity(settings: Settings) -> Iterator[Check]:
-    """Report a damaged identity, which opening the home writes again from the database."""
+def _check_identity(settings: Settings) -> Iterator[Check]:
+    """Report a damaged identity file, which opening the home rewrites from the database."""
     if settings.store is None and (wrong := identity_problem(settings.home)):
         next_step = (
             "This run writes it again from the database where it can; run doctor again. If it stays, `mcp-memory "
@@ -156,39 +159,39 @@ def _identity(settings: Settings) -> Iterator[Check]:
         yield Check("identity", "warn", f"{wrong}, in {settings.home}", next_step)
 
 
-def _privacy(home: Path) -> Iterator[Check]:
-    """Report files that other users of the machine may open; opening a home has closed the folders above them."""
-    found = [path for path, _ in exposed(home)]
-    if found:
-        named = one_line(", ".join(str(path.relative_to(home)) for path in found[:3]), 160)
-        more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
+def _check_privacy(home: Path) -> Iterator[Check]:
+    """Report files that other users of the machine may open. Opening a home has closed the folders above them."""
+    paths = [path for path, _ in exposed(home)]
+    if paths:
+        named = one_line(", ".join(str(path.relative_to(home)) for path in paths[:3]), 160)
+        more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
         next_step = "`mcp-memory doctor --repair` makes them yours alone."
         yield Check("privacy", "warn", f"modes that let other users in: {named}{more}", next_step)
 
 
-def _disk(home: Path) -> Check:
+def _check_disk(home: Path) -> Check:
     free = shutil.disk_usage(nearest_folder(home)).free
     state: State = "fail" if free < TOO_LITTLE_DISK else "warn" if free < LITTLE_DISK else "ok"
     next_step = None if state == "ok" else "Make room: a full disk refuses new turns and results."
     return Check("disk", state, f"{free / 1e9:.1f} GB free", next_step)
 
 
-def _hooks(home: Path) -> Check:
-    found = health(home, now=datetime.now())
-    if not found.used:
+def _check_hooks(home: Path) -> Check:
+    hooks = health(home, now=datetime.now())
+    if not hooks.used:
         return Check("hooks", "ok", "no client has run any")
-    if not found.failures:
-        running = "a process that serves them runs" if found.residents else "no process of theirs runs"
+    if not hooks.failures:
+        running = "their daemon runs" if hooks.residents else "their daemon does not run"
         return Check("hooks", "ok", f"{running}, nothing failed within a week")
-    many = f"{len(found.failures)} times" if len(found.failures) > 1 else "once"
-    failed = f"failed {many} within a week, last at {one_line(found.failures[-1], 300)}"
-    return Check("hooks", "warn", failed, f"Clients went on without memory then. All of it is in {found.log}.")
+    many = f"{len(hooks.failures)} times" if len(hooks.failures) > 1 else "once"
+    failed = f"failed {many} within a week, last at {one_line(hooks.failures[-1], 300)}"
+    return Check("hooks", "warn", failed, f"Clients went on without memory then. All of it is in {hooks.log}.")
 
 
-def _store(settings: Settings) -> Iterator[Check]:
+def _check_store(settings: Settings) -> Iterator[Check]:
     is_file = settings.store is None
     if is_file and not os.access(settings.home / "memory.db", os.F_OK) and not database_is_gone(settings.home):
-        yield Check("database", "ok", "none yet, made when something is first stored")
+        yield Check("database", "ok", "none yet, created when something is first stored")
         return
 
     async def look() -> tuple[dict[str, Any], list[str], bool]:
@@ -201,28 +204,29 @@ def _store(settings: Settings) -> Iterator[Check]:
         yield Check("database", "fail", str(error), "Nothing was changed. When this is mended, run doctor again.")
         return
     yield Check("database", "ok", f"{status['store']} opens, schema {status['schema']}")
-    yield _index(status["embedding"])
+    yield _check_index(status["embedding"])
     if is_file:
-        yield from _privacy(settings.home)
-        yield from _files(settings.home, problems)
+        yield from _check_privacy(settings.home)
+        yield from _check_files(settings.home, problems)
     else:
         for problem in problems:
             yield Check("database", "fail", problem)
     if unproven:
         next_step = (
-            "If none is, `mcp-memory doctor --repair` or the next purge finishes it. Its words can no longer be looked "
-            "for: look through logs, spaces/*/*.jsonl.* and backups/ in the home yourself."
+            "If none is running, `mcp-memory doctor --repair` or the next purge finishes it. The erased words are no "
+            "longer known: search logs, spaces/*/*.jsonl.* and backups/ in the home yourself."
         )
-        yield Check("purge", "warn", "one is not finished: it was cut short, or another program is at it", next_step)
-    yield work(status["pyramid"])
-    yield model(status["model"], status["pyramid"])
-    yield review(status["held"])
-    yield processes(status["connected"])
+        problem = "a purge is not finished: it was interrupted, or another program is running it"
+        yield Check("purge", "warn", problem, next_step)
+    yield check_jobs(status["pyramid"])
+    yield check_model(status["model"], status["pyramid"])
+    yield check_quarantine(status["held"])
+    yield check_processes(status["connected"])
     if is_file:
-        yield backups(listed(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC))
+        yield check_backups(listed(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC))
 
 
-def _files(home: Path, problems: Sequence[str]) -> Iterator[Check]:
+def _check_files(home: Path, problems: Sequence[str]) -> Iterator[Check]:
     """Report the problems of rows and files, and persona pages that are behind."""
     for problem in dict.fromkeys(problems):
         yield Check("files", "fail", problem)
@@ -236,98 +240,98 @@ def _files(home: Path, problems: Sequence[str]) -> Iterator[Check]:
         )
 
 
-def _index(embedding: dict[str, Any]) -> Check:
+def _check_index(embedding: dict[str, Any]) -> Check:
     embedded, total = embedding["embedded"], embedding["total"]
     if embedding["model"] is None or embedded == total:
         return Check("index", "ok", f"{embedded} of {total} rows embedded")
-    next_step = "A running server embeds the rest in the background; words are searched meanwhile."
+    next_step = "A running server embeds the rest in the background; until then they are found by words only."
     return Check("index", "warn", f"{embedded} of {total} rows embedded", next_step)
 
 
-def _embedder(settings: Settings) -> Check:
+def _check_embedder(settings: Settings) -> Check:
     try:
         embedder = make_embedder(settings)
         if embedder is None:
             next_step = "Set MCP_MEMORY_EMBEDDER=bundled to search by meaning too."
-            return Check("embedder", "warn", "switched off: search goes by words alone", next_step)
+            return Check("embedder", "warn", "switched off: search by words only", next_step)
         began = time.perf_counter()
         dimensions = embedder.embed(["Does it answer?"]).shape[1]
         milliseconds = (time.perf_counter() - began) * 1000
     except McpMemoryError as error:
-        next_step = "Mend the embedder settings; search goes by words alone until then."
+        next_step = "Mend the embedder settings; until then search uses words only."
         return Check("embedder", "fail", str(error), next_step)
     answers = f"answers in {milliseconds:.0f} ms, {dimensions} dimensions"
     return Check("embedder", "ok", f"{model_name(embedder.identity)} {answers}")
 
 
-def _tokenizer(settings: Settings) -> Check:
+def _check_tokenizer(settings: Settings) -> Check:
     if token_counter(settings.tokenizer).exact:
         return Check("tokenizer", "ok", f"{settings.tokenizer}, counted exactly")
-    found = f"the vocabulary of {settings.tokenizer} is not here: tokens are estimated, never too low"
-    next_step = "Install litellm again, which brings it, or set TIKTOKEN_CACHE_DIR to a folder that holds it."
-    return Check("tokenizer", "warn", found, next_step)
+    problem = f"the vocabulary of {settings.tokenizer} is missing: tokens are estimated, never too low"
+    next_step = "Reinstall litellm, which contains it, or set TIKTOKEN_CACHE_DIR to a folder with it."
+    return Check("tokenizer", "warn", problem, next_step)
 
 
-# --- by the memory's status -------------------------------------------------------------------------
+# --- from the memory's status -------------------------------------------------------------------------
 
 
-def work(pyramid: dict[str, Any]) -> Check:
-    """Jobs for models that failed."""
-    parked = [one for one in pyramid["works"] if one["state"] == "parked"]
+def check_jobs(pyramid: dict[str, Any]) -> Check:
+    """Report failed jobs of models."""
+    parked = [job for job in pyramid["works"] if job["state"] == "parked"]
     waiting = pyramid["waiting"]
     queue = f"{plural(waiting['turns'], 'turn')} to read, {plural(waiting['drafts'], 'statement')} to merge"
     if not parked:
         return Check("work", "ok", f"nothing failed; {queue}")
     last = parked[-1]
-    failed = f"{plural(len(parked), 'work')} failed, {last['stage']} with: {one_line(last['error'] or '', 160)}"
-    next_step = "Each is tried again by itself later, and `mcp-memory status` lists them. No turn is lost."
+    failed = f"{plural(len(parked), 'job')} failed, {last['stage']} with: {one_line(last['error'] or '', 160)}"
+    next_step = "Each is retried automatically, and `mcp-memory status` lists them. No turn is lost."
     return Check("work", "warn", failed, next_step)
 
 
-def model(model: dict[str, Any], pyramid: dict[str, Any]) -> Check:
-    """Whether a model may be asked, and how much of its budget is used."""
+def check_model(model: dict[str, Any], pyramid: dict[str, Any]) -> Check:
+    """Report whether the model may be asked, and how much of its budget is used."""
     if pyramid["paused"]:
-        found = f"paused since {pyramid['paused']['since'][:16].replace('T', ' ')}: {pyramid['paused']['reason']}"
-        return Check("model", "warn", found, "`mcp-memory resume` ends the pause.")
+        state = f"paused since {pyramid['paused']['since'][:16].replace('T', ' ')}: {pyramid['paused']['reason']}"
+        return Check("model", "warn", state, "`mcp-memory resume` ends the pause.")
     if model["name"] is None:
         return Check("model", "ok", "none is set; the connected agent can distil")
     used, cap = model["tokens_today"], model["daily_tokens"]
-    found = f"{model['name']}, {used:,} of {cap:,} tokens today"
+    state = f"{model['name']}, {used:,} of {cap:,} tokens today"
     if used >= _NEARLY * cap:
-        next_step = "What waits is read from midnight UTC on; raise MCP_MEMORY_LLM_DAILY_TOKENS to go on now."
-        return Check("model", "warn", found, next_step)
+        next_step = "Reading continues at midnight UTC; raise MCP_MEMORY_LLM_DAILY_TOKENS to continue now."
+        return Check("model", "warn", state, next_step)
     failed = sum(call["failed"] for call in model["today"])
-    return Check("model", "ok", found + (f", {plural(failed, 'call')} failed" if failed else ""))
+    return Check("model", "ok", state + (f", {plural(failed, 'call')} failed" if failed else ""))
 
 
-def review(held: int) -> Check:
-    if not held:
-        return Check("review", "ok", "nothing is held")
-    one = "1 row reads like an attack and waits for you"
-    found = one if held == 1 else f"{held:,} rows read like an attack and wait for you"
-    next_step = "`mcp-memory review` shows them; nothing of them is recalled until you release it."
-    return Check("review", "warn", found, next_step)
+def check_quarantine(count: int) -> Check:
+    if not count:
+        return Check("review", "ok", "nothing is quarantined")
+    single = "1 row reads like an attack and waits for you"
+    text = single if count == 1 else f"{count:,} rows read like an attack and wait for you"
+    next_step = "`mcp-memory review` shows them; they are not recalled until you release them."
+    return Check("review", "warn", text, next_step)
 
 
-def processes(there: Sequence[dict[str, Any]]) -> Check:
-    """Which processes hold the home; one of another version works, and may lack features of this one."""
-    told = one_line(", ".join(f"{one['what']} (process {one['pid']})" for one in there), 200)
-    others = [one for one in there if one["version"] not in ("", __version__)]
+def check_processes(connected: Sequence[dict[str, Any]]) -> Check:
+    """Report processes that have the home open. Another version works, but may lack features of this version."""
+    names = one_line(", ".join(f"{process['what']} (process {process['pid']})" for process in connected), 200)
+    others = [process for process in connected if process["version"] not in ("", __version__)]
     if not others:
-        return Check("connected", "ok", told or "nobody else holds the home")
-    found = f"{told}; {plural(len(others), 'process')} of another version"
-    return Check("connected", "warn", found, f"End and start them again, so that they run {__version__} too.")
+        return Check("connected", "ok", names or "no other process uses the home")
+    text = f"{names}; {plural(len(others), 'process')} of another version"
+    return Check("connected", "warn", text, f"Restart them, so that they run {__version__} too.")
 
 
-def backups(found: Sequence[Backup], *, turns: int, now: datetime) -> Check:
-    """Whether there is a recent and readable backup, once there is something to lose."""
-    broken = [one.path.name for one in found if one.manifest is None]
-    newest = max((one.manifest.made for one in found if one.manifest), default=None)
-    make = "`mcp-memory backup` makes one while others go on."
+def check_backups(stored: Sequence[Backup], *, turns: int, now: datetime) -> Check:
+    """Report a missing, old or unreadable backup, once there is something to lose."""
+    broken = [backup.path.name for backup in stored if backup.manifest is None]
+    newest = max((backup.manifest.made for backup in stored if backup.manifest), default=None)
+    make = "`mcp-memory backup` makes one while the memory is in use."
     if broken:
         unread = f"{one_line(', '.join(broken), 160)} cannot be read"
-        return Check("backups", "warn", unread, f"Remove it, it restores nothing. {make}")
+        return Check("backups", "warn", unread, f"Remove it, it cannot be restored. {make}")
     if newest is None:
         return Check("backups", "warn", "none", make) if turns >= _WORTH_A_BACKUP else Check("backups", "ok", "none")
-    told = f"{len(found)}, the newest of {newest.astimezone():%Y-%m-%d %H:%M}"
-    return Check("backups", "warn", told, make) if now - newest > _OLD else Check("backups", "ok", told)
+    summary = f"{len(stored)}, the newest of {newest.astimezone():%Y-%m-%d %H:%M}"
+    return Check("backups", "warn", summary, make) if now - newest > _OLD else Check("backups", "ok", summary)

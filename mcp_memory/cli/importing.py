@@ -1,4 +1,4 @@
-"""`import`: conversations that were kept elsewhere, histories and logs of coding agents."""
+"""`import`: imports conversations, histories and logs of coding agents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mcp_memory.cli.base import as_json, place
+from mcp_memory.cli.base import as_json, memory_options
 
 AGENTS = ("claude-code", "codex", "gemini")
 FORMATS = ("auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "mem0", "basic-memory", "mempalace")
@@ -16,7 +16,7 @@ FORMATS = ("auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "me
 
 @click.command(name="import")
 @click.argument("files", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--session", help="Where turns belong that name no session.  [default: the file's name]")
+@click.option("--session", help="Session of turns without a session.  [default: the file's name]")
 @click.option(
     "--format",
     "layout",
@@ -24,14 +24,14 @@ FORMATS = ("auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "me
     metavar="NAME",
     default="auto",
     show_default=True,
-    help=f"What the files are, where it cannot be detected: {', '.join([*FORMATS[1:], *AGENTS])}.",
+    help=f"Format of the files, if it is not detected: {', '.join([*FORMATS[1:], *AGENTS])}.",
 )
 @click.option("--skip-bad", is_flag=True, help="Skip wrong entries of a file, and list them.")
-@click.option("--again", is_flag=True, help="Read files, too, that have not changed since they were imported.")
+@click.option("--again", is_flag=True, help="Also read files that have not changed since their import.")
 @click.option("--dry-run", is_flag=True, help="Check the files and say what would be stored, and what reading costs.")
-@click.option("--watch", is_flag=True, help="Go on reading logs of agents as they are written, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Follow logs of agents as they are written, until Ctrl-C.")
 @as_json
-@place
+@memory_options
 def import_(
     files: tuple[Path, ...],
     session: str | None,
@@ -41,20 +41,19 @@ def import_(
     dry_run: bool,
     watch: bool,
 ) -> None:
-    """Store conversations that were kept elsewhere.
+    """Import conversations from elsewhere.
 
-    Formats are detected automatically. A PATH is a memory that `export` wrote, whose spaces go to those of their names
-    (or its only one to --space); an export of ChatGPT or Claude.ai (the zip as it came), a log of Claude Code, Codex or
+    Formats are detected automatically. A PATH is a memory that `export` wrote, whose spaces keep their names (or its
+    only space goes to --space); an export of ChatGPT or Claude.ai (the original zip), a log of Claude Code, Codex or
     Gemini CLI, a folder with such logs or with an unpacked export, the files of the reference memory server, mem0,
     basic-memory or MemPalace, or JSON. claude-code, codex and gemini stand for the folder with that program's logs.
     JSON is an object a line (or an array of them): a turn, {"role", "content"} and where known "session", "name",
     "said_at" and "id"; or a conversation, {"session", "turns": [...]} or {"messages": [...]}. Seeds of TencentDB
     Agent Memory are read too. Files may be gzipped; - is standard input.
 
-    Nothing is stored twice: an interrupted import continues when it is called again, and of a
-    file that has grown only the new part is stored. A log is read from the last position; of its tool results the
-    large ones are kept. Any other file is checked whole before any of it is stored. No model is asked: what reads new
-    turns reads these, in its own time.
+    Nothing is stored twice: an interrupted import continues when it is called again, and of a file that has grown only
+    the new part is stored. A log is read from the last position; its large tool results are kept. Any other file is
+    checked completely before any of it is stored. No model is asked; extraction happens later, as for all new turns.
 
     \b
     mcp-memory import claude-code --dry-run
@@ -67,7 +66,7 @@ def import_(
     from mcp_memory.integrations.importers.history import ImportOptions
 
     if watch and dry_run:
-        raise click.UsageError("--watch stores what it sees, and --dry-run nothing: choose one.")
+        raise click.UsageError("--watch stores turns, and --dry-run nothing: choose one.")
     form = "auto" if layout in AGENTS else layout
     name = session and safe_name(session, what="session")
     asked = ImportOptions(session=name, format=form, skip_bad=skip_bad, again=again)

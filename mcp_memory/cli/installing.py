@@ -1,4 +1,4 @@
-"""`install` and `uninstall`: this server in the configuration of the programs that use it."""
+"""`install` and `uninstall`: adds this server to the configuration of MCP clients."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import command_settings, place, say, settings
-from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, plural, visible, wrapped
+from mcp_memory.cli.base import command_settings, memory_options, say, settings
+from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, plural, wrap
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.text import safe_name
@@ -47,7 +47,7 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--link", "only_link", is_flag=True, help="Print a link that has Cursor or VS Code install it.")
 @click.option("--check", "only_check", is_flag=True, help="Start what is installed as the client does; change nothing.")
 @_yes
-@place
+@memory_options
 def install(
     client: str | None,
     env: tuple[str, ...],
@@ -81,23 +81,23 @@ def install(
     mcp-memory install --print
     """
     only_shows = only_check or only_print or only_link or client is None
-    if per_project or (not only_shows and not yes and _wants_separate(str(client), name, project)):
+    if per_project or (not only_shows and not yes and _ask_for_separate_memory(str(client), name, project)):
         project = project or Path.cwd()
         command_settings()["space"] = command_settings().get("space") or _space_of(project)
     if only_check:
-        _check(client, name, project)
+        _check_servers(client, name, project)
     elif only_link:
         _print_link(client, name, project, _variables(env))
     elif client is not None:
         parts = _parts(client, name, project, _variables(env), hooks=not no_hooks)
         if only_print:
-            _print(parts)
+            _print_config(parts)
         else:
             _install(parts, project, env, yes=yes)
     elif only_print:
         _print_for_any(name, _variables(env))
     else:
-        _list(name, project)
+        _list_clients(name, project)
 
 
 @click.command()
@@ -120,11 +120,11 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     changes = [plan.plan_removal(part) for part in parts]
     if not any(change.changes for change in changes):
         raise NotFound(f"{parts[0].client.title} has no server {name!r} of this program in {parts[0].path}.")
-    _do(changes, yes=yes, question=f"Take it out of {parts[0].client.title}?")
+    _confirm_changes(changes, yes=yes, question=f"Take it out of {parts[0].client.title}?")
     say(f"Taken out of {parts[0].client.title}. What it remembers stays; `mcp-memory status` says where.")
     for path in (plan.backup_path(change.file.target) for change in changes if change.changes):
         if path.exists():
-            say(visible(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
+            say(escape_controls(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
 
 # --- what is to stand there -------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *,
 
 
 def _space_of(project: Path) -> str:
-    """Return the space for a project: the name of its folder. Raises InvalidInput for a folder that is none."""
+    """Return the space of a project: the name of its folder. Raises InvalidInput for an unsuitable folder."""
     from mcp_memory.core.config import Settings
 
     if project in (Path.home(), Path(project.anchor)):
@@ -148,7 +148,7 @@ def _space_of(project: Path) -> str:
     return space
 
 
-def _wants_separate(client: str, name: str, project: Path | None) -> bool:
+def _ask_for_separate_memory(client: str, name: str, project: Path | None) -> bool:
     """Ask whether a project gets a separate memory: at a terminal, at the first installation, in a project's folder."""
     from mcp_memory.integrations.clients import plan, programs
 
@@ -161,12 +161,13 @@ def _wants_separate(client: str, name: str, project: Path | None) -> bool:
             return False
     except McpMemoryError:  # no project here; and what cannot be read is reported later
         return False
-    say(f"All clients and projects can share one memory, or this project ({visible(space)!r}) gets a separate one.")
+    shown = repr(escape_controls(space))
+    say(f"All clients and projects can share one memory, or this project ({shown}) gets a separate one.")
     return click.prompt("Which memory", type=click.Choice(["shared", "separate"]), default="shared") == "separate"
 
 
 def _command() -> list[str]:
-    """Return what starts this program, with the memory that this command line names, or else the environment here."""
+    """Return the command that starts this program with the memory selected by the command line or the environment."""
     from mcp_memory.integrations.clients.programs import this_command
 
     here = {
@@ -197,8 +198,8 @@ def _variables(lines: tuple[str, ...]) -> dict[str, str]:
 # --- showing and doing ------------------------------------------------------------------------------
 
 
-def _do(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
-    """Show what would change, ask, and do it. Ends the command, with nothing changed, for any answer but yes."""
+def _confirm_changes(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
+    """Show the changes, ask, and apply them. Any answer but yes ends the command with nothing changed."""
     from mcp_memory.integrations.clients import plan
 
     for change in changes:
@@ -217,12 +218,12 @@ def _do(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
 
 
 def _within_width(line: str) -> str:
-    """Return a line of a diff within the width: a changed line is wrapped, a line of context is cut."""
+    """Fit a line of a diff: a changed line is wrapped, a line of context is cut."""
     text = line[1:].lstrip()
     margin = line[: len(line) - len(text)]
     if len(line) <= WIDTH or line.startswith(("--- ", "+++ ", "@@ ")):
-        return visible(line)
-    return wrapped(text, margin) if line[0] in "+-" else margin + one_line(text, WIDTH - len(margin))
+        return escape_controls(line)
+    return wrap(text, margin) if line[0] in "+-" else margin + one_line(text, WIDTH - len(margin))
 
 
 def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:
@@ -234,30 +235,32 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
         _check_installed_once(parts)
     changes = [plan.plan_install(part) for part in parts]
     if not any(change.changes for change in changes):
-        say(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
+        say(f"{of.title} has it already, as {name!r} in {escape_controls(str(parts[0].path))}.")
         return
     if not is_client_present(parts[0]):
         say(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
     if env and project:
-        say(f"{visible(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
+        say(f"{escape_controls(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
     if hooked and any(line.startswith("MCP_MEMORY_") for line in env):
         say("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
-    _do(changes, yes=yes, question=f"Install it into {of.title}?")
+    _confirm_changes(changes, yes=yes, question=f"Install it into {of.title}?")
     say(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
     if kept := [str(change.file.path) for change in changes if change.makes_backup]:
-        say(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
+        say(f"What was there before is kept beside it, as *.mcp-memory-backup: {escape_controls(', '.join(kept))}")
     if space := command_settings().get("space"):
-        click.echo(visible(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status"))
+        click.echo(
+            escape_controls(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status")
+        )
     same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
-    click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
+    click.echo(escape_controls(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
     if not yes and not any(line.startswith("MCP_MEMORY_LLM=") for line in env):
         _offer_to_read(of)
 
 
 def _offer_to_read(of: ClientProgram) -> None:
-    """Ask whether the client may read the conversations: at a terminal, and once for a home, as either answer is kept.
+    """Ask whether the client may read the conversations: at a terminal, and once per home, because the answer is saved.
 
-    Nothing is asked where `llm` is set.
+    Skipped if `llm` is set.
     """
     from mcp_memory.integrations.clients import plan
     from mcp_memory.models.client_llm import CLIENTS, PREFIX
@@ -284,11 +287,11 @@ def _offer_to_read(of: ClientProgram) -> None:
     make_folder(config.parent)
     change = plan.plan_setting(config, "llm", f"{PREFIX}{of.name}" if agreed else "none")
     plan.apply_changes([change])
-    say(visible(f"{'Reading is on' if agreed else 'Reading stays off'}. To change that, set llm in {config}."))
+    say(escape_controls(f"{'Reading is on' if agreed else 'Reading stays off'}. To change that, set llm in {config}."))
 
 
 def _check_installed_once(parts: list[ConfigPart]) -> None:
-    """Raise Refused where a client would have two memories in a project, or run the hooks in it twice."""
+    """Raise Refused if a client would have two memories in a project, or run the hooks in it twice."""
     from mcp_memory.integrations.clients import plan, programs
 
     of, hooked = parts[0].client, any(part.hooks for part in parts)
@@ -317,11 +320,11 @@ def _print_link(client: str | None, name: str, project: Path | None, env: dict[s
     click.echo(app_link(part.client, name, part.server or {}))
 
 
-def _print(parts: list[ConfigPart]) -> None:
+def _print_config(parts: list[ConfigPart]) -> None:
     from mcp_memory.integrations.clients import plan
 
     for part in parts:
-        click.echo(visible(f"Put this into {part.path}:"), err=True)
+        click.echo(escape_controls(f"Put this into {part.path}:"), err=True)
         click.echo(plan.standalone_text(part), nl=False)
 
 
@@ -332,27 +335,29 @@ def _print_for_any(name: str, env: dict[str, str]) -> None:
     click.echo(json_text(for_any_client(_command(), name=name, env=env)))
 
 
-def _list(name: str, project: Path | None) -> None:
+def _list_clients(name: str, project: Path | None) -> None:
     from mcp_memory.integrations.clients import programs
     from mcp_memory.integrations.clients.plan import is_client_present
 
     rows = [("client", "here", "memory", "configured in")]
     for client in programs.clients_for(project):
         parts = _parts(client, name, project, {}, hooks=True)
-        rows.append((client, "yes" if is_client_present(parts[0]) else "-", _state(parts), str(parts[0].path)))
-    click.echo(visible(columns(rows)))
+        rows.append(
+            (client, "yes" if is_client_present(parts[0]) else "-", _installation_state(parts), str(parts[0].path))
+        )
+    click.echo(escape_controls(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries what is installed.")
-    _tell_plugin(project, beside=_state(_parts("claude-code", name, project, {}, hooks=True)))
+    _print_plugin_state(project, beside=_installation_state(_parts("claude-code", name, project, {}, hooks=True)))
 
 
-def _tell_plugin(project: Path | None, *, beside: str) -> None:
-    """Print whether the plugin of Claude Code is installed, or how to; `beside`: what `install` did there."""
+def _print_plugin_state(project: Path | None, *, beside: str) -> None:
+    """Print whether the plugin of Claude Code is installed, or how to install it; `beside`: the state of `install`."""
     from mcp_memory.integrations.clients import plan, programs
 
     try:
         [(plugin, enabled), *_] = plan.find_plugins(project).items() or [("", False)]
     except McpMemoryError as error:
-        say(visible(f"\nClaude Code plugin: its state cannot be read. {error}"))
+        say(escape_controls(f"\nClaude Code plugin: its state cannot be read. {error}"))
         return
     if not plugin:
         click.echo(
@@ -360,22 +365,22 @@ def _tell_plugin(project: Path | None, *, beside: str) -> None:
         )
         click.echo("\n".join(f"  {command}" for command in programs.PLUGIN_COMMANDS))
         return
-    say(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")
+    say(f"\nClaude Code plugin: installed as {escape_controls(plugin)}{'' if enabled else ', and disabled'}.")
     if enabled and beside.startswith("installed"):
         click.echo(
             "So Claude Code has the memory twice. Remove one:\n"
-            f"  mcp-memory uninstall claude-code\n  claude plugin uninstall {visible(plugin)}"
+            f"  mcp-memory uninstall claude-code\n  claude plugin uninstall {escape_controls(plugin)}"
         )
 
 
-def _state(parts: list[ConfigPart]) -> str:
+def _installation_state(parts: list[ConfigPart]) -> str:
     from mcp_memory.integrations.clients import plan, programs
 
     try:
-        found = [plan.find_installed(part) for part in parts]
+        entries = [plan.find_installed(part) for part in parts]
     except McpMemoryError as error:
         return f"cannot be read: {str(error).split(': ', 1)[-1][:60]}"
-    entry, hooks = found[0][0], any(hooked for _, hooked in found)
+    entry, hooks = entries[0][0], any(hooked for _, hooked in entries)
     if entry is None:
         return "hooks only" if hooks else "-"
     if not programs.is_ours(entry):
@@ -383,19 +388,19 @@ def _state(parts: list[ConfigPart]) -> str:
     return "installed, with hooks" if hooks else "installed"
 
 
-def _check(client: str | None, name: str, project: Path | None) -> None:
-    """Start the server of a client, or of each that has one, and print its answer. Exit with 1 if one fails."""
+def _check_servers(client: str | None, name: str, project: Path | None) -> None:
+    """Start the server of a client, or of each client that has it, and print its answer. Exit with 1 if one fails."""
     from mcp_memory.integrations.clients import programs
 
     answered = failed = 0
-    for one in [client] if client else programs.clients_for(project):
-        part = _parts(one, name, project, {}, hooks=False)[0]
+    for name_of_client in [client] if client else programs.clients_for(project):
+        part = _parts(name_of_client, name, project, {}, hooks=False)[0]
         try:
-            greeting = _greeting(part, project)
+            greeting = _start_server(part, project)
         except McpMemoryError as error:
             if client is not None or not isinstance(error, NotFound):
                 failed += 1
-                say(visible(f"{part.client.title}: {error}"), err=True)
+                say(escape_controls(f"{part.client.title}: {error}"), err=True)
             continue
         answered += 1
         say(
@@ -408,8 +413,8 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
         click.get_current_context().exit(1)
 
 
-def _greeting(part: ConfigPart, project: Path | None) -> Greeting:
-    """Start the server of a part as its client does. Raises NotFound without one, Refused for another server."""
+def _start_server(part: ConfigPart, project: Path | None) -> Greeting:
+    """Start the server of a part as its client does. Raises NotFound without a server, Refused for another server."""
     from mcp_memory.integrations.clients import plan, programs, server_check
 
     entry, _ = plan.find_installed(part)

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from mcp_memory import __version__
-from mcp_memory.cli.base import INTERRUPTED, Program, has_error, place
+from mcp_memory.cli.base import INTERRUPTED, Program, has_error, memory_options
 
 GROUPS = {
     "Use": {
@@ -31,11 +31,11 @@ GROUPS = {
         "verify": "distilling",
     },
     "Change": {
-        "remember": "remembering",
-        "review": "forgetting",
-        "forget": "forgetting",
-        "purge": "forgetting",
-        "retention": "forgetting",
+        "remember": "changing",
+        "review": "changing",
+        "forget": "changing",
+        "purge": "changing",
+        "retention": "changing",
         "scene": "distilling",
         "persona": "distilling",
         "pause": "distilling",
@@ -45,7 +45,7 @@ GROUPS = {
         "backup": "administration",
         "restore": "administration",
         "export": "administration",
-        "move": "moving",
+        "move": "administration",
         "rebuild": "administration",
         "compact": "administration",
         "migrate": "administration",
@@ -88,7 +88,7 @@ Exit codes:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="mcp-memory")
-@place
+@memory_options
 @click.pass_context
 def program(ctx: click.Context) -> None:
     """Long-term and short-term memory for agents, over MCP: one local store, no key needed.
@@ -128,17 +128,17 @@ def main() -> None:
             sys.stdout.flush()
     except SystemExit:
         if sys.stdout is not output:  # click replaces it after a broken pipe
-            _leave(_PIPE_CLOSED)
+            _exit_now(_PIPE_CLOSED)
         raise
     except BaseException as error:
         if has_error(error, KeyboardInterrupt):
-            _leave(INTERRUPTED)
-        if has_error(error, BrokenPipeError) and _is_unread():
-            _leave(_PIPE_CLOSED)
+            _exit_now(INTERRUPTED)
+        if has_error(error, BrokenPipeError) and _is_pipe_closed():
+            _exit_now(_PIPE_CLOSED)
         raise
 
 
-def _is_unread() -> bool:
+def _is_pipe_closed() -> bool:
     """Return whether standard output is a pipe without a reader."""
     try:
         sys.stdout.flush()
@@ -154,8 +154,8 @@ def _is_unread() -> bool:
         return os.name == "nt"
 
 
-def _leave(code: int) -> NoReturn:
-    """End the process without flushing what cannot be written."""
+def _exit_now(code: int) -> NoReturn:
+    """End the process without flushing unwritable output."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

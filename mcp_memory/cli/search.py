@@ -1,5 +1,4 @@
-"""`recall`: the context that an agent gets. `search`: memories, turns and tool results. `why`: evidence, and explained
-searches."""
+"""`recall`: context for an agent. `search`: memories, turns, tool results. `why`: evidence, explained searches."""
 
 from __future__ import annotations
 
@@ -8,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, print_answer, settings, wants_json
+from mcp_memory.cli.base import as_json, ask, memory_options, print_answer, settings, wants_json
 from mcp_memory.cli.terminal import (
     columns,
-    day,
+    escape_controls,
+    format_day,
+    format_minute,
     json_text,
-    minute,
     one_line,
-    page,
+    output_block,
     plural,
-    printed,
-    said,
-    visible,
-    wrapped,
+    scene_block,
+    turn_block,
+    wrap,
 )
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import EXTRACTED, SAID_BY, TurnHit
@@ -51,8 +50,8 @@ if TYPE_CHECKING:
 
 KINDS = ("persona", "episodic", "instruction")
 ROLES = ("user", "assistant", "system", "tool", "note")
-_OF_TURNS, _OF_MEMORIES = ("session", "role", "neighbours"), ("kind", "scene", "entity", "as_of")
-_BOTH = ("since", "until", "limit", "cursor")
+_TURN_FILTERS, _MEMORY_FILTERS = ("session", "role", "neighbours"), ("kind", "scene", "entity", "as_of")
+_COMMON_FILTERS = ("since", "until", "limit", "cursor")
 _FAR = "It may not be known here."
 _FAR_SHOWN = 3
 
@@ -69,12 +68,12 @@ _FAR_SHOWN = 3
 )
 @click.option("--session", metavar="NAME", help="Take the last turns of this session into account.")
 @as_json
-@place
+@memory_options
 def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -> None:
     """Print the context that an agent gets for a question.
 
     The stable block (the user, standing rules, the persona, scenes), then the memory about the question: the same
-    text as that of the tool `recall`, within the same budget. Exit code 1 when there is nothing.
+    text as the tool `recall` returns, within the same budget. Exit code 1 if nothing is found.
 
     \b
     mcp-memory recall "when does the boat sail?"
@@ -84,12 +83,12 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
     from mcp_memory.service.render import render
 
     asked = " ".join(question)
-    found = ask(lambda memory: memory.recall_answer(asked, session=session, budget_tokens=budget_tokens))
+    answer = ask(lambda memory: memory.recall_answer(asked, session=session, budget_tokens=budget_tokens))
     if wants_json():
-        click.echo(json_text(found))
-    elif found.tokens:
-        click.echo(visible(render(found)))
-    if not found.tokens:
+        click.echo(json_text(answer))
+    elif answer.tokens:
+        click.echo(escape_controls(render(answer)))
+    if not answer.tokens:
         raise NotFound(f"Nothing about this is known in {settings().space}. Try `mcp-memory search` with other words.")
 
 
@@ -114,13 +113,13 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
 )
 @click.option("--cursor", help="Continue a search where its last page ended; needs --in.")
 @as_json
-@place
+@memory_options
 def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     """Search statements, conversations and tool results.
 
-    The search goes by words and by meaning; without a query, turns are listed by time, newest first. A filter that
-    only turns have (--session, --role, --neighbours) or only memories (--kind, --scene, --entity, --as-of) narrows the
-    search to them. If the memory is unlikely to know, the answer says so first. Exit code 1 when nothing is found.
+    The search uses words and meaning; without a query, turns are listed by time, newest first. A filter that only
+    turns have (--session, --role, --neighbours) or only memories (--kind, --scene, --entity, --as-of) limits the search
+    to them. If the memory is unlikely to know, the answer begins with that. Exit code 1 if nothing is found.
 
     \b
     mcp-memory search "who looks after bookings"
@@ -136,50 +135,53 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
         raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
     words = " ".join(query)
     of_turns, of_memories, both = (
-        {name: filters[name] for name in names} for names in (_OF_TURNS, _OF_MEMORIES, _BOTH)
+        {name: filters[name] for name in names} for names in (_TURN_FILTERS, _MEMORY_FILTERS, _COMMON_FILTERS)
     )
 
     async def find(memory: Memory) -> tuple[MemoryResults | None, TurnResults | None, list[str]]:
-        known = heard = None
+        memories = turns = None
         if layer != "turns":
-            known = await memory.memory_search(words, **of_memories, **both)
+            memories = await memory.memory_search(words, **of_memories, **both)
         if layer != "memories":
-            heard = await memory.conversation_search(words, **of_turns, **both)
-        answers = [answer for answer in (known, heard) if answer]
-        found = bool((known and (known.atoms or known.scenes)) or (heard and heard.hits))
-        found = found or any(answer.results for answer in answers)
-        return known, heard, [] if found else (await memory.status())["spaces"]
+            turns = await memory.conversation_search(words, **of_turns, **both)
+        answers = [answer for answer in (memories, turns) if answer]
+        has_results = bool((memories and (memories.atoms or memories.scenes)) or (turns and turns.hits))
+        has_results = has_results or any(answer.results for answer in answers)
+        return memories, turns, [] if has_results else (await memory.status())["spaces"]
 
-    known, heard, spaces = ask(find)
-    memories, scenes = (known.atoms, known.scenes) if known else ([], [])
-    turns = heard.hits if heard else []
-    results = heard.results if heard else known.results if known else []
-    notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
-    is_known = next((answer.known for answer in (heard, known) if answer and answer.known), None)
+    from_memories, from_turns, spaces = ask(find)
+    memories, scenes = (from_memories.atoms, from_memories.scenes) if from_memories else ([], [])
+    turns = from_turns.hits if from_turns else []
+    results = from_turns.results if from_turns else from_memories.results if from_memories else []
+    notes = list(dict.fromkeys(answer.note for answer in (from_memories, from_turns) if answer and answer.note))
+    is_known = next((answer.known for answer in (from_turns, from_memories) if answer and answer.known), None)
     is_far = is_known == "unlikely" and not (memories or scenes or results)
-    cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
-    found = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
-    if wants_json() or any(found.values()):
+    cursors = {
+        "memories": from_memories.cursor if from_memories and memories else None,
+        "turns": from_turns.cursor if from_turns else None,
+    }
+    rows = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
+    if wants_json() or any(rows.values()):
         shown = turns[:_FAR_SHOWN] if is_far else turns
         blocks = [
             *([f"{_FAR} The nearest, perhaps about other things:"] if is_far else []),
-            *_found(memories, scenes, shown, results, limit=filters["limit"], cursors=cursors),
+            *_result_blocks(memories, scenes, shown, results, limit=filters["limit"], cursors=cursors),
         ]
         print_answer(
-            {"query": words, "known": is_known, **found, "cursors": cursors, "notes": notes}, "\n\n".join(blocks)
+            {"query": words, "known": is_known, **rows, "cursors": cursors, "notes": notes}, "\n\n".join(blocks)
         )
     for note in () if wants_json() else notes:
         click.echo(note, err=True)
-    if not any(found.values()):
+    if not any(rows.values()):
         here = settings().space
         others = ", ".join(space for space in spaces if space != here)
-        more = f"Other spaces that hold something: {others}." if others else "Try other words, or fewer filters."
+        more = f"Other spaces with contents: {others}." if others else "Try other words, or fewer filters."
         raise NotFound(f"Nothing found in {here}. {more}")
 
 
 def _layer(chosen: str | None, filters: dict[str, Any]) -> str | None:
-    """Return the one layer that the filters leave, or None for both."""
-    of_turns, of_memories = (any(filters[name] for name in names) for names in (_OF_TURNS, _OF_MEMORIES))
+    """Return the only layer that the filters apply to, or None for both."""
+    of_turns, of_memories = (any(filters[name] for name in names) for names in (_TURN_FILTERS, _MEMORY_FILTERS))
     if (of_turns and (of_memories or chosen == "memories")) or (of_memories and chosen == "turns"):
         raise click.UsageError(
             "--session, --role and --neighbours are about turns; --kind, --scene, --entity and --as-of about memories."
@@ -187,7 +189,7 @@ def _layer(chosen: str | None, filters: dict[str, Any]) -> str | None:
     return chosen or ("turns" if of_turns else "memories" if of_memories else None)
 
 
-def _found(
+def _result_blocks(
     memories: list[AtomHit],
     scenes: list[SceneHit],
     turns: list[TurnHit],
@@ -198,30 +200,30 @@ def _found(
 ) -> Iterator[str]:
     listed = {
         "memories": [_statement(hit.atom, hit.when) for hit in memories],
-        "scenes": [page(hit.scene) for hit in scenes],
+        "scenes": [scene_block(hit.scene) for hit in scenes],
         "turns": [_passage(run) for run in passages(turns)],
-        "tool results": [_result(hit) for hit in results],
+        "tool results": [_result_hit(hit) for hit in results],
     }
-    for title, found in listed.items():
-        if found:
-            yield "\n".join([click.style(title, bold=True), *found])
+    for title, blocks in listed.items():
+        if blocks:
+            yield "\n".join([click.style(title, bold=True), *blocks])
     for layer, cursor in cursors.items():
         if cursor:
             yield f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}"
 
 
-def _result(hit: ResultHit) -> str:
-    return printed(address(hit.ref, hit.lines), hit.call, hit.text, taken=hit.at, node=hit.node)
+def _result_hit(hit: ResultHit) -> str:
+    return output_block(address(hit.ref, hit.lines), hit.call, hit.text, taken=hit.at, node=hit.node)
 
 
 def _passage(run: Sequence[TurnHit | Turn]) -> str:
-    """Return a turn alone, or a run of them, its hits marked, with a line of room after it."""
+    """Return a single turn, or a run of turns with its hits marked and an empty line after it."""
     alone = len(run) == 1
     newer = {id: turn for row in run if isinstance(row, TurnHit) for id, turn in row.newer.items()}
     shown = [
-        said(row.turn, marked=not alone, newer=newer.get(row.turn.id))
+        turn_block(row.turn, marked=not alone, newer=newer.get(row.turn.id))
         if isinstance(row, TurnHit)
-        else said(row, newer=newer.get(row.id))
+        else turn_block(row, newer=newer.get(row.id))
         for row in run
     ]
     return "\n".join(shown) + ("" if alone else "\n")
@@ -239,16 +241,16 @@ _TEXT, _PARTS, _VERDICTS = 60, 4, 8
 @click.option("--until", help="Of a query: up to this time.")
 @click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True, help="Results that are explained.")
 @as_json
-@place
+@memory_options
 def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
     """Show the basis of a memory, or why a search finds it.
 
-    Of a statement: the words that it is based on, their speaker and time, whether they are still there, and the rows
-    based on it. Of a turn: the statements made from it. Of both, the tool results that they cite; if none is cited,
-    earlier lines that say the same are shown as a guess. Of a result, the rows that cite it.
+    For a statement: the words that it is based on, their speaker and time, whether they are still there, and the rows
+    based on it. For a turn: the statements made from it. For both, the tool results that they cite; without citations,
+    earlier lines that say the same are shown as a guess. For a result: the rows that cite it.
 
-    Of a query: what each leg of the search finds, what each signal gives every result and which place it has by it,
-    what just missed and by how much, what filters and reviews take out, and what recall would bring of it.
+    For a query: what each leg of the search finds, the points and rank of every result by each signal, what just
+    missed and by how much, what filters and reviews exclude, and what recall would use.
 
     \b
     mcp-memory why a57
@@ -259,147 +261,155 @@ def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
     """
     asked = " ".join(id_or_query)
     if _ID.fullmatch(asked.strip()):
-        found = ask(lambda memory: memory.why(asked))
-        print_answer(found, _evidence(found))
+        evidence = ask(lambda memory: memory.why(asked))
+        print_answer(evidence, _evidence(evidence))
         return
 
     async def explain(memory: Memory) -> tuple[Explained, Recalled]:
         return await memory.explain(asked, **filters), await memory.explain_recall(asked)
 
     search, recall = ask(explain)
-    print_answer({"search": search, "recall": recall}, "\n\n".join(_explained(search, recall)))
+    print_answer({"search": search, "recall": recall}, "\n\n".join(_explanation(search, recall)))
 
 
-# --- of an id ---------------------------------------------------------------------------------------
+# --- why: an id ---------------------------------------------------------------------------------------
 
 
-def _evidence(found: Why) -> Iterator[str]:
-    yield f"{click.style(found.id, bold=True)}  {visible(found.text)}"
-    if found.turn is not None:
-        yield click.style(f"  {_spoken(found.turn)}", dim=True)
-    if found.atom is not None:
-        yield click.style(columns(_about(found.atom), indent=2), dim=True)
-    yield from _listed("Based on these words", map(_quote, found.quotes))
-    yield from _listed("Replaced by", map(_statement, found.replaced_by))
-    yield from _listed("Replaces", map(_statement, found.replaces))
-    yield from _listed("Named in", map(_mention, found.mentions))
-    yield from _listed("Statements based on it", map(_statement, found.atoms))
-    yield from _listed("Tool results that it cites", map(_cited, found.cites))
-    head = "It cites no tool result. These lines were there before it, and say the same"
-    yield from _listed(head, map(_result, found.likely))
-    yield from _listed("Cited by", (_row_of(f"{one.id}  {one.at}", one.text) for one in found.cited_by))
-    if found.atom is None and not (found.atoms or found.cites or found.likely or found.cited_by):
+def _evidence(why: Why) -> Iterator[str]:
+    yield f"{click.style(why.id, bold=True)}  {escape_controls(why.text)}"
+    if why.turn is not None:
+        yield click.style(f"  {_speaker_line(why.turn)}", dim=True)
+    if why.atom is not None:
+        yield click.style(columns(_atom_rows(why.atom), indent=2), dim=True)
+    yield from _section("Based on these words", map(_evidence_block, why.quotes))
+    yield from _section("Replaced by", map(_statement, why.replaced_by))
+    yield from _section("Replaces", map(_statement, why.replaces))
+    yield from _section("Named in", map(_mention, why.mentions))
+    yield from _section("Statements based on it", map(_statement, why.atoms))
+    yield from _section("Tool results that it cites", map(_citation, why.cites))
+    head = "It cites no tool result. These earlier lines say the same"
+    yield from _section(head, map(_result_hit, why.likely))
+    yield from _section(
+        "Cited by", (_block_of_text(f"{citing.id}  {citing.at}", citing.text) for citing in why.cited_by)
+    )
+    if why.atom is None and not (why.atoms or why.cites or why.likely or why.cited_by):
         yield "\nNothing is based on it, and it cites no tool result."
 
 
-def _listed(title: str, blocks: Iterable[str]) -> Iterator[str]:
+def _section(title: str, blocks: Iterable[str]) -> Iterator[str]:
     shown = list(blocks)
     if shown:
         yield "\n".join(["", click.style(title, bold=True), *shown])
 
 
-def _row_of(head: str, text: str) -> str:
-    return f"  {click.style(visible(head), dim=True)}\n{wrapped(text, '    ')}"
+def _block_of_text(head: str, text: str) -> str:
+    return f"  {click.style(escape_controls(head), dim=True)}\n{wrap(text, '    ')}"
 
 
-def _about(atom: Atom) -> Iterator[tuple[str, str]]:
+def _atom_rows(atom: Atom) -> Iterator[tuple[str, str]]:
     from mcp_memory.service.render import promise_state
 
     yield "kind", atom.kind if atom.label != "promise" else f"promise, {promise_state(atom)}"
     yield (
         "true",
-        f"{day(atom.valid_from)} to {day(atom.valid_to)}" if atom.valid_to else f"since {day(atom.valid_from)}",
+        f"{format_day(atom.valid_from)} to {format_day(atom.valid_to)}"
+        if atom.valid_to
+        else f"since {format_day(atom.valid_from)}",
     )
-    yield "learned", minute(atom.learned_at)
+    yield "learned", format_minute(atom.learned_at)
     yield "said by", SAID_BY[atom.source]
     if atom.is_sentence:
         yield "origin", EXTRACTED
     if atom.closed_because:
-        yield "ended", visible(atom.closed_because)
+        yield "ended", escape_controls(atom.closed_because)
     if atom.held:
         yield "held", f"{', '.join(REASONS.get(reason, reason) for reason in atom.held)}; see `mcp-memory review`"
     if atom.doubts:
         yield "check", ", ".join(REASONS.get(reason, reason) for reason in atom.doubts)
 
 
-def _spoken(turn: Turn) -> str:
+def _speaker_line(turn: Turn) -> str:
     if turn.role == "note":
-        who = "told with `remember`"
+        who = "stored with `remember`"
     else:
         who = f"said by {turn.name} ({turn.role})" if turn.name else f"said by the {turn.role}"
-    return visible(f"{minute(turn.said_at)}  {who}  session {turn.session}")
+    return escape_controls(f"{format_minute(turn.said_at)}  {who}  session {turn.session}")
 
 
-def _quote(one: Quoted) -> str:
-    if one.turn is None:
-        return _row_of(one.turn_id, f"“{one.quote}”\nThe turn was forgotten.")
-    stands = "These words are in the turn, unchanged." if one.stands else "The turn no longer has these words: changed."
-    return _row_of(f"{one.turn_id}  {_spoken(one.turn)}", f"“{one.quote}”\n{stands}")
+def _evidence_block(evidence: Quoted) -> str:
+    if evidence.turn is None:
+        return _block_of_text(evidence.turn_id, f"“{evidence.quote}”\nThe turn was forgotten.")
+    stands = (
+        "These words are in the turn, unchanged." if evidence.stands else "The turn no longer has these words: changed."
+    )
+    return _block_of_text(f"{evidence.turn_id}  {_speaker_line(evidence.turn)}", f"“{evidence.quote}”\n{stands}")
 
 
 def _statement(atom: Atom, when: str | None = None) -> str:
-    until = f" to {day(atom.valid_to)}" if atom.valid_to else ""
-    return _row_of(f"{atom.id}  {when or day(atom.valid_from)}{until}  {atom.kind}", atom.text)
+    until = f" to {format_day(atom.valid_to)}" if atom.valid_to else ""
+    return _block_of_text(f"{atom.id}  {when or format_day(atom.valid_from)}{until}  {atom.kind}", atom.text)
 
 
-def _mention(one: Mention) -> str:
-    return _row_of("persona" if one.slug is None else f"scene {one.slug}", one.line.lstrip("-* "))
+def _mention(mention: Mention) -> str:
+    return _block_of_text("persona" if mention.slug is None else f"scene {mention.slug}", mention.line.lstrip("-* "))
 
 
-def _cited(one: CitedResult) -> str:
-    return printed(one.at, one.call, one.content, taken=one.taken, node=one.node, note=f"named by {one.by}")
+def _citation(result: CitedResult) -> str:
+    return output_block(
+        result.at, result.call, result.content, taken=result.taken, node=result.node, note=f"named by {result.by}"
+    )
 
 
-# --- of a query -------------------------------------------------------------------------------------
+# --- why: a query -------------------------------------------------------------------------------------
 
 
-def _explained(search: Explained, recall: Recalled) -> Iterator[str]:
-    yield visible(columns(_asked(search)))
-    yield _block("Shown, best first", search.shown) if search.shown else "Nothing is found."
+def _explanation(search: Explained, recall: Recalled) -> Iterator[str]:
+    yield escape_controls(columns(_query_rows(search)))
+    yield _row_block("Shown, best first", search.shown) if search.shown else "Nothing is found."
     if search.missed:
-        yield _block("Just missed", search.missed)
+        yield _row_block("Just missed", search.missed)
     if search.left_out:
-        yield _block("Not shown, though it ranks as high", search.left_out)
-    lines = [f"  scene {visible(slug)}  {_signals(by)}" for slug, by in search.scenes]
+        yield _row_block("Not shown, though it ranks as high", search.left_out)
+    lines = [f"  scene {escape_controls(slug)}  {_signals(by)}" for slug, by in search.scenes]
     lines += [
-        f"  {visible(at)}  {_signals(by)}{'' if enough else '  holds too little of the question'}"
+        f"  {escape_controls(at)}  {_signals(by)}{'' if enough else '  matches too little of the question'}"
         for at, by, enough in search.results
     ]
     if lines:
-        yield "\n".join([click.style("Beside these", bold=True), *lines])
-    yield _recall(recall)
+        yield "\n".join([click.style("Also", bold=True), *lines])
+    yield _recall_summary(recall)
 
 
-def _asked(search: Explained) -> Iterator[tuple[str, str]]:
-    yield "words", ", ".join(search.words) or "none that says what it is about"
+def _query_rows(search: Explained) -> Iterator[tuple[str, str]]:
+    yield "words", ", ".join(search.words) or "no content words"
     if search.related:
         yield "related", one_line(", ".join(search.related), 140)
     if search.asks_for:
-        yield "speaker", f"asks for what the {search.asks_for} said"
+        yield "speaker", f"asks for words of the {search.asks_for}"
     if search.times:
         yield "time", "; ".join(search.times)
     for leg in search.legs:
-        yield f"{leg.layer}s", _leg(leg)
+        yield f"{leg.layer}s", _leg_summary(leg)
     if search.known:
         yield "known here", search.known
     if search.note:
         yield "note", search.note
 
 
-def _leg(leg: SearchLeg) -> str:
-    words = ", ".join(f"{word} {many:,}" for word, many in sorted(leg.words.items(), key=lambda one: one[1]))
+def _leg_summary(leg: SearchLeg) -> str:
+    words = ", ".join(f"{word} {many:,}" for word, many in sorted(leg.words.items(), key=lambda entry: entry[1]))
     nearest = f", the nearest at {leg.nearest:.2f}" if leg.nearest is not None else ""
     return (
         f"{leg.by_words:,} by words{f' ({words})' if words else ''}, {leg.by_meaning:,} by meaning{nearest}; "
-        f"{leg.candidates:,} weighed"
+        f"{leg.candidates:,} ranked"
     )
 
 
-def _block(title: str, rows: Sequence[ExplainedRow]) -> str:
-    return "\n".join([click.style(title, bold=True), *(line for row in rows for line in _row(row))])
+def _row_block(title: str, rows: Sequence[ExplainedRow]) -> str:
+    return "\n".join([click.style(title, bold=True), *(line for row in rows for line in _row_lines(row))])
 
 
-def _row(row: ExplainedRow) -> Iterable[str]:
+def _row_lines(row: ExplainedRow) -> Iterable[str]:
     parts = " + ".join(f"{part.signal} {part.points:.3f} (no. {part.place})" for part in row.parts[:_PARTS])
     rest = sum(part.points for part in row.parts[_PARTS:])
     notes = [
@@ -410,18 +420,18 @@ def _row(row: ExplainedRow) -> Iterable[str]:
     yield f"  {row.id:<7} {row.score:.3f}  {one_line(row.text, _TEXT)}"
     sums = f"= {parts}{f' + {rest:.3f} more' if rest > 0 else ''}" if parts else ""
     cosine = f"cosine {row.cosine:.2f}" if row.cosine is not None else ""
-    told = "; ".join(visible(part) for part in (sums, cosine, *notes) if part)
-    yield click.style(wrapped(told, " " * 10), dim=True)
+    details = "; ".join(escape_controls(part) for part in (sums, cosine, *notes) if part)
+    yield click.style(wrap(details, " " * 10), dim=True)
 
 
 def _signals(by: Signals) -> str:
     return ", ".join(f"{name} {value}" for name, value in by.items())
 
 
-def _recall(recall: Recalled) -> str:
-    brought = [one.id for one in recall.verdicts if one.brought]
+def _recall_summary(recall: Recalled) -> str:
+    brought = [verdict.id for verdict in recall.verdicts if verdict.brought]
     head = f"Recall would bring {', '.join(brought) if brought else 'none of these rows'}"
-    lines = [f"  {one.id:<7} {_verdict(one)}" for one in recall.verdicts if not one.brought]
+    lines = [f"  {verdict.id:<7} {_verdict_text(verdict)}" for verdict in recall.verdicts if not verdict.brought]
     more = len(lines) - _VERDICTS
     return "\n".join(
         [
@@ -432,5 +442,5 @@ def _recall(recall: Recalled) -> str:
     )
 
 
-def _verdict(one: RowVerdict) -> str:
-    return f"{100 * one.probability:.0f} % likely to help: {one.why}"
+def _verdict_text(verdict: RowVerdict) -> str:
+    return f"{100 * verdict.probability:.0f} % likely to help: {verdict.why}"

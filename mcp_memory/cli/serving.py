@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import command_settings, place, settings, settings_of_a_memory
+from mcp_memory.cli.base import command_settings, existing_memory_settings, memory_options, settings
 
 if TYPE_CHECKING:
     import threading
@@ -31,17 +31,17 @@ HOST, PORT = "127.0.0.1", 8765
 @click.option("--host", help=f"Address to listen on, for http and sse.  [default: {HOST}]")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Port to listen on, for http and sse.  [default: {PORT}]")
 @click.option(
-    "--no-token", is_flag=True, help="Let every user and program of this machine in, for http and sse on loopback."
+    "--no-token", is_flag=True, help="Accept every user and program of this machine, for http and sse on loopback."
 )
-@place
+@memory_options
 def serve(transport: str, host: str | None, port: int | None, no_token: bool) -> None:
     """Run the MCP server.
 
-    With stdio, which is what desktop apps and coding agents start, it speaks on standard input and output
-    and ends with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all
-    spaces that tokens open (`mcp-memory token`). Every client must show a token. On this machine the first
-    start makes one, prints it once and keeps it in the home (http-token); beyond this machine (a --host other
-    than loopback) it does not start before there is one.
+    With stdio, which desktop apps and coding agents use, it communicates on standard input and output and ends
+    with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all spaces that tokens
+    open (`mcp-memory token`). Every client must present a token. On this machine the first start creates a token,
+    prints it once and keeps it in the home (http-token); beyond this machine (a --host other than loopback) it does
+    not start without a token.
 
     \b
     mcp-memory serve
@@ -50,7 +50,7 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
     """
     if transport == "stdio" and (host is not None or port is not None or no_token):
         raise click.UsageError("--host, --port and --no-token are for --transport http or sse.")
-    gc.disable()  # importing makes many objects and no garbage; looking for some takes a tenth of the start
+    gc.disable()  # importing makes many objects and no garbage; collecting takes a tenth of the start
     from mcp_memory.server.transports import serve as serve_transport
 
     gc.freeze()
@@ -67,12 +67,12 @@ def serve(transport: str, host: str | None, port: int | None, no_token: bool) ->
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: any free one]")
 @click.option("--no-browser", is_flag=True, help="Open no browser, and only print the address.")
-@place
+@memory_options
 def ui(port: int, no_browser: bool) -> None:
     """Look into the memory in a browser, and correct it there.
 
-    It listens on this machine only, until Ctrl-C, and prints an address that opens the memory once, within a minute;
-    a session ends after 12 hours without use. Start it again for a new address. No model is asked meanwhile.
+    It listens on this machine only, until Ctrl-C, and prints an address that works once, within a minute; a session
+    ends after 12 hours without use. Start it again for a new address. No model is asked meanwhile.
 
     \b
     mcp-memory ui
@@ -83,17 +83,17 @@ def ui(port: int, no_browser: bool) -> None:
 
     def show(address: str) -> None:
         click.echo(address)
-        click.echo("It opens the memory once, within a minute. Ctrl-C ends it.", err=True)
+        click.echo("The address works once, within a minute. Ctrl-C ends the program.", err=True)
         if not no_browser:
             open_browser(address)
 
-    serve_ui(settings_of_a_memory(), port=port, show=show)
+    serve_ui(existing_memory_settings(), port=port, show=show)
 
 
 def open_browser(address: str) -> threading.Thread | None:
-    """Open a browser with windows, where there is one: one in the terminal would take it over. None where there is not.
+    """Open a graphical browser, if there is one: a browser in the terminal would take it over.
 
-    The thread that is returned may wait for the browser.
+    The returned thread may wait for the browser. None without a display.
     """
     import threading
     import webbrowser
@@ -109,16 +109,16 @@ def open_browser(address: str) -> threading.Thread | None:
 @click.option(
     "--home",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the demo's memory, made anew on each run.  [default: .demo here, or a temporary folder]",
+    help="Folder for the demo's memory, emptied on each run.  [default: .demo here, or a temporary folder]",
 )
 @click.option("--full", is_flag=True, help="Show every step, of a whole fortnight.")
 def demo(home: Path | None, full: bool) -> None:
     """Show the main job on a made-up conversation and task.
 
-    It starts the real server and talks to it as two clients would: what was said on Monday is on the page about the
-    user on Tuesday, a promise is kept on Friday, a large tool result is replaced and read again. It ends with what that
-    saved. Your own memory is not touched: a folder that an earlier demo did not make is refused. Its memory can be
-    opened with the other commands:
+    It starts the real server and uses it like two clients: words of Monday are on the page about the user on Tuesday,
+    a promise is kept on Friday, a large tool result is replaced and read again. It ends with the savings. Your own
+    memory is not touched: a folder that was not made by an earlier demo is refused. The other commands can open its
+    memory:
 
     \b
     mcp-memory demo
@@ -130,7 +130,7 @@ def demo(home: Path | None, full: bool) -> None:
     run(home or command_settings().get("home"), full=full)
 
 
-OVER = 300  # about the characters from which `bench.offload` keeps a result
+OVER = 300  # tokens; about the size from which `bench.offload` keeps a result
 
 
 @click.command()
@@ -151,14 +151,14 @@ OVER = 300  # about the characters from which `bench.offload` keeps a result
 )
 @click.option("--no-expand", is_flag=True, help="Add no tool: the client has expand_node of mcp-memory serve.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@place
+@memory_options
 def wrap(
     url: str | None, headers: tuple[str, ...], over: int, session: str | None, no_expand: bool, command: tuple[str, ...]
 ) -> None:
     """Run another MCP server and keep its large results.
 
-    It stands between that server and the client. Everything passes unchanged, except that a large text in a tool's
-    result is kept whole in the memory; the client gets a summary of it, and one tool more to open any part. In the
+    It is a proxy between that server and the client. Everything passes unchanged, except that a large text in a tool's
+    result is kept in the memory; the client gets a summary, and an additional tool that opens any part. In the
     client's settings, put it before the server's own command:
 
     \b
@@ -166,7 +166,7 @@ def wrap(
     mcp-memory --space work wrap --over 2000 -- uvx mcp-server-git
     mcp-memory wrap --url https://example.com/mcp --header 'X-Api-Key: ${KEY}'
 
-    It ends with the server, and with its exit code. Where the memory cannot be opened, large results pass too.
+    It ends with the server, and with its exit code. If the memory cannot be opened, large results pass unchanged.
     """
     if bool(command) == bool(url):
         raise click.UsageError("Say what to wrap: either --url URL, or -- and the server's command.")
@@ -181,15 +181,15 @@ def wrap(
         headers=headers,
         over=over,
         session=session,
-        folder=os.getcwd(),  # noqa: PTH109 only its name is of interest
+        folder=os.getcwd(),  # noqa: PTH109 only its name is used
         offers_tool=not no_expand,
     )
-    given = dict(command_settings())
+    options_given = dict(command_settings())
 
     def settings() -> Settings:
         from mcp_memory.core.config import load_settings
 
-        return load_settings(**given)
+        return load_settings(**options_given)
 
     exit_now(relay(options, settings))
 
@@ -197,14 +197,13 @@ def wrap(
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})  # exit code 2 would block
 @click.option("--client", default="claude-code", show_default=True, help="Whose event it is.")
 @click.argument("event")
-@place
+@memory_options
 def hook(event: str, client: str) -> None:
     """Answer an event of a client; clients run this.
 
-    It recalls before a prompt, keeps large results and captures the conversation. A client runs this once `mcp-memory
-    install` or the plugin has set it up. It takes the hook's JSON on standard input, and prints what the client is to
-    do, or nothing. It always ends well: where the memory is busy or broken, the work goes on without it, and
-    `mcp-memory doctor` says why.
+    It recalls before a prompt, keeps large results and captures the conversation. `mcp-memory install` or the plugin
+    sets it up. It reads the hook's JSON from standard input, and prints the answer for the client, or nothing. It
+    always succeeds: if the memory is busy or broken, the client continues without it, and `mcp-memory doctor` says why.
 
     \b
     mcp-memory hook SessionStart < event.json

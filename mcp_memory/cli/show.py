@@ -11,26 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, print_answer, wants_json
-from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, said, steps, visible
+from mcp_memory.cli.base import as_json, ask, memory_options, print_answer, wants_json
+from mcp_memory.cli.terminal import (
+    canvas_steps,
+    columns,
+    escape_controls,
+    format_minute,
+    json_text,
+    one_line,
+    plural,
+    turn_block,
+)
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import CanvasRow, Ref, Turn
     from mcp_memory.service.memory import Memory
 
 
-def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
+def canvas_outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
     """Return the canvas as a headline and two lines for each step: title and result."""
     from mcp_memory.shortterm.canvas.flowchart import read
 
     canvas = read(row)
     state = f"{row.status}, folded" if row.folded else row.status
-    head = f"{row.number:03d}-{row.label}  {state}  {minute(row.updated)}  {plural(len(canvas.nodes), 'step')}"
-    lines = [click.style(visible(head), bold=True), visible(canvas.task_goal), ""]
-    for node, line in zip(canvas.nodes, steps(canvas), strict=True):
+    head = f"{row.number:03d}-{row.label}  {state}  {format_minute(row.updated)}  {plural(len(canvas.nodes), 'step')}"
+    lines = [click.style(escape_controls(head), bold=True), escape_controls(canvas.task_goal), ""]
+    for node, line in zip(canvas.nodes, canvas_steps(canvas), strict=True):
         lines += [line, f"         {one_line(node.summary, 71)}"]
         lines += [f"         {name}" for name in refs.get(node.id, ())]
     return "\n".join(lines)
@@ -39,8 +48,8 @@ def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
 _OF_NODE = ("id", "title", "status", "summary", "timestamp")
 
 
-def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the canvas for JSON: its row, its steps with the refs they hold, and its edges."""
+def canvas_fields(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the canvas for JSON: its row, its steps with their refs, and its edges."""
     from mcp_memory.shortterm.canvas.flowchart import read
 
     canvas = read(row)
@@ -62,8 +71,8 @@ def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     }
 
 
-def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
-    """Draw the canvas, as it is folded now, with the real Mermaid. Refused when the extra is not installed."""
+def draw_canvas(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
+    """Draw the canvas, as it is folded now, with Mermaid. Raises Refused if the extra is not installed."""
     if importlib.util.find_spec("mermaidx") is None:
         raise Refused(f"Drawing needs the optional extra: {install_hint('render')}.")
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]
@@ -100,24 +109,23 @@ def show() -> None:
 @show.command()
 @click.argument("section", required=False)
 @as_json
-@place
+@memory_options
 def persona(section: str | None) -> None:
     """Show the page about the user, or one SECTION of it.
 
-    Until a model has written one it lists the user's own sentences and what was told with `remember`; nothing is
-    inferred.
+    Until a model has written it, it lists the user's own sentences and statements of `remember`; nothing is inferred.
 
     \b
     mcp-memory show persona
     mcp-memory show persona --json
     """
     page = ask(lambda memory: memory.read_persona(section))
-    print_answer(page, visible(page.text))
+    print_answer(page, escape_controls(page.text))
 
 
 @show.command()
 @as_json
-@place
+@memory_options
 def scenes() -> None:
     """List the scenes, the hottest first.
 
@@ -127,15 +135,18 @@ def scenes() -> None:
     \b
     mcp-memory show scenes
     """
-    found = ask(lambda memory: memory.scenes())
-    rows = ((one.slug, f"heat {one.heat}", minute(one.updated), visible(one.summary)) for one in found)
-    _list(found, "scene", rows)
+    scenes = ask(lambda memory: memory.scenes())
+    rows = (
+        (scene.slug, f"heat {scene.heat}", format_minute(scene.updated), escape_controls(scene.summary))
+        for scene in scenes
+    )
+    _list(scenes, "scene", rows)
 
 
 @show.command()
 @click.argument("slug")
 @as_json
-@place
+@memory_options
 def scene(slug: str) -> None:
     """Show one scene by its SLUG.
 
@@ -145,7 +156,7 @@ def scene(slug: str) -> None:
     if wants_json():
         click.echo(json_text(ask(lambda memory: memory.scene(slug))))
     else:
-        click.echo(visible(ask(lambda memory: memory.scene_page(slug))))
+        click.echo(escape_controls(ask(lambda memory: memory.scene_page(slug))))
 
 
 @show.command()
@@ -153,11 +164,11 @@ def scene(slug: str) -> None:
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="Begin at the turn with position N.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
 @as_json
-@place
+@memory_options
 def session(name: str | None, start: int, limit: int) -> None:
     """Show the turns of a session.
 
-    Without a NAME it is the session written to last.
+    The default is the session written to last.
 
     \b
     mcp-memory show session
@@ -165,13 +176,13 @@ def session(name: str | None, start: int, limit: int) -> None:
     """
 
     async def read(memory: Memory) -> tuple[str, list[Turn]]:
-        wanted = name or next((one.session for one in await memory.sessions(limit=1)), None)
-        if wanted is None:
+        session = name or next((info.session for info in await memory.sessions(limit=1)), None)
+        if session is None:
             raise NotFound("No session has turns in this space yet.")
-        return wanted, await memory.session_turns(wanted, start=start, limit=limit)
+        return session, await memory.session_turns(session, start=start, limit=limit)
 
     wanted, turns = ask(read)
-    print_answer({"session": wanted, "turns": turns}, map(said, turns))
+    print_answer({"session": wanted, "turns": turns}, map(turn_block, turns))
     if len(turns) == limit and not wants_json():
         click.echo(f"There may be more: --start {turns[-1].position + 1}", err=True)
 
@@ -179,16 +190,19 @@ def session(name: str | None, start: int, limit: int) -> None:
 @show.command()
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
 @as_json
-@place
+@memory_options
 def sessions(limit: int) -> None:
-    """List the sessions, the one written to last first.
+    """List the sessions, most recently written first.
 
     \b
     mcp-memory show sessions --limit 5
     """
-    found = ask(lambda memory: memory.sessions(limit=limit))
-    rows = ((one.session, plural(one.turns, "turn"), minute(one.first), f"to {minute(one.last)}") for one in found)
-    _list(found, "session", rows)
+    sessions = ask(lambda memory: memory.sessions(limit=limit))
+    rows = (
+        (info.session, plural(info.turns, "turn"), format_minute(info.first), f"to {format_minute(info.last)}")
+        for info in sessions
+    )
+    _list(sessions, "session", rows)
 
 
 @show.command()
@@ -196,16 +210,16 @@ def sessions(limit: int) -> None:
 @click.option("--mermaid", is_flag=True, help="Print the .mmd file instead of an outline.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
 @click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
-@click.option("--rebuild", is_flag=True, help="Draw it again from its records first, row and file.")
-@click.option("--undo-patch", is_flag=True, help="Undo the last change that a model made to it first.")
+@click.option("--rebuild", is_flag=True, help="First redraw it from its records.")
+@click.option("--undo-patch", is_flag=True, help="First undo the last change by a model.")
 @as_json
-@place
+@memory_options
 def canvas(
     name: str | None, mermaid: bool, svg: Path | None, png: Path | None, rebuild: bool, undo_patch: bool
 ) -> None:
     """Show the canvas of a task.
 
-    NAME is its number or its label; left out, it is the active one.
+    NAME is its number or its label; the default is the active canvas.
 
     \b
     mcp-memory show canvas
@@ -224,13 +238,13 @@ def canvas(
 
     row, refs = ask(read)
     if svg or png:
-        draw(row, svg=svg, png=png)
+        draw_canvas(row, svg=svg, png=png)
         for path in filter(None, (svg, png)):
             click.echo(f"Drew {path}", err=True)
     elif mermaid:
         click.echo(row.text, nl=False)
     else:
-        print_answer(plain(row, refs), outline(row, refs))
+        print_answer(canvas_fields(row, refs), canvas_outline(row, refs))
 
 
 async def _canvas(memory: Memory, name: str | None) -> CanvasRow:
@@ -244,37 +258,43 @@ async def _canvas(memory: Memory, name: str | None) -> CanvasRow:
     if number.isdecimal() and (not label or number == number.zfill(3)):
         return await memory.canvas(int(number))
     rows = await memory.canvases(limit=1000)
-    if found := next((row for row in rows if row.label == name), None):
-        return found
+    if match := next((row for row in rows if row.label == name), None):
+        return match
     raise NotFound(f"There is no canvas {name!r}. `mcp-memory show canvases` lists them.")
 
 
 @show.command()
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
 @as_json
-@place
+@memory_options
 def canvases(limit: int) -> None:
-    """List the canvases, the one updated last first.
+    """List the canvases, most recently updated first.
 
     \b
     mcp-memory show canvases
     """
-    found = ask(lambda memory: memory.canvases(limit=limit))
+    canvases = ask(lambda memory: memory.canvases(limit=limit))
     rows = (
-        (f"{row.number:03d}", row.status, minute(row.updated), "folded" if row.folded else "open", visible(row.label))
-        for row in found
+        (
+            f"{row.number:03d}",
+            row.status,
+            format_minute(row.updated),
+            "folded" if row.folded else "open",
+            escape_controls(row.label),
+        )
+        for row in canvases
     )
-    _list(found, "canvas", rows)
+    _list(canvases, "canvas", rows)
 
 
-def _list(found: list[Any], what: str, rows: Iterable[tuple[str, ...]]) -> None:
-    print_answer(found, columns(rows) if found else f"There is no {what} in this space yet.")
+def _list(rows_found: list[Any], what: str, rows: Iterable[tuple[str, ...]]) -> None:
+    print_answer(rows_found, columns(rows) if rows_found else f"There is no {what} in this space yet.")
 
 
 @show.command()
 @click.argument("name", metavar="REF")
 @as_json
-@place
+@memory_options
 def ref(name: str) -> None:
     """Print a raw tool result, byte for byte. REF is its id or a node that holds one result.
 
@@ -288,12 +308,14 @@ def ref(name: str) -> None:
     async def read(memory: Memory) -> tuple[Ref, bytes]:
         return await memory.ref(await _ref_id(memory, name))
 
-    found, data = ask(read)
+    ref, data = ask(read)
     if wants_json():
-        click.echo(json_text({"ref": found, **_content(data)}))
+        click.echo(json_text({"ref": ref, **_encode_content(data)}))
     elif sys.stdout.isatty():
-        click.echo(visible(data.decode("utf-8", "backslashreplace")))
-        click.echo(f"{found.id}  {size(found.bytes)}  {found.tool}  {minute(found.timestamp)}  {found.path}", err=True)
+        click.echo(escape_controls(data.decode("utf-8", "backslashreplace")))
+        click.echo(
+            f"{ref.id}  {format_bytes(ref.bytes)}  {ref.tool}  {format_minute(ref.timestamp)}  {ref.path}", err=True
+        )
     else:
         click.echo(data, nl=False)
 
@@ -309,7 +331,7 @@ async def _ref_id(memory: Memory, name: str) -> str:
     raise NotFound(f"Node {name} holds {len(refs)} results: {', '.join(refs)}. Name one of them.")
 
 
-def _content(data: bytes) -> dict[str, str]:
+def _encode_content(data: bytes) -> dict[str, str]:
     try:
         return {"text": data.decode()}
     except UnicodeDecodeError:

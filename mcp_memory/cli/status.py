@@ -1,6 +1,6 @@
 """`status` and `doctor`: contents, costs and health of a memory.
 
-The page of `status` is made from its answer in JSON and fits a screen.
+The page of `status` is made from its JSON answer and fits a screen.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from mcp_memory.cli.base import (
     NothingStored,
     as_json,
     ask,
-    ask_of,
+    ask_memory,
     command_settings,
     home_with_files,
-    place,
+    memory_options,
     print_answer,
     settings,
     wants_json,
 )
 from mcp_memory.cli.terminal import (
     columns,
+    escape_controls,
+    format_minute,
     json_text,
-    minute,
     model_name,
     one_line,
     plural,
-    visible,
-    with_nearest,
-    wrapped,
+    suggest_names,
+    wrap,
 )
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 
 if TYPE_CHECKING:
     from mcp_memory.cli.doctor import Check
@@ -49,11 +49,11 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command()
 @as_json
-@place
+@memory_options
 def status() -> None:
-    """Show the contents, their place and the savings.
+    """Show the contents, their location and the savings.
 
-    Before anything is stored it says so, and what to do first.
+    If nothing is stored yet, it shows the first steps.
 
     \b
     mcp-memory status
@@ -62,23 +62,23 @@ def status() -> None:
     try:
         answer, page = ask(lambda memory: memory.status()), None
     except NothingStored as nothing:
-        answer, page = _of_nothing(), str(nothing)
+        answer, page = _empty_status(), str(nothing)
     answer["pyramid"]["answered_by"] = answer["model"]["name"] if settings().distil else None
-    answer |= _beside(Path(answer["home"]))
-    print_answer(answer, page or visible(columns(status_rows(answer))))
+    answer |= _environment_status(Path(answer["home"]))
+    print_answer(answer, page or escape_controls(columns(status_rows(answer))))
 
 
-def _of_nothing() -> dict[str, Any]:
-    """Return the status of a memory in which nothing is stored: that of an empty one elsewhere, which is removed."""
+def _empty_status() -> dict[str, Any]:
+    """Return the status of a home without a database, computed on a temporary empty store."""
     chosen = settings()
     with tempfile.TemporaryDirectory(prefix="mcp-memory-") as empty:
-        answer = ask_of(chosen.model_copy(update={"home": Path(empty)}), lambda memory: memory.status())
+        answer = ask_memory(chosen.model_copy(update={"home": Path(empty)}), lambda memory: memory.status())
     nothing: dict[str, Any] = {"database": 0, "files": 0, "kinds": {}}
     return answer | {"home": str(chosen.home), "store": str(chosen.home / "memory.db"), "disk": nothing}
 
 
-def _beside(home: Path) -> dict[str, Any]:
-    """Return what the memory itself does not know: its hooks, its backups, and the environment."""
+def _environment_status(home: Path) -> dict[str, Any]:
+    """Return the status of hooks, backups and environment variables."""
     from mcp_memory.core.config import unknown_variables
     from mcp_memory.integrations.hooks.endpoint import health
     from mcp_memory.service.upkeep.backup import folder_of, listed
@@ -89,20 +89,20 @@ def _beside(home: Path) -> dict[str, Any]:
         "hooks": {"used": hooks.used, "residents": hooks.residents, "failures": hooks.failures},
         "backups": [
             {
-                "path": str(one.path),
-                "bytes": one.bytes,
-                "at": one.manifest.at if one.manifest else None,
-                "problem": one.problem,
+                "path": str(backup.path),
+                "bytes": backup.bytes,
+                "at": backup.manifest.at if backup.manifest else None,
+                "problem": backup.problem,
             }
-            for one in listed(folder_of(home))
+            for backup in listed(folder_of(home))
         ],
     }
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="First mend what can be mended; what is replaced is kept.")
+@click.option("--repair", is_flag=True, help="First repair; replaced files are kept.")
 @as_json
-@place
+@memory_options
 def doctor(repair: bool) -> None:
     """Examine the installation and the memory.
 
@@ -114,21 +114,21 @@ def doctor(repair: bool) -> None:
     mcp-memory doctor --repair
     mcp-memory --home /backup/mcp-memory doctor --json
     """
-    from mcp_memory.cli.doctor import examine
+    from mcp_memory.cli.doctor import run_checks
 
-    mended = _mended() if repair else []
+    mended = _repair_lines() if repair else []
     checks: list[Check] = []
     if wants_json():
-        checks += examine(**command_settings())
+        checks += run_checks(**command_settings())
     else:
         for line in mended:
-            click.echo(f"{click.style('mended', fg='green')} {visible(line)}")
+            click.echo(f"{click.style('mended', fg='green')} {escape_controls(line)}")
         seen = Counter[str]()
-        for check in examine(**command_settings()):
+        for check in run_checks(**command_settings()):
             checks.append(check)
             seen[check.name] += 1
             if seen[check.name] <= _ALIKE:
-                _print(check)
+                _print_check(check)
         for name, more in seen.items():
             if more > _ALIKE:
                 click.echo(f"{name}: {more - _ALIKE:,} more like these; --json has them all")
@@ -138,19 +138,19 @@ def doctor(repair: bool) -> None:
     sys.exit(0 if well else 1)
 
 
-def _mended() -> list[str]:
+def _repair_lines() -> list[str]:
     from mcp_memory.service.upkeep.repair import repair
 
     done = repair(home_with_files(), now=datetime.now().astimezone())
-    kept = [f"What was replaced is kept in {done.aside}."] if done.aside else []
-    return [*done.mended, *kept] or ["Nothing: there was nothing that can be."]
+    kept = [f"The replaced files are kept in {done.aside}."] if done.aside else []
+    return [*done.mended, *kept] or ["Nothing needed repair."]
 
 
-def _print(check: Check) -> None:
+def _print_check(check: Check) -> None:
     state = click.style(f"{check.state:<5}", fg=COLOURS[check.state])
-    click.echo(columns([(state, f"{check.name:<10}", visible(check.found))], gap=1))
+    click.echo(columns([(state, f"{check.name:<10}", escape_controls(check.found))], gap=1))
     if check.next_step:
-        click.echo(wrapped(check.next_step, " " * 17))
+        click.echo(wrap(check.next_step, " " * 17))
 
 
 # --- the page ---------------------------------------------------------------------------------------
@@ -171,100 +171,108 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("home", answer["home"]),
         ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
         ("damaged", " ".join(answer["damaged"][:1])),
-        ("space", answer["space"] + (f" (also here: {_few(others)})" if others else "")),
+        ("space", answer["space"] + (f" (also here: {_join_few(others)})" if others else "")),
         ("version", f"{answer['version']}, schema {answer['schema']}"),
         ("conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"),
         (
             "memories",
-            f"{plural(counts['current'], 'statement')} held true, {counts['atoms'] - counts['current']:,} past, "
+            f"{plural(counts['current'], 'statement')} valid, {counts['atoms'] - counts['current']:,} past, "
             f"{plural(counts['facts'], 'fact')}, {plural(counts['scenes'], 'scene')}",
         ),
         ("tasks", _tasks(counts, answer["offload"])),
         ("grew by", _growth(answer["grown"])),
         *_pyramid(answer["pyramid"]),
-        ("review", f"{plural(answer['held'], 'row')} held: mcp-memory review" if answer["held"] else "nothing is held"),
+        (
+            "review",
+            f"{plural(answer['held'], 'row')} quarantined: mcp-memory review"
+            if answer["held"]
+            else "nothing is quarantined",
+        ),
         ("forgotten", plural(counts["forgotten"], "time")),
         ("retention", _retention(answer["retention"])),
-        ("set aside", f"{_few(set_aside, 3)}: mcp-memory doctor --repair brings them in" if set_aside else ""),
-        ("on disk", _parts(f"{size(many)} {kind}" for kind, many in answer["disk"]["kinds"].items()) or "nothing"),
+        ("set aside", f"{_join_few(set_aside, 3)}: mcp-memory doctor --repair imports them" if set_aside else ""),
+        (
+            "on disk",
+            _join_parts(f"{format_bytes(many)} {kind}" for kind, many in answer["disk"]["kinds"].items()) or "nothing",
+        ),
         ("embedding", _embedding(answer["embedding"])),
         ("model", _model(answer["model"])),
         ("spent", _spent(answer["model"])),
         ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
         ("offloading", _saving(answer["offload"])),
         ("savings", _savings(answer["savings"])),
-        ("connected", _few([_process(one) for one in answer["connected"]], 4) or "no client now"),
+        ("connected", _join_few([_process(process) for process in answer["connected"]], 4) or "no client now"),
         ("access", f"{plural(keys['valid'], 'token')} for HTTP{ended}" if keys["valid"] or keys["expired"] else ""),
-        ("settings", f"unknown variables: {with_nearest(unknown)}" if unknown else ""),
+        ("settings", f"unknown variables: {suggest_names(unknown)}" if unknown else ""),
         ("hooks", _hooks(answer["hooks"])),
         ("backups", _backups(answer["backups"])),
     ]
-    return [(name, told) for name, told in rows if told]
+    return [(name, value) for name, value in rows if value]
 
 
-def _few(names: Sequence[str], many: int = 5) -> str:
+def _join_few(names: Sequence[str], many: int = 5) -> str:
     return ", ".join(names[:many]) + (f" and {len(names) - many} more" if len(names) > many else "")
 
 
-def _parts(parts: Iterable[str], joint: str = ", ") -> str:
+def _join_parts(parts: Iterable[str], joint: str = ", ") -> str:
     return joint.join(part for part in parts if part)
 
 
 def _tasks(counts: dict[str, int], offload: dict[str, int]) -> str:
     masked = f", secrets masked in {counts['masked']:,}" if counts["masked"] else ""
     results = f"{plural(counts['records'], 'tool result')} on {plural(counts['canvases'], 'canvas')}"
-    return f"{results}, {size(offload['raw_bytes'])} raw{masked}"
+    return f"{results}, {format_bytes(offload['raw_bytes'])} raw{masked}"
 
 
 def _growth(grown: dict[str, dict[str, int]]) -> str:
-    """Return the rows of each span; a span equal to the one before is left out."""
-    told: dict[str, str] = {}
-    for span, one in grown.items():
-        if rows := _parts(plural(many, _KINDS[kind]) for kind, many in one.items() if many):
-            told.setdefault(rows, _SPANS[span])
-    return "; ".join(f"{rows} {span}" for rows, span in told.items()) or "nothing in 30 days"
+    """Return the new rows of each period, leaving out a period equal to the previous one."""
+    spans: dict[str, str] = {}
+    for span, counts in grown.items():
+        if rows := _join_parts(plural(many, _KINDS[kind]) for kind, many in counts.items() if many):
+            spans.setdefault(rows, _SPANS[span])
+    return "; ".join(f"{rows} {span}" for rows, span in spans.items()) or "nothing in 30 days"
 
 
 def _retention(policies: list[dict[str, Any]]) -> str:
-    what = {"purge": "what was forgotten is purged"}
+    what = {"purge": "forgotten rows are purged"}
     return "; ".join(
-        f"{what.get(one['what'], one['what'])} after {plural(one['days'], 'day')}, {one['took']:,} so far"
-        for one in policies
+        f"{what.get(policy['what'], policy['what'])} after {plural(policy['days'], 'day')}, {policy['took']:,} so far"
+        for policy in policies
     )
 
 
-def _at(moment: str) -> str:
-    return minute(datetime.fromisoformat(moment))
+def _local_minute(moment: str) -> str:
+    return format_minute(datetime.fromisoformat(moment))
 
 
 def _spent(model: dict[str, Any]) -> str:
-    """Return what today's tokens went to, the most first."""
+    """Describe what today's tokens were spent on, largest first."""
     today = Counter[str]()
     for call in model["today"]:
         today[call["purpose"]] += call["prompt_tokens"] + call["completion_tokens"]
-    told = _parts(f"{tokens:,} tokens on {purpose}" for purpose, tokens in today.most_common())
-    return f"{told}, today" if told else ""
+    parts = _join_parts(f"{tokens:,} tokens on {purpose}" for purpose, tokens in today.most_common())
+    return f"{parts}, today" if parts else ""
 
 
-def _process(one: dict[str, Any]) -> str:
-    clients = f" for {_few(one['clients'], 3)}" if one["clients"] else ""
-    since = f" since {_at(one['since'])}" if one["since"] else ""
-    return f"{one['what']}{clients}{since} (process {one['pid']})"
+def _process(process: dict[str, Any]) -> str:
+    clients = f" for {_join_few(process['clients'], 3)}" if process["clients"] else ""
+    since = f" since {_local_minute(process['since'])}" if process["since"] else ""
+    return f"{process['what']}{clients}{since} (process {process['pid']})"
 
 
 def _hooks(hooks: dict[str, Any]) -> str:
     if not hooks["used"]:
         return ""
     failed = f", failed {plural(len(hooks['failures']), 'time')} within a week" if hooks["failures"] else ""
-    return ("a process that serves them runs" if hooks["residents"] else "no process of theirs runs") + failed
+    return ("their daemon runs" if hooks["residents"] else "their daemon does not run") + failed
 
 
 def _backups(backups: list[dict[str, Any]]) -> str:
     if not backups:
         return "none; mcp-memory backup makes one"
-    newest, bad = backups[0], sum(1 for one in backups if one["problem"])
-    made = f"the newest of {_at(newest['at'])}" if newest["at"] else "the newest is damaged"
-    return f"{len(backups):,}, {made}, {size(newest['bytes'])}" + (f"; {bad} cannot be read" if bad else "")
+    newest, bad = backups[0], sum(1 for backup in backups if backup["problem"])
+    made = f"the newest of {_local_minute(newest['at'])}" if newest["at"] else "the newest is damaged"
+    return f"{len(backups):,}, {made}, {format_bytes(newest['bytes'])}" + (f"; {bad} cannot be read" if bad else "")
 
 
 def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -279,9 +287,9 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if read:
         yield (
             "read",
-            f"{read.get('turns', 0):,} turns read, {read.get('skipped', 0):,} skipped as chatter, "
-            + (f"{read['held']:,} left out until they are reviewed, " if read.get("held") else "")
-            + f"{read.get('atoms', 0):,} statements drawn, {read.get('refused', 0):,} refused for want of evidence",
+            f"{read.get('turns', 0):,} turns read, {read.get('skipped', 0):,} skipped as small talk, "
+            + (f"{read['held']:,} quarantined, " if read.get("held") else "")
+            + f"{read.get('atoms', 0):,} statements extracted, {read.get('refused', 0):,} refused without evidence",
         )
     queues = {
         f"{plural(waiting['turns'], 'turn')} in {plural(waiting['sessions'], 'session')}": waiting["turns"],
@@ -289,13 +297,13 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
         f"{plural(waiting['atoms_in_no_scene_yet'], 'statement')} for scenes": waiting["atoms_in_no_scene_yet"],
         f"{plural(waiting['poor_summaries'], 'result')} for a better summary": waiting["poor_summaries"]
         >= LEAST_RESULTS,
-        f"{plural(waiting['grown_canvases'], 'long canvas')} to put in order": waiting["grown_canvases"],
+        f"{plural(waiting['grown_canvases'], 'long canvas')} to order": waiting["grown_canvases"],
     }
     results, groups = done.get("summaries", {}).get("summarised", 0), done.get("canvas", {}).get("groups", 0)
     summed, made = f"{plural(results, 'result')} summed up", f"{plural(groups, 'group')} of steps made"
     if results or groups:
-        yield "bettered", _parts((summed if results else "", made if groups else ""))
-    yield "waits", _parts(text for text, there in queues.items() if there) or "nothing"
+        yield "bettered", _join_parts((summed if results else "", made if groups else ""))
+    yield "waits", _join_parts(text for text, waiting_count in queues.items() if waiting_count) or "nothing"
     parked = [work for work in pyramid["works"] if work["state"] == "parked"]
     for work in parked[:_FAILURES]:
         what = f"{work['id']} {work['stage']} {work['session'] or ''}".rstrip()
@@ -306,7 +314,7 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _embedding(embedding: dict[str, Any]) -> str:
     if embedding["model"] is None:
-        return "none: search goes by words alone"
+        return "none: search by words only"
     line = f"{model_name(embedding['model'])}, {embedding['embedded']:,} of {embedding['total']:,} rows"
     return f"{line}, last error: {embedding['error']}" if embedding["error"] else line
 
@@ -321,7 +329,7 @@ def _model(model: dict[str, Any]) -> str:
         f"{model['tokens_today']:,} of {model['daily_tokens']:,} tokens today, "
         f"{model['tokens_this_hour']:,} of {model['hourly_tokens']:,} this hour"
     )
-    return _parts(
+    return _join_parts(
         (
             model["name"] or "none is set",
             "puts search results into order" if model["rerank"] else "",
@@ -346,7 +354,7 @@ def _savings(savings: dict[str, Any]) -> str:
     parts = (
         f"{savings['saved_once']:,} tokens once, at least {savings['saved_later']:,} more in later calls",
         f"spent {spent}" if spent else "",
-        f"{savings['cache_broken']:,} read anew where a cache broke" if savings["cache_broken"] else "",
+        f"{savings['cache_broken']:,} read again because a cache broke" if savings["cache_broken"] else "",
         f"net {savings['net_tokens']:,} tokens, worth {savings['net_cost']:,} at full price",
     )
-    return _parts(parts, "; ")
+    return _join_parts(parts, "; ")

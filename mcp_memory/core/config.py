@@ -1,7 +1,7 @@
-"""Settings: read once, from the environment over `config.toml` in the home over the defaults.
+"""Settings, read once: environment variables override `config.toml` in the home, which overrides the defaults.
 
-`load_settings()` is the only place that looks at the environment. A wrong value or an unknown key is an
-`InvalidInput` that names it. Every setting `x_y` is `MCP_MEMORY_X_Y` in the environment.
+Only `load_settings()` reads the environment. A wrong value or an unknown key raises InvalidInput, which names it. The
+environment variable of a setting `x_y` is `MCP_MEMORY_X_Y`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.paths import DEFAULT_HOME, expanded, home_of_environment, why_no_home
+from mcp_memory.core.paths import DEFAULT_HOME, expand_path, home_of_environment, home_problem
 from mcp_memory.core.regular_files import read_regular
 
 PREFIX = "MCP_MEMORY_"
 _OTHERS = {"MCP_MEMORY_SESSION"}
-"""What `wrap` takes from the environment, and is no setting."""
-_LARGEST = 2**20
-"""Bytes of a `config.toml`."""
+"""Variables that are not settings: an option of `wrap`."""
+_LARGEST = 2**20  # bytes of a `config.toml`
 
 
 def _setting(default: Any, description: str, **limits: Any) -> Any:
@@ -31,7 +30,7 @@ def _setting(default: Any, description: str, **limits: Any) -> Any:
 
 
 class Settings(BaseModel):
-    """Everything that a person can set; the field descriptions are the table of docs/settings.md."""
+    """All settings. The field descriptions are the table of docs/settings.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -121,27 +120,31 @@ class Settings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _give_a_client_time(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _extend_client_timeout(cls, values: dict[str, Any]) -> dict[str, Any]:
         is_client = str(values.get("llm", "")).startswith("client:")
         return {"llm_timeout": 300, **values} if is_client else values
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
-    """Return the settings in force; `overrides` that are not None win over everything.
+    """Return the effective settings. `overrides` that are not None take precedence over everything else.
 
-    A relative `home` among them is relative to the working folder; in the environment it is refused. Raises
-    InvalidInput for an unknown key, a wrong value, a home that cannot be one, or an invalid `config.toml`.
+    A relative `home` in `overrides` is relative to the working folder; in the environment it is refused. Raises
+    InvalidInput for an unknown key, a wrong value, an impossible home or an invalid `config.toml`.
     """
     environ = os.environ if environ is None else environ
-    given = {k: v for k, v in overrides.items() if v is not None}
+    explicit = {k: v for k, v in overrides.items() if v is not None}
     from_env = {
         name: environ[PREFIX + name.upper()] for name in Settings.model_fields if environ.get(PREFIX + name.upper())
     }
-    home = expanded(str(given["home"]), "--home") if given.get("home") else home_of_environment(from_env.get("home"))
+    home = (
+        expand_path(str(explicit["home"]), "--home")
+        if explicit.get("home")
+        else home_of_environment(from_env.get("home"))
+    )
     values: dict[str, Any] = {
         **_read_toml(home / "config.toml"),
         **from_env,
-        **given,
+        **explicit,
         "home": home.absolute(),
     }
     try:
@@ -151,22 +154,24 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
 
 
 def require_home(settings: Settings) -> None:
-    """Raise InvalidInput if no memory can be in the home of these settings; it reads the folder."""
-    if settings.store is None and (why := why_no_home(settings.home)):  # with a store, no memory is in the home
+    """Raise InvalidInput if the home of these settings cannot contain a memory. Reads the folder."""
+    if settings.store is None and (
+        why := home_problem(settings.home)
+    ):  # a PostgreSQL store keeps no memory in the home
         raise InvalidInput(why)
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """Return variables that begin as ours do and set nothing, each with that which was meant, if one is near."""
+    """Return variables with our prefix that set nothing, each with the closest known name or None."""
     environ = os.environ if environ is None else environ
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | _OTHERS
-    unknown = sorted(name for name, value in environ.items() if name.startswith(PREFIX) and name not in known and value)
+    names = {PREFIX + name.upper() for name in Settings.model_fields} | _OTHERS
+    unknown = sorted(name for name, value in environ.items() if name.startswith(PREFIX) and name not in names and value)
     if not unknown:
         return {}
     from difflib import get_close_matches
 
-    near = {name: get_close_matches(name, sorted(known), n=1, cutoff=0.8) for name in unknown}
-    return {name: found[0] if found else None for name, found in near.items()}
+    near = {name: get_close_matches(name, sorted(names), n=1, cutoff=0.8) for name in unknown}
+    return {name: matches[0] if matches else None for name, matches in near.items()}
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -175,7 +180,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         if error.errno == errno.ENOENT:
             return {}
-        why = why_no_home(path.parent.absolute()) if error.errno not in (errno.ESPIPE, errno.EFBIG) else None
+        why = home_problem(path.parent.absolute()) if error.errno not in (errno.ESPIPE, errno.EFBIG) else None
         raise InvalidInput(why or f"{path} cannot be read: {error.strerror}. Mend or remove it.") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 (byte {error.start + 1}). Mend or remove it.") from None
@@ -184,14 +189,14 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{path} is not valid TOML ({error}). Mend or remove it.") from None
     except (ValueError, RecursionError):
-        raise InvalidInput(f"{path} holds a number or a nesting that is too large to read. Mend it.") from None
+        raise InvalidInput(f"{path} has a number or a nesting that is too large to read. Mend it.") from None
 
 
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else "settings"
     if first["type"] == "extra_forbidden":
-        known = ", ".join(sorted(Settings.model_fields))
+        settings = ", ".join(sorted(Settings.model_fields))
         name = name if len(name) <= 60 else f"{name[:60]}…"
-        return f"There is no setting {name!r} in config.toml. Known settings: {known}."
+        return f"Unknown setting {name!r} in config.toml. Known settings: {settings}."
     return f"Setting {name!r} ({PREFIX}{name.upper()}) is wrong: {first['msg']}."

@@ -1,13 +1,13 @@
-"""Where this package is installed from: the project's repository until it is released, the package index after that.
+"""Where to install this package from: the project's repository before its first release, the package index after it.
 
-Before its release the name in the index is free, and anybody could register it. So nothing that this program prints,
-writes or documents fetches the package by its name while `RELEASED` is false. Standard library only.
+Until the release the name in the index is not ours, and anybody could register it. So while `RELEASED` is false,
+nothing that this program prints, writes or documents fetches the package by its name. Standard library only.
 """
 
 from __future__ import annotations
 
 DISTRIBUTION = "memory-pyramid"
-"""Its name in the package index."""
+"""Name in the package index."""
 RELEASED = False
 """Whether that name is ours in the index. Set with the first release."""
 REPOSITORY = "https://github.com/mcp-memory/mcp-memory"
@@ -15,7 +15,7 @@ SOURCE = f"git+{REPOSITORY}"
 
 
 def requirement(extra: str = "", *, released: bool = RELEASED) -> str:
-    """Return the requirement that installs the package, with an extra."""
+    """Return the requirement string that installs the package, with an optional extra."""
     name = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
     return name if released else f"{name} @ {SOURCE}"
 
@@ -26,5 +26,5 @@ def install_hint(extra: str) -> str:
 
 
 def uvx_arguments(*, released: bool = RELEASED) -> tuple[str, ...]:
-    """Return the arguments with which `uvx` starts the program."""
+    """Return the arguments of `uvx` that start the program."""
     return (DISTRIBUTION,) if released else ("--from", SOURCE, "mcp-memory")

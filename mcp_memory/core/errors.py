@@ -1,48 +1,47 @@
-"""Every error this package raises on purpose, each saying what to do next.
+"""Errors that this package raises deliberately. Each text says what is wrong and what to do next.
 
     McpMemoryError
-    ├── InvalidInput      wrong arguments; nothing was written; call again, corrected
-    ├── NotFound          an id, session, node, ref or cursor that this space does not hold
-    ├── Refused           understood, but a rule forbids it (a token missing, a read-only home, a cap)
+    ├── InvalidInput      wrong arguments; nothing was written; correct them and call again
+    ├── NotFound          this space has no such id, session, node, ref or cursor
+    ├── Refused           understood, but a rule forbids it (a missing token, a read-only home, a cap)
     ├── Damaged           a file no longer matches the hash that was stored with it
     ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
     │   ├── NoRoom        the disk is full, or a quota is used up; nothing is damaged
     │   ├── DamagedRow    the database has a value that cannot be read; `doctor --repair` mends it
     │   ├── NewerHome     written by a newer version; nothing is damaged
     │   └── HomeGone      the folder was removed or replaced while it was open; nothing is written back
-    ├── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
-    └── ModelFailed       the configured language model gave no usable answer; all else goes on without it
-        └── NoUsableReply   to one question; others may be asked
+    ├── EmbeddingFailed   the embedding model did not answer; lexical search continues without it
+    └── ModelFailed       the language model gave no usable answer; everything else continues without it
+        └── NoUsableReply   to this question; other questions may still be answered
 
-The text of each is written for the agent or the person who reads it: the fault, then the next step. Anything that is
-not one of these is a bug: the edges log it with its traceback and show no detail.
+Any other exception is a bug: the edges log it with its traceback and show no details.
 """
 
 from __future__ import annotations
 
 
 class McpMemoryError(Exception):
-    """Base of all of them; `str(error)` is a sentence or two for the reader."""
+    """Base class. `str(error)` is one or two sentences for the agent or person who reads it."""
 
 
 class InvalidInput(McpMemoryError):
-    """An argument is wrong. The text names it and the allowed values; nothing was written."""
+    """Wrong argument. The text names it and the allowed values; nothing was written."""
 
 
 class NotFound(McpMemoryError):
-    """Nothing in this space has that id, name or cursor."""
+    """Unknown id, name or cursor in this space."""
 
 
 class Refused(McpMemoryError):
-    """Understood, and not done: a rule forbids it. The text names the rule."""
+    """A rule forbids the request. The text names the rule."""
 
 
 class Damaged(McpMemoryError):
-    """Stored bytes no longer match their hash. The damaged file is left where it is."""
+    """Stored bytes no longer match their hash. The damaged file is left unchanged."""
 
 
 class StoreUnavailable(McpMemoryError):
-    """The store cannot be opened or written to now. Nothing that was acknowledged is lost."""
+    """The store cannot be opened or written to now. No acknowledged data is lost."""
 
 
 class NoRoom(StoreUnavailable):
@@ -50,15 +49,15 @@ class NoRoom(StoreUnavailable):
 
 
 class DamagedRow(StoreUnavailable):
-    """A row of the database holds a value that cannot be read. Other rows are read all the same."""
+    """A row of the database has an unreadable value. Other rows can still be read."""
 
 
 class NewerHome(StoreUnavailable):
-    """The store was written by a newer version. It is intact."""
+    """The store was written by a newer version of this program. It is intact."""
 
 
 class HomeGone(StoreUnavailable):
-    """The folder of the memory was removed or replaced while this process had it open. Nothing is written there."""
+    """The folder of the memory was removed or replaced while it was open. Nothing is written to it."""
 
     def __init__(self, home: object) -> None:
         super().__init__(
@@ -68,13 +67,13 @@ class HomeGone(StoreUnavailable):
 
 
 class EmbeddingFailed(McpMemoryError):
-    """The embedding model failed. Turns are stored all the same and embedded later."""
+    """The embedding model failed. Turns are stored anyway and embedded later."""
 
 
 class ModelFailed(McpMemoryError):
     """The language model did not answer, or not in the requested form. Nothing was changed.
 
-    `passes`: temporary; the question may be answered later, after `wait_s` seconds where the provider said so.
+    `passes`: temporary; retry after `wait_s` seconds, if the provider gave a delay.
     `billed`: the provider may have read the prompt and charge for it.
     """
 
@@ -86,4 +85,4 @@ class ModelFailed(McpMemoryError):
 
 
 class NoUsableReply(ModelFailed):
-    """The model answers, and gave no reply to this question that can be used. Other questions may be asked."""
+    """The model answered, but its reply to this question is unusable. Other questions may still be asked."""

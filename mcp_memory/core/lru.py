@@ -1,4 +1,4 @@
-"""A bounded map that drops what was used longest ago. Every cache keyed by what users bring is one of these."""
+"""A bounded map that evicts the least recently used entries. Every cache with user-supplied keys uses it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class LRU(Generic[K, V]):
-    """Holds values of a total weight of `most`, and the newest one whatever it weighs. Safe to use from any thread."""
+    """Keeps values up to a total weight of `most`, and the newest value whatever it weighs. Thread-safe."""
 
     def __init__(self, most: int, *, weigh: Callable[[V], int] = lambda value: 1) -> None:
         """`weigh` returns the weight of a value, 1 by default: then `most` is the number of values."""
@@ -28,7 +28,7 @@ class LRU(Generic[K, V]):
         return key in self._values
 
     def get(self, key: K) -> V | None:
-        """Return a value and mark it as used; None if it is unknown."""
+        """Return a value and mark it as used, or None."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -36,7 +36,7 @@ class LRU(Generic[K, V]):
             return self._values[key][0]
 
     def put(self, key: K, value: V) -> V:
-        """Keep a value, in place of an older one of the same key, and return it."""
+        """Store a value, replacing any older value of the key, and return it."""
         with self._lock:
             self.pop(key)
             weight = self._weigh(value)
@@ -47,13 +47,13 @@ class LRU(Generic[K, V]):
             return value
 
     def get_or_put(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, made now if it is unknown. Callers at the same time get the same value."""
+        """Return the value of a key, making it if it is missing. Concurrent callers get the same value."""
         with self._lock:
-            found = self.get(key)
-            return self.put(key, make()) if found is None else found
+            value = self.get(key)
+            return self.put(key, make()) if value is None else value
 
     def pop(self, key: K) -> V | None:
-        """Forget a key and return its value, or None."""
+        """Remove a key and return its value, or None."""
         with self._lock:
             value, weight = self._values.pop(key, (None, 0))
             self._weight -= weight

@@ -1,7 +1,7 @@
-"""The id of a JSON-RPC message that cannot be parsed: nested too deep, cut off, or larger than is held in memory.
+"""Finds the id of a JSON-RPC message that cannot be parsed: nested too deep, truncated, or too large for memory.
 
-Only a member of the message itself counts, never an `"id"` inside its result. It is looked for where programs write
-it: among the first members, or the last.
+Only a member of the message itself counts, never an `"id"` inside its result. The search covers the first and the last
+members, which is where programs write it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _LAST = re.compile(
 
 
 def id_of_unparsed(line: bytes) -> str | int | None:
-    """Return the id of a message from its bytes; None if neither its first nor its last members include one."""
-    found = _among_first(line[:_NEAR]) or _LAST.search(line, max(0, len(line) - _NEAR))
-    if found is None:
+    """Return the id of a message from its bytes, or None if neither its first nor its last members include it."""
+    member = _id_in_head(line[:_NEAR]) or _LAST.search(line, max(0, len(line) - _NEAR))
+    if member is None:
         return None
     try:
-        return json.loads(found[1])
+        return json.loads(member[1])
     except ValueError:
         return None
 
 
-def _among_first(head: bytes) -> re.Match[bytes] | None:
+def _id_in_head(head: bytes) -> re.Match[bytes] | None:
     depth = 0
     for token in _TOKEN.finditer(head):
         if token[0] in b"{[":

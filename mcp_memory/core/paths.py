@@ -1,7 +1,7 @@
-"""Paths in settings: `~` and variables are expanded, and a path that depends on the working folder is refused.
+"""Paths in settings: `~` and variables are expanded, and paths relative to the working folder are refused.
 
 Clients start servers in folders of their choice and pass settings on without a shell, so `~/memory`, `$HOME/memory` and
-`memory` arrive here as they were written. Standard library only, because hooks import this module.
+`memory` arrive here unchanged. Standard library only, because hooks import this module.
 """
 
 from __future__ import annotations
@@ -37,29 +37,28 @@ _OF_SYSTEMS = {"$recycle.bin", "desktop.ini", "lost+found", "system volume infor
 _VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})" if os.name != "nt" else r"\$(?:\w+|\{[^}]*\})|%[^%]+%")
 
 
-def expanded(text: str, name: str) -> Path:
-    """Return a path with `~` and variables expanded. `name` is the setting. Raises InvalidInput for an unknown variable
-    or user."""
-    found = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 of Path it raises RuntimeError
-    if unknown := _VARIABLE.search(found):
-        raise InvalidInput(f"{name} is {text!r}, and the variable {unknown[0]} is not set. Write the whole path.")
-    if found.startswith("~"):
-        raise InvalidInput(f"{name} is {text!r}, and there is no home folder of that user. Write the whole path.")
-    if "\0" in found:
-        raise InvalidInput(f"{name} has a NUL character, which no path can have. Write the whole path.")
+def expand_path(text: str, name: str) -> Path:
+    """Return the path of the setting `name`, with `~` and variables expanded. Raises InvalidInput if unknown."""
+    path = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 of Path it raises RuntimeError
+    if unknown := _VARIABLE.search(path):
+        raise InvalidInput(f"{name} is {text!r}, but the variable {unknown[0]} is not set. Write the whole path.")
+    if path.startswith("~"):
+        raise InvalidInput(f"{name} is {text!r}, but that user has no home folder. Write the whole path.")
+    if "\0" in path:
+        raise InvalidInput(f"{name} contains a NUL character. Write the whole path.")
     try:
-        found.encode()
+        path.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(f"{name} is {text!r}, which is not UTF-8. Name a folder whose path is.") from None
-    return Path(found)
+        raise InvalidInput(f"{name} is {text!r}, which is not UTF-8. Name a folder with a UTF-8 path.") from None
+    return Path(path)
 
 
-def absolute(text: str, name: str) -> Path:
-    """Return `expanded` of a setting without a shell. Raises InvalidInput, also for a relative path."""
-    path = expanded(text, name)
+def absolute_path(text: str, name: str) -> Path:
+    """Return the expanded path of a setting. Raises InvalidInput, also for a relative path."""
+    path = expand_path(text, name)
     if not path.is_absolute():
         raise InvalidInput(
-            f"{name} is {text!r}, which would be another folder in each working folder. Write the whole path, such as "
+            f"{name} is {text!r}, which depends on the working folder. Write the whole path, such as "
             f"{Path.cwd() / path}, or one that begins with ~."
         )
     return path
@@ -67,17 +66,19 @@ def absolute(text: str, name: str) -> Path:
 
 def home_of_environment(text: str | None) -> Path:
     """Return the home that MCP_MEMORY_HOME names, or the default. Raises InvalidInput."""
-    return absolute(text or DEFAULT_HOME, HOME_VARIABLE)
+    return absolute_path(text or DEFAULT_HOME, HOME_VARIABLE)
 
 
 def is_ours(name: str) -> bool:
-    """Return whether a name directly in a home is one that this program uses."""
+    """Return whether this program uses a name directly in a home."""
     return name in _OURS or _OURS_TOO.fullmatch(name) is not None
 
 
-def foreign(home: Path) -> list[str]:
-    """Return the names in a home that are not of this program; none if it cannot be listed. Hidden files do not count:
-    systems and sync programs leave them in every folder."""
+def foreign_files(home: Path) -> list[str]:
+    """Return the names in a home that are not of this program; empty if it cannot be listed.
+
+    Hidden files do not count: systems and sync programs leave them in every folder.
+    """
     try:
         names = sorted(path.name for path in home.iterdir())
     except OSError:
@@ -86,34 +87,34 @@ def foreign(home: Path) -> list[str]:
 
 
 def is_memory(home: Path) -> bool:
-    """Return whether a folder has a memory."""
+    """Return whether a folder contains a memory."""
     return any(os.path.lexists(home / name) for name in ("memory.db", "identity.json"))
 
 
-def why_no_home(home: Path) -> str | None:
+def home_problem(home: Path) -> str | None:
     """Return why a path cannot be a home, with the next step; None if it can, or does not exist yet.
 
-    The path and its parents must be folders, and readable. The root of the machine is no place for one.
+    The path and its parents must be folders, and readable. The root of the file system is refused.
     """
-    if why := _why_no_folder(home):
+    if why := _folder_problem(home):
         return why
     if home.resolve() == Path(home.anchor) and not is_memory(home):
-        return f"{home} is the whole machine, and a memory needs a folder of its own. {_NAME_ANOTHER}"
+        return f"{home} is the root of the file system; a memory needs a separate folder. {_NAME_ANOTHER}"
     return None
 
 
-def _why_no_folder(home: Path) -> str | None:
+def _folder_problem(home: Path) -> str | None:
     for path in (home, *home.parents):
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
             if path.is_symlink():
-                return f"{path} is a link to nothing, and a home is a folder. {_NAME_ANOTHER}"
+                return f"{path} is a broken link, but a home must be a folder. {_NAME_ANOTHER}"
             continue
         except OSError as error:
             return f"{path} cannot be used as a home ({error.strerror}). {_NAME_ANOTHER}"
         if not is_folder:
-            return f"{path} is a file, and a home is a folder. {_NAME_ANOTHER}"
+            return f"{path} is a file, but a home must be a folder. {_NAME_ANOTHER}"
         if path == home and not os.access(path, os.R_OK | os.X_OK):
             return f"The folder {path} cannot be read. Give yourself the right to it. {_NAME_ANOTHER}"
         return None

@@ -1,8 +1,8 @@
-"""Passages that a person keeps out of the memory: what is written between `<private>` and `</private>`.
+"""Private passages: text between `<private>` and `</private>` never reaches the memory.
 
 They are replaced before anything is stored, logged, embedded or searched for. Nested tags belong to the outer passage,
-and a passage that nothing closes keeps out all that follows. A tag that is alone in inline code or in a code fence is a
-mention: it opens and closes nothing. Results of tools are not read for the tag: programs print it for other reasons.
+and an unclosed passage extends to the end. A tag that is alone in inline code or in a code fence is a mention: it opens
+and closes nothing. Tool results are not searched for the tag: programs print it for other reasons.
 
 A message is one text, even if its client splits it into several parts: a passage may begin in one part and end in
 another. So the passages are removed from all parts together, before any part is classified or dropped.
@@ -22,24 +22,24 @@ _CODE = re.compile(r"(?m)^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*$|(?P<ticks>`+)|\n")
 
 
 def without_private(text: str) -> str:
-    """Return a text without its private passages; empty if nothing else was in it. Takes linear time."""
+    """Return a text without its private passages; empty if nothing else is left. Takes linear time."""
     return without_private_parts([text])[0]
 
 
 def without_private_parts(parts: Iterable[str]) -> list[str]:
-    """Return the parts of one message without its private passages, which may span several parts.
+    """Return the parts of a message without its private passages, which may span several parts.
 
-    A part is empty if nothing else was in it; the number of parts stays the same. Code ends with its part.
+    A part with nothing else is returned empty; the number of parts stays the same. Code spans end with their part.
     """
     depth, kept = 0, list[str]()
     for part in parts:
-        public, depth = _public(part, depth)
+        public, depth = _remove_private(part, depth)
         kept.append(public)
     return kept
 
 
-def _public(text: str, depth: int) -> tuple[str, int]:
-    """Return a text without its private passages, and how many are still open. `depth`: how many are open before."""
+def _remove_private(text: str, depth: int) -> tuple[str, int]:
+    """Return a text without its private passages, and how many remain open. `depth`: how many were open before it."""
     if not depth and "private" not in text.lower():
         return text, 0
     kept: list[str] = []
@@ -56,7 +56,7 @@ def _public(text: str, depth: int) -> tuple[str, int]:
 
 
 def _tags(text: str) -> Iterator[re.Match[str]]:
-    """Yield the tags that open or close a passage: not those that are alone in code."""
+    """Yield the tags that open or close a passage, excluding mentions in code."""
     tags = list(_TAG.finditer(text))
     spans = _code_spans(text) if tags else []
     starts = [start for start, _ in spans]
@@ -72,7 +72,7 @@ def _tags(text: str) -> Iterator[re.Match[str]]:
 
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans of closed code fences, and of inline code, which ends within its line."""
+    """Return the spans of closed code fences and of inline code, which ends within its line."""
     spans: list[tuple[int, int]] = []
     opened: tuple[int, str] | None = None
     for mark in _CODE.finditer(text):

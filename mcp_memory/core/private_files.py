@@ -1,8 +1,8 @@
 """Creates files and folders for their owner alone: modes 0600 and 0700, whatever the umask is.
 
-Everything in a home, and every copy of it (backups, exports), is created here. An existing file that is opened to be
-written loses the permissions of others. In a folder that is set up to be shared (set-group-id), its group gets the same
-rights as the owner: 0660 and 0770. On Windows modes have no effect. A symbolic link is never written through.
+Everything in a home, and every copy of it (backups, exports), is created here. An existing file that is opened for
+writing loses the permissions of other users. In a folder set up for sharing (set-group-id), its group gets the same
+rights as the owner: 0660 and 0770. On Windows modes have no effect. Nothing is written through a symbolic link.
 Standard library only, because hooks import this module.
 """
 
@@ -23,14 +23,14 @@ WriteMode = Literal["wb", "xb", "ab", "r+b", "w+b", "x+b"]
 
 
 def open_private(path: Path, mode: WriteMode) -> IO[bytes]:
-    """Open a regular file to be written, and create it unless the mode says otherwise. Raises OSError."""
+    """Open a regular file for writing, and create it unless the mode says otherwise. Raises OSError."""
     return open(path, mode, opener=opener)
 
 
 def opener(path: str, flags: int) -> int:
     """Open a regular file, as the `opener` of `open` and `io.FileIO`.
 
-    Raises OSError: ESPIPE for what is no regular file, ELOOP for a symbolic link.
+    Raises OSError: ESPIPE for other types of file, ELOOP for a symbolic link.
     """
     handle = regular_files.own_opener(path, flags)
     try:
@@ -43,15 +43,15 @@ def opener(path: str, flags: int) -> int:
 
 
 def touch(path: Path) -> None:
-    """Create an empty file, or set the time of an existing one to now. Raises OSError."""
+    """Create an empty file, or set the modification time of an existing file to now. Raises OSError."""
     with io.FileIO(path, "ab", opener=opener):
         os.utime(path)
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and the missing ones above it. Raises OSError, also if a file has the name.
+    """Create a folder and its missing parents. Raises OSError, also if a file has the name.
 
-    In a home, raises OSError (ELOOP) if a folder above it is a symbolic link.
+    In a home, raises OSError (ELOOP) if a parent is a symbolic link.
     """
     regular_files.require_own(path)
     try:
@@ -67,16 +67,16 @@ def make_folder(path: Path) -> None:
         make_folder(path)
         return
     if os.name != "nt":
-        wanted = _GROUP_FOLDER if _is_shared(str(path.parent)) else _OWNER_FOLDER
-        if stat.S_IMODE(path.stat().st_mode) != wanted:
-            path.chmod(wanted)
+        mode = _GROUP_FOLDER if _is_shared(str(path.parent)) else _OWNER_FOLDER
+        if stat.S_IMODE(path.stat().st_mode) != mode:
+            path.chmod(mode)
 
 
 def _is_shared(folder: str) -> bool:
     return bool(os.stat(folder).st_mode & stat.S_ISGID)  # noqa: PTH116 this runs for every file that is written
 
 
-def _set_mode(handle: int, wanted: int) -> None:
-    found = os.fstat(handle)
-    if stat.S_IMODE(found.st_mode) != wanted and found.st_uid == os.geteuid():
-        os.fchmod(handle, wanted)
+def _set_mode(handle: int, mode: int) -> None:
+    status = os.fstat(handle)
+    if stat.S_IMODE(status.st_mode) != mode and status.st_uid == os.geteuid():
+        os.fchmod(handle, mode)

@@ -1,11 +1,11 @@
-"""Registry of the processes that have a home open: a file and a lock on it for each.
+"""Registry of the processes that have a home open: a locked file for each. The locks of this program are here.
 
-The file is `<home>/run/<pid>-<number>.json`: purpose, space, start time. The system releases its lock however the
-process ends, so a file without a lock belongs to a killed process, and the next reader deletes it. A process that
-needs the home to itself uses `exclusive`: it is then the only one, and others are refused until it ends.
+The file is `<home>/run/<pid>-<number>.json` with purpose, space and start time. The system releases its lock however
+the process ends, so an unlocked file belongs to a killed process, and the next reader deletes it. A process that needs
+exclusive access uses `exclusive`: it must be the only one, and others are refused until it ends.
 
-On a home that cannot be written to, and on a file system without locks, processes are not registered. Processes of
-another machine are seen where the file system shares its locks.
+On a read-only home, and on a file system without locks, processes are not registered. Processes of another machine are
+visible if the file system shares its locks.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from mcp_memory.core.text import one_line
 
 _WAITS_S = 2.0
 _STEP_S = 0.02
-_LOCK_AT = 2**30  # Windows forbids to read what is locked: nothing stands there
+_LOCK_AT = 2**30  # past the end: Windows forbids reading locked bytes
 _MOST_CLIENTS = 8
 _NAME = 60
 
 _ours = set[tuple[int, Path]]()
-"""Notes of this process, and homes that it has to itself: a lock does not tell its own holder from others."""
+"""Entries of this process, and homes it has locked exclusively: a lock does not reveal whether its holder is us."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeProcess:
-    """One that holds a home. All but `pid` is as it said itself, and may be empty where it could not be read."""
+    """A process that has the home open. All fields but `pid` come from its file, and are empty if it is unreadable."""
 
     pid: int
     what: str = ""
     """`serve stdio`, `serve http`, `hooks`, `status` and other commands, or `library`."""
     space: str = ""
     clients: tuple[str, ...] = ()
-    """Names of the MCP clients that it has met, the latest last; at most 8."""
+    """Names of the MCP clients that have connected, the latest last; at most 8."""
     since: datetime | None = None
     version: str = ""
 
@@ -59,30 +59,30 @@ class HomeProcess:
 
 
 def all_processes(home: Path) -> list[HomeProcess]:
-    """Return all that hold the home now, this process included, by the time they came."""
-    found = [_present(path) for path in (home / "run").glob("*-*.json")]
+    """Return all processes that have the home open, including this one, by start time."""
+    processes = [_live_process(path) for path in (home / "run").glob("*-*.json")]
     first = datetime.min.replace(tzinfo=UTC)
-    return sorted((one for one in found if one), key=lambda one: (one.since or first, one.pid))
+    return sorted((process for process in processes if process), key=lambda one: (one.since or first, one.pid))
 
 
 def other_processes(home: Path) -> list[HomeProcess]:
     """Return the other processes that have the home open."""
     ours = {path for pid, path in _ours if pid == os.getpid()}
-    found = [_present(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
-    return sorted((one for one in found if one), key=lambda one: one.pid)
+    processes = [_live_process(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
+    return sorted((process for process in processes if process), key=lambda one: one.pid)
 
 
 class ProcessNote:
-    """This process's own note on a home, from `register`. `close()` may be called twice."""
+    """This process's entry in the registry of a home, from `register`. `close()` may be called twice."""
 
     def __init__(self, path: Path, handle: int, fields: dict[str, Any]) -> None:
         self._path, self._handle, self._fields = path, handle, fields
         self._open = True
-        self._lock = Lock()  # a handle that is closed may be another file's by then
+        self._lock = Lock()  # a closed handle may already be another file's
         _write(handle, fields)
 
     def met(self, client: str) -> None:
-        """Add the name of a client. Never raises: it is only for people to see."""
+        """Add the name of a client. Never raises: it is only for display."""
         name = one_line(client, _NAME)
         with self._lock, suppress(OSError):
             before: list[str] = self._fields.get("clients", [])
@@ -91,13 +91,13 @@ class ProcessNote:
                 _write(self._handle, self._fields)
 
     def close(self) -> None:
-        """Take the note away."""
+        """Remove the entry."""
         with self._lock:
             if not self._open:
                 return
             self._open = False
             _ours.discard((os.getpid(), self._path))
-            if sys.platform == "win32":  # there no open file can be deleted
+            if sys.platform == "win32":  # open files cannot be deleted
                 os.close(self._handle)
             with suppress(OSError):
                 remove_own(self._path)
@@ -106,22 +106,22 @@ class ProcessNote:
 
 
 def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
-    """Note that this process holds the home; None where nothing can be noted. The home is made where it is missing.
+    """Register this process with the home, which is created if needed; None if it cannot be registered.
 
-    Raises StoreUnavailable, with who it is, while another has the home to itself; also if a folder of it is a link.
+    Raises StoreUnavailable, naming the holder, while another process has exclusive access, and for a link in the home.
     """
     home = home.resolve()
     require_no_links(home)
     try:
-        folder = _folder(home)
+        folder = _run_folder(home)
         gate = opener(str(folder / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError:
         return None
     try:
-        # Held while the note is made: who has the home alone looks for notes with the gate shut.
-        if (os.getpid(), home) not in _ours and not _wait(lambda: _lock(gate, shared=True)):
-            raise StoreUnavailable(_taken(home, _read(gate)))
-        return _noted(folder, {"what": what, "space": space})
+        # Locked while the entry is made: `exclusive` looks for entries while it holds the gate.
+        if (os.getpid(), home) not in _ours and not _wait_for(lambda: try_lock(gate, shared=True)):
+            raise StoreUnavailable(_locked_message(home, _read(gate)))
+        return _write_note(folder, {"what": what, "space": space})
     except OSError:
         return None
     finally:
@@ -130,28 +130,29 @@ def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
 
 @contextmanager
 def exclusive(home: Path, what: str) -> Generator[None]:
-    """Have the home to oneself; this process may still open it. `what` is said to those who would come in.
+    """Get exclusive access to the home; this process may still open it. `what` is shown to processes that are refused.
 
-    Raises StoreUnavailable, with who they are, where others hold it, where it cannot be written to, and where a folder
-    of it is a symbolic link.
+    Raises StoreUnavailable, naming the holders, if other processes have the home open, and if it is not writable or
+    a folder of it is a symbolic link.
     """
     home = home.resolve()
     require_no_links(home)
     try:
-        gate = opener(str(_folder(home) / "gate"), os.O_RDWR | os.O_CREAT)
+        gate = opener(str(_run_folder(home) / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise StoreUnavailable(_unusable(home, error)) from None
+        raise StoreUnavailable(_unusable_message(home, error)) from None
     try:
         try:
-            shut = _wait(lambda: _lock(gate, shared=False))
+            is_locked = _wait_for(lambda: try_lock(gate, shared=False))
         except OSError as error:
-            raise StoreUnavailable(_unusable(home, error)) from None
-        if not shut:
-            raise StoreUnavailable(_taken(home, _read(gate)))
-        if there := other_processes(home):
+            raise StoreUnavailable(_unusable_message(home, error)) from None
+        if not is_locked:
+            raise StoreUnavailable(_locked_message(home, _read(gate)))
+        if others := other_processes(home):
+            them = "it" if len(others) == 1 else "them"
             raise StoreUnavailable(
-                f"The home {home} is held by {', '.join(map(str, there))}. End {'it' if len(there) == 1 else 'them'} "
-                f"and try again: {what} must have it to itself."
+                f"The home {home} is in use by {', '.join(map(str, others))}. End {them} and try again: {what} needs "
+                "exclusive access."
             )
         _write(gate, {"pid": os.getpid(), "what": what})
         _ours.add((os.getpid(), home))
@@ -165,20 +166,20 @@ def exclusive(home: Path, what: str) -> Generator[None]:
 
 
 @contextmanager
-def sole(home: Path, name: str) -> Generator[bool]:
-    """Yield whether nobody else on this home, in this process or another, is inside a `sole` of that name.
+def sole_holder(home: Path, name: str) -> Generator[bool]:
+    """Yield whether no other caller, in this process or another, is inside `sole_holder` for this home and name.
 
-    Where nothing can be locked, nobody is seen. The home is never created.
+    Always True if nothing can be locked. The home is never created.
     """
     try:
-        handle = opener(str(_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
+        handle = opener(str(_run_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
     except OSError:
         yield True
         return
     try:
         free = True
         with suppress(OSError):
-            free = _lock(handle, shared=False)
+            free = try_lock(handle, shared=False)
         yield free
     finally:
         os.close(handle)
@@ -191,32 +192,32 @@ def waiting_lock(home: Path, name: str) -> Generator[None]:
     Without locks on the file system there is nothing to wait for.
     """
     try:
-        handle = opener(str(_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
+        handle = opener(str(_run_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
     except OSError:
         yield
         return
     try:
         with suppress(OSError):
-            while not _lock(handle, shared=False):
+            while not try_lock(handle, shared=False):
                 time.sleep(_STEP_S)
         yield
     finally:
         os.close(handle)
 
 
-def _taken(home: Path, by: HomeProcess | None) -> str:
+def _locked_message(home: Path, by: HomeProcess | None) -> str:
     return f"{by or 'Another program'} has the home {home} to itself. Try again when it has ended."
 
 
-def _unusable(home: Path, error: OSError) -> str:
+def _unusable_message(home: Path, error: OSError) -> str:
     return (
-        f"The home {home} cannot be had alone ({error.strerror or error}). Make it a folder that you can write to, "
-        "on a file system with locks."
+        f"The home {home} cannot be locked exclusively ({error.strerror or error}). It must be a folder that you can "
+        "write to, on a file system with locks."
     )
 
 
-def _folder(home: Path, *, create: bool = True) -> Path:
-    """Return the folder of the notes, which is made; the home too, if `create`. Raises OSError."""
+def _run_folder(home: Path, *, create: bool = True) -> Path:
+    """Return the folder of the registry, creating it, and the home too if `create`. Raises OSError."""
     folder = home / "run"
     if not create and not home.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(home))
@@ -224,18 +225,18 @@ def _folder(home: Path, *, create: bool = True) -> Path:
     return folder
 
 
-def _noted(folder: Path, about: dict[str, str]) -> ProcessNote:
+def _write_note(folder: Path, about: dict[str, str]) -> ProcessNote:
     while True:
-        # No name is ever used again: who clears a note away may have opened it before its process ended.
+        # No name is reused: a reader that deletes an entry may have opened it before its process ended.
         path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
         handle = opener(str(path), os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
-            # Until it is locked it looks like a note of a killed one, so it may be cleared away just now.
-            if _lock(handle, shared=False) and _is_at(path, handle):
+            # Until it is locked it looks like the entry of a killed process, so a reader may delete it now.
+            if try_lock(handle, shared=False) and _is_at(path, handle):
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                made = ProcessNote(path, handle, {"pid": os.getpid(), **about, "since": now, "version": __version__})
+                note = ProcessNote(path, handle, {"pid": os.getpid(), **about, "since": now, "version": __version__})
                 _ours.add((os.getpid(), path))
-                return made
+                return note
         except BaseException:
             os.close(handle)
             with suppress(OSError):
@@ -251,22 +252,22 @@ def _is_at(path: Path, handle: int) -> bool:
         return False
 
 
-def _present(path: Path) -> HomeProcess | None:
-    """Return the process that holds a file's lock; where it has ended, delete the file and return None."""
+def _live_process(path: Path) -> HomeProcess | None:
+    """Return the process that locks a file; if it has ended, delete the file and return None."""
     pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
     try:
         handle = own_opener(str(path), os.O_RDONLY)
-    except PermissionError:  # of another user
+    except PermissionError:  # the file of another user
         return HomeProcess(pid=pid)
     except OSError:  # the process has ended, or this is not a regular file
         return None
     try:
-        if not _lock(handle, shared=True):
+        if not try_lock(handle, shared=True):
             return _read(handle) or HomeProcess(pid=pid)
         if sys.platform != "win32":
             with suppress(OSError):
                 remove_own(path)
-    except OSError:  # a file system without locks: nobody is noted there
+    except OSError:  # a file system without locks has no live entries
         return None
     finally:
         os.close(handle)
@@ -277,17 +278,17 @@ def _present(path: Path) -> HomeProcess | None:
 
 
 def _read(handle: int) -> HomeProcess | None:
-    """Return the process named in a file; None where it is empty or being written."""
+    """Return the process named in a file; None if it is empty or being written."""
     os.lseek(handle, 0, os.SEEK_SET)
     try:
-        said: Any = json.loads(os.read(handle, 8192).partition(b"\n")[0])
+        fields: Any = json.loads(os.read(handle, 8192).partition(b"\n")[0])
         return HomeProcess(
-            pid=int(said["pid"]),
-            what=str(said["what"]),
-            space=str(said.get("space", "")),
-            since=datetime.fromisoformat(said["since"]).astimezone(UTC) if "since" in said else None,
-            version=str(said.get("version", "")),
-            clients=tuple(map(str, said.get("clients", ()))),
+            pid=int(fields["pid"]),
+            what=str(fields["what"]),
+            space=str(fields.get("space", "")),
+            since=datetime.fromisoformat(fields["since"]).astimezone(UTC) if "since" in fields else None,
+            version=str(fields.get("version", "")),
+            clients=tuple(map(str, fields.get("clients", ()))),
         )
     except (ValueError, LookupError, TypeError, AttributeError, OSError, OverflowError, RecursionError):
         return None
@@ -300,7 +301,7 @@ def _write(handle: int, fields: dict[str, Any]) -> None:
     os.ftruncate(handle, len(line))
 
 
-def _wait(is_done: Callable[[], bool]) -> bool:
+def _wait_for(is_done: Callable[[], bool]) -> bool:
     until = time.monotonic() + _WAITS_S
     while not is_done():
         if time.monotonic() > until:
@@ -309,8 +310,8 @@ def _wait(is_done: Callable[[], bool]) -> bool:
     return True
 
 
-def _lock(handle: int, *, shared: bool) -> bool:
-    """Take the lock of a file without waiting, if it is free. Raises OSError where there are no locks."""
+def try_lock(handle: int, *, shared: bool) -> bool:
+    """Lock an open file without waiting; return whether it was free. Raises OSError if the file system has no locks."""
     try:
         if sys.platform == "win32":
             import msvcrt

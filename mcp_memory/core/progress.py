@@ -1,26 +1,25 @@
-"""How far long work is: what does the work tells it, and whoever started the work shows it."""
+"""Progress callbacks of long operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-Tell = Callable[[str, int, int], None]
-"""Takes what is being done, how far it is, and of how much."""
+ReportProgress = Callable[[str, int, int], None]
+"""Takes the name of the operation, the steps done, and the total."""
 
 
-def untold(doing: str, done: int, of: int, /) -> None:
-    """Show nothing."""
+def ignore_progress(doing: str, done: int, of: int, /) -> None: ...
 
 
-def counting(doing: str, of: int, tell: Tell) -> Callable[[int], None]:
-    """Return a function that counts steps, and tells it some hundred times."""
-    done = told = 0
+def step_counter(doing: str, of: int, tell: ReportProgress) -> Callable[[int], None]:
+    """Return a function that adds up steps and reports the sum about a hundred times."""
+    done = reported = 0
 
     def step(count: int) -> None:
-        nonlocal done, told
+        nonlocal done, reported
         done += count
-        if done - told >= of // 100 or done == of:
-            told = done
+        if done - reported >= of // 100 or done == of:
+            reported = done
             tell(doing, done, of)
 
     return step

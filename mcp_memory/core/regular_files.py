@@ -1,7 +1,7 @@
-"""Opens regular files only.
+"""Opens regular files only, refuses links inside a home, and detects that an open folder was replaced.
 
 A name may lead to a device that never ends, or to a pipe without a writer. Opening either raises OSError at once, as
-a missing file does. The type is checked on the open descriptor, so links count as their targets.
+for a missing file. The type is checked on the open descriptor, so links count as their targets.
 
 In a home, symbolic links are refused, both files and the folders above them: a link must not bring other files of the
 machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home itself
@@ -15,6 +15,7 @@ import io
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from mcp_memory.core.errors import StoreUnavailable
@@ -31,14 +32,14 @@ def opener(path: str, flags: int) -> int:
     """Open a regular file, as the `opener` of `open` and `io.FileIO`. Raises OSError (ESPIPE) for anything else."""
     handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
     mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # of a folder, the caller raises IsADirectoryError
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # for a folder, the caller raises IsADirectoryError
         return handle
     os.close(handle)
-    raise OSError(errno.ESPIPE, "it is no regular file", path)
+    raise OSError(errno.ESPIPE, "it is not a regular file", path)
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """Open a regular file for reading. Raises OSError, also for a name that no file can have."""
+    """Open a regular file for reading. Raises OSError, also for an impossible name."""
     return _open(path, opener)
 
 
@@ -49,10 +50,8 @@ def read_regular(path: Path, most: int = _MOST) -> bytes:
 
 
 # --- files of a home --------------------------------------------------------------------------------
-
-
 def own_opener(path: str, flags: int) -> int:
-    """Open a regular file of a home, as the `opener` of `open`. Raises OSError (ELOOP) for a link, as `require_own`."""
+    """Open a regular file of a home, as the `opener` of `open`. Raises OSError (ELOOP) for a link."""
     require_own(Path(path))
     if not hasattr(os, "O_NOFOLLOW") and Path(path).is_symlink():
         raise OSError(errno.ELOOP, "it is a symbolic link", path)
@@ -65,7 +64,7 @@ def open_own(path: Path) -> io.BufferedReader:
 
 
 def read_own(path: Path, most: int = _MOST) -> bytes:
-    """Return the bytes of a regular file of a home. Raises OSError as `open_own` and `read_regular` do."""
+    """Return the bytes of a regular file of a home. Raises OSError like `open_own` and `read_regular`."""
     with open_own(path) as file:
         return _read(file, path, most)
 
@@ -79,13 +78,13 @@ def is_own(path: Path) -> bool:
 
 
 def remove_own(path: Path) -> None:
-    """Delete a file of a home, or a link itself, if it exists. Raises OSError as `require_own` does."""
+    """Delete a file of a home, or a link itself, if it exists. Raises OSError like `require_own`."""
     require_own(path)
     path.unlink(missing_ok=True)
 
 
 def rename_own(path: Path, to: Path) -> None:
-    """Rename a file or folder of a home, or a link itself. Raises OSError as `require_own` does."""
+    """Rename a file or folder of a home, or a link itself. Raises OSError like `require_own`."""
     require_own(path)
     require_own(to)
     path.replace(to)
@@ -137,7 +136,7 @@ def _is_link(path: Path) -> bool:
 def _open(path: Path, opener: Callable[[str, int], int]) -> io.BufferedReader:
     try:
         return open(path, "rb", opener=opener)
-    except ValueError as error:  # a NUL in it
+    except ValueError as error:  # the path contains NUL
         raise FileNotFoundError(errno.ENOENT, str(error), str(path)) from None
 
 
@@ -148,6 +147,39 @@ def _read(file: io.BufferedReader, path: Path, most: int) -> bytes:
     return data
 
 
-def written_ms(found: os.stat_result) -> int:
-    """Return when a file was written last, in ms since 1970; some file systems keep times that no calendar has."""
-    return min(max(found.st_mtime_ns // 1_000_000, 0), _LATEST_MS)
+def modified_ms(status: os.stat_result) -> int:
+    """Return the modification time in ms since 1970, clamped: some file systems keep times that no calendar has."""
+    return min(max(status.st_mtime_ns // 1_000_000, 0), _LATEST_MS)
+
+
+class OpenedFolder:
+    """Detects that a folder was deleted or replaced while it is open. `close()` may be called twice.
+
+    Open files remain usable after their names are removed, so a long-running process checks device and inode before
+    each use. The inode of a removed file can be reused unless the file is open: this keeps the folder open, and its
+    user must keep the files open. The folder may be reached through a link, its files may not.
+    """
+
+    def __init__(self, folder: Path, *files: Path) -> None:
+        self._folder, self._files = str(folder), [str(path) for path in files]
+        self._opened = self._inodes()
+        self._handle: int | None = None
+        if os.name != "nt":
+            with suppress(OSError):  # a folder may be searchable but not readable
+                self._handle = os.open(folder, os.O_RDONLY)
+
+    def is_current(self) -> bool:
+        """Return whether the paths still refer to the opened folder and files. Costs one system call per path."""
+        return self._opened is not None and self._inodes() == self._opened
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _inodes(self) -> list[tuple[int, int]] | None:
+        try:
+            stats = [os.stat(self._folder), *map(os.lstat, self._files)]  # noqa: PTH116 it runs before each use
+            return [(entry.st_dev, entry.st_ino) for entry in stats]
+        except OSError:
+            return None

@@ -1,4 +1,4 @@
-"""The three rights of an access token, each of which includes the ones before it."""
+"""The three rights of an access token. Each includes the previous ones."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
 
 
 def includes(right: Right, needed: Right) -> bool:
-    """Return whether a right allows what needs another."""
+    """Return whether `right` is at least `needed`."""
     return RIGHTS.index(needed) <= RIGHTS.index(right)

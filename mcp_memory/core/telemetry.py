@@ -1,11 +1,11 @@
-"""OpenTelemetry spans, where a collector is configured: requests, background work, store verbs, embeddings, models.
+"""OpenTelemetry spans of requests, background work, store verbs, embeddings and models, if a collector is configured.
 
-Requests are the spans of the SDK's middleware; below them stand those of the seams that `traced` wraps. It is on where
+The SDK's middleware makes the spans of requests; `with_spans` wraps the layers below. Telemetry is on if
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) is set and the extra `otel` is installed; the other `OTEL_*`
-variables work as everywhere. Off, nothing is imported and nothing is wrapped.
+variables have their usual meaning. If it is off, nothing is imported and nothing is wrapped.
 
-A span leaves this process without contents, whoever made it: of its attributes those that are known to be names and
-numbers of ours, of its errors the type. Names that clients invent are left out.
+Spans leave this process without contents, whoever made them: only attributes known to be names or numbers of ours, and
+of errors only the type. Names that clients invent are removed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _tracer: Any = None
 _provider: Any = None
 
 
-def wanted(environ: Mapping[str, str] | None = None) -> bool:
+def is_configured(environ: Mapping[str, str] | None = None) -> bool:
     """Return whether the environment asks for spans."""
     environ = os.environ if environ is None else environ
     off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
@@ -55,7 +55,7 @@ def wanted(environ: Mapping[str, str] | None = None) -> bool:
 
 
 def is_installed() -> bool:
-    """Return whether what sends spans is there: the extra `otel`."""
+    """Return whether the extra `otel`, which sends spans, is installed."""
     with suppress(ImportError):
         return all(map(find_spec, ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")))
     return False
@@ -65,13 +65,13 @@ def is_on() -> bool:
     return _tracer is not None
 
 
-def set_up(known: Collection[str]) -> None:
-    """Send spans from now on, where the environment asks for it. `known` are the names of tools and prompts.
+def set_up(known_names: Collection[str]) -> None:
+    """Send spans from now on, if the environment asks for it. `known_names` are the names of tools and prompts.
 
-    A collector that cannot be reached costs its spans and nothing else.
+    If the collector cannot be reached, only its spans are lost.
     """
     global _tracer, _provider
-    if not wanted() or is_on():
+    if not is_configured() or is_on():
         return
     try:
         from opentelemetry import trace
@@ -86,13 +86,13 @@ def set_up(known: Collection[str]) -> None:
         {"service.name": os.environ.get("OTEL_SERVICE_NAME", _SCOPE), "service.version": __version__}
     )
     _provider = TracerProvider(resource=resource)
-    _provider.add_span_processor(BatchSpanProcessor(without_contents(OTLPSpanExporter(), known)))
+    _provider.add_span_processor(BatchSpanProcessor(without_contents(OTLPSpanExporter(), known_names)))
     trace.set_tracer_provider(_provider)
     _tracer = _provider.get_tracer(_SCOPE, __version__)
 
 
 def finish() -> None:
-    """Send the remaining spans; waits two seconds at most. Call it before a process ends without its exit handlers."""
+    """Send the remaining spans, within two seconds. Call it before a process ends without its exit handlers."""
     if _provider is not None:
         _provider.force_flush(_FINISHING_MS)
 
@@ -100,16 +100,16 @@ def finish() -> None:
 # --- what is measured -------------------------------------------------------------------------------
 
 
-def traced(thing: T, kind: str) -> T:
-    """Return the same with spans around its verbs; itself where telemetry is off. `kind`: store, embed or model."""
+def with_spans(thing: T, kind: str) -> T:
+    """Wrap the verbs of an object in spans; return it unchanged if telemetry is off. `kind`: store, embed or model."""
     if not is_on() or thing is None:
         return thing
-    seen: Any = _Traced(thing, kind, _VERBS.get(kind))
+    seen: Any = _SpanProxy(thing, kind, _VERBS.get(kind))
     return seen
 
 
-def note(name: str, value: float) -> None:
-    """Give the span that is open an attribute `mcp_memory.NAME`; does nothing where telemetry is off."""
+def set_attribute(name: str, value: float) -> None:
+    """Set the attribute `mcp_memory.NAME` of the current span; does nothing if telemetry is off."""
     if is_on():
         from opentelemetry.trace import get_current_span
 
@@ -117,8 +117,8 @@ def note(name: str, value: float) -> None:
 
 
 @contextmanager
-def working(kind: str, *, claim_age: timedelta) -> Generator[None]:
-    """Make a span of the background work on one space. `claim_age`: how long the space was due before."""
+def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
+    """Span of the background work on a space. `claim_age`: how long the space was due before."""
     if not is_on():
         yield
         return
@@ -129,10 +129,10 @@ def working(kind: str, *, claim_age: timedelta) -> Generator[None]:
         yield
 
 
-class _Traced:
+class _SpanProxy:
     """Proxy that runs the verbs of an object within spans.
 
-    Verbs of a store make spans only below others: background threads call them all the time.
+    Store verbs make spans only inside another span: background threads call them all the time.
     """
 
     def __init__(self, thing: Any, kind: str, verbs: Sequence[str] | None) -> None:
@@ -142,12 +142,12 @@ class _Traced:
         value = getattr(self._thing, name)
         if name.startswith("_") or not callable(value) or (self._verbs is not None and name not in self._verbs):
             return value
-        within = _within(value, f"{self._kind} {name}", self._kind, self._thing)
+        within = _wrap_verb(value, f"{self._kind} {name}", self._kind, self._thing)
         self.__dict__[name] = within
         return within
 
 
-def _within(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Callable[..., Any]:
+def _wrap_verb(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Callable[..., Any]:
     from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
     model = getattr(thing, "name", None) if kind == "model" else getattr(thing, "identity", None)
@@ -180,13 +180,13 @@ def _within(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Calla
 # --- without contents -------------------------------------------------------------------------------
 
 
-def without_contents(exporter: Any, known: Collection[str]) -> Any:
+def without_contents(exporter: Any, known_names: Collection[str]) -> Any:
     """Return an exporter that removes all contents from spans before it passes them on."""
     from opentelemetry.sdk.trace.export import SpanExporter
 
     class Clean(SpanExporter):
         def export(self, spans: Sequence[Any]) -> Any:
-            return exporter.export([_clean(span, known) for span in spans])
+            return exporter.export([_clean(span, known_names) for span in spans])
 
         def shutdown(self) -> None:
             exporter.shutdown()
@@ -197,18 +197,18 @@ def without_contents(exporter: Any, known: Collection[str]) -> Any:
     return Clean()
 
 
-def _clean(span: Any, known: Collection[str]) -> Any:
+def _clean(span: Any, known_names: Collection[str]) -> Any:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import Status
 
-    given: Mapping[str, Any] = span.attributes or {}
-    about = {key: value for key, value in given.items() if key in _KEPT}
-    about |= {key: given[key] for key in _NAMES if given.get(key) in known}
-    method = str(given.get("mcp.method.name", ""))
+    original: Mapping[str, Any] = span.attributes or {}
+    about = {key: value for key, value in original.items() if key in _KEPT}
+    about |= {key: original[key] for key in _NAMES if original.get(key) in known_names}
+    method = str(original.get("mcp.method.name", ""))
     if _METHOD.fullmatch(method):
         about["mcp.method.name"] = method
     return ReadableSpan(
-        name=_name(span, about),
+        name=_span_name(span, about),
         context=span.context,
         parent=span.parent,
         resource=span.resource,
@@ -221,7 +221,7 @@ def _clean(span: Any, known: Collection[str]) -> Any:
     )
 
 
-def _name(span: Any, about: Mapping[str, Any]) -> str:
+def _span_name(span: Any, about: Mapping[str, Any]) -> str:
     """Return the name of our own spans unchanged; of other spans only known parts."""
     scope = span.instrumentation_scope.name
     if scope == _SCOPE:

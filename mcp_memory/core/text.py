@@ -1,8 +1,8 @@
-"""Pure text: names that become file names, times, one-line cleaning, hidden characters. No I/O, no state.
+"""Pure text functions: file names, encodings, times, cleaning, hidden characters. No I/O, no state.
 
-Hidden characters are those that a model reads and a person does not see. Scripts and emoji need some of them, so it
-matters where one is: joiners belong into Persian words and families of emoji, tags into three flags, a variation
-selector behind one character, direction marks around a telephone number.
+Hidden characters are those that a model reads and a person does not see. Scripts and emoji need some of them, so their
+position matters: joiners belong in Persian words and in families of emoji, tags in three flags, a variation
+selector after one character, direction marks around a telephone number.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Literal
 from mcp_memory.core.errors import InvalidInput
 
 
-def spoken(content: str, name: str | None) -> str:
-    """Return a turn as it is indexed: the speaker and the words."""
+def with_speaker(content: str, name: str | None) -> str:
+    """Return the indexed form of a turn: the speaker and the words."""
     return f"{name}: {content}" if name else content
 
 
@@ -31,7 +31,7 @@ _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 def safe_name(name: str, *, what: str) -> str:
     """Return `name` if it can be part of a file name on every system, else raise InvalidInput.
 
-    It is never changed silently: two names that differ stay two names.
+    It is never changed silently: different names stay different.
     """
     problem = None
     if not name or name != name.strip():
@@ -53,7 +53,7 @@ def safe_name(name: str, *, what: str) -> str:
 
 
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and marks that have no shape: fillers, the joiner of graphemes, the empty braille pattern."""
+"""Letters and marks without a shape: fillers, the grapheme joiner, the empty braille pattern."""
 
 
 def is_blank(text: str) -> bool:
@@ -64,13 +64,13 @@ def is_blank(text: str) -> bool:
 def _is_visible(char: str) -> bool:
     if char in _BLANK or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp"):
         return False
-    return not ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")  # selectors of variants
+    return not ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")  # variation selectors
 
 
 _MOST_MARKS = 30
 """Combining marks in a row, as in the stream-safe text of Unicode (UAX #15); real words have at most four."""
 _MARK_RUN = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{_MOST_MARKS + 1},}}")
-"""Where a longer row of marks may be: none of them is of `\\w` but the voiced sounds of narrow katakana."""
+"""A possible longer row of marks, none of which is in `\\w` but the voiced sounds of narrow katakana."""
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
@@ -105,10 +105,10 @@ _WRONG = re.compile("[\udc80-\udcff]")
 _CONTROLS = tuple(chr(code) for code in range(32) if chr(code) not in "\t\n\r\x1b\f")
 
 
-def encoding_of(data: bytes) -> tuple[str, str] | None:
-    """Return the encoding of a text, and how to treat errors so that it can be read and written back the same.
+def detect_encoding(data: bytes) -> tuple[str, str] | None:
+    """Return (codec, error handler) that decode the bytes and encode them back unchanged; None for binary data.
 
-    A text in UTF-8 may have a few bytes that are none. UTF-16 is known by its mark. None: the bytes are no text.
+    Text in UTF-8 may contain a few invalid bytes. UTF-16 is detected by its mark.
     """
     for mark, codec in _MARKS:
         if data.startswith(mark):
@@ -125,9 +125,9 @@ def encoding_of(data: bytes) -> tuple[str, str] | None:
     return "utf-8", "surrogatepass"
 
 
-def decoded(data: bytes) -> str | None:
-    """Return bytes as text to show, with U+FFFD for each byte that is none of it; None where they are no text."""
-    encoding = encoding_of(data)
+def decode_text(data: bytes) -> str | None:
+    """Decode bytes for display, with U+FFFD for each invalid byte; None for binary data."""
+    encoding = detect_encoding(data)
     if encoding is None:
         return None
     text = data.decode(*encoding).removeprefix("\ufeff" if encoding[0] != "utf-8" else "")
@@ -141,23 +141,23 @@ def _has_few_controls(text: str) -> bool:
 def without_blocks(
     text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, after: str = ""
 ) -> str:
-    """Return the text without its blocks: from an `opening` to its `closing`, both included.
+    """Return the text without its blocks, each from an `opening` to its `closing`.
 
-    `after`, a pattern, is removed where it follows a block. Unclosed blocks stay. Takes linear time, which a pattern
+    `after`, a pattern, is removed if it follows a block. Unclosed blocks stay. Takes linear time, which a pattern
     with `.*?` does not on a text of nothing but openings.
     """
     kept: list[str] = []
     reached = 0
     unclosed = set[str]()
-    for found in opening.finditer(text):
-        close = closing(found)
-        if found.start() < reached or close in unclosed:
+    for start_mark in opening.finditer(text):
+        close = closing(start_mark)
+        if start_mark.start() < reached or close in unclosed:
             continue
-        end = text.find(close, found.end())
+        end = text.find(close, start_mark.end())
         if end < 0:
             unclosed.add(close)
             continue
-        kept.append(text[reached : found.start()])
+        kept.append(text[reached : start_mark.start()])
         follows = re.compile(after).match(text, end + len(close))
         reached = follows.end() if follows else end + len(close)
     return "".join([*kept, text[reached:]])
@@ -176,7 +176,7 @@ _BULLET = re.compile(r"\s*(?:[-*+•‣▪◦–]\s+(?:\[[ xX]?\]\s+)?)+(?=\S)")
 
 
 def without_bullet(text: str) -> str:
-    """Return a text without the mark of a list that begins it: `- ` or `* [ ] `. Numbers stay: they may be dates."""
+    """Return a text without the list marker that begins it: `- ` or `* [ ] `. Numbers stay: they may be dates."""
     bullet = _BULLET.match(text)
     return text[bullet.end() :] if bullet else text
 
@@ -201,8 +201,8 @@ def day_in_words(day: date, *, after: date | None = None) -> str:
     return f"{day.day} {MONTHS[day.month - 1]}{year}"
 
 
-def zoned(moment: datetime) -> datetime:
-    """Return a moment with its zone, that of this machine where it names none.
+def with_zone(moment: datetime) -> datetime:
+    """Return a moment with a time zone, by default that of this machine.
 
     Raises ValueError for a time outside the range of UTC, such as `9999-12-31T23:59:59-14:00`.
     """
@@ -225,14 +225,14 @@ _FLAG = re.compile("(\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}
 _SMUGGLED = re.compile(
     f"[{_TAGS}]+|[{_SELECTORS}]{{2,}}|(?<![\u2e80-\U0003ffff])[\U000e0100-\U000e01ef]|[\ufff9-\ufffb]|[{_WIDTHLESS}]{{6,}}"
 )
-_TURNED = re.compile(rf"[\u202d\u202e][^\u202c\n]{{0,80}}?[{_LATIN}]{{3}}")  # letters in an order that is not theirs
+_TURNED = re.compile(rf"[\u202d\u202e][^\u202c\n]{{0,80}}?[{_LATIN}]{{3}}")  # letters in reversed order
 _IN_WORDS = re.compile(rf"(?<=[{_LATIN}])[{_WIDTHLESS}]+(?=[{_LATIN}])")
-_FEW = 3  # that a page is cut and pasted with
+_FEW = 3  # as many come with text pasted from a page
 _CONCEALED = re.compile(r"\x1b\[(?:\d+;)*8m|\x08{4,}")
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNSEEN = re.compile(f"[{_TAGS}{_SELECTORS}{_WIDTHLESS}\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-# Letters of other alphabets that look like Latin ones, and these.
+# Letters of other alphabets that look like Latin letters, and those letters.
 _ALIKE = str.maketrans(
     "абвгекмнорстухіјѕԁһԛԝьѵӏαβγεηικνορτυχωϲϳɡɩ",
     "aбbreкmhopctyxijsdhqwьvlaβyεniкvoptuxwcjgi",
@@ -242,8 +242,8 @@ _OTHER_ALPHABET = re.compile("[\u0370-\u052f]")
 _BASIC = re.compile("[A-Za-z]")
 
 
-def hides(text: str) -> bool:
-    """Return whether a text holds something that its reader is not to see."""
+def has_hidden_text(text: str) -> bool:
+    """Return whether a text contains something that its reader cannot see."""
     if text.isascii():
         return ("\x1b" in text or "\x08" in text) and _CONCEALED.search(text) is not None
     seen = _FLAG.sub("", text) if "\U0001f3f4" in text else text
@@ -252,8 +252,8 @@ def hides(text: str) -> bool:
     return sum(1 for _ in _IN_WORDS.finditer(seen)) >= _FEW
 
 
-def size(count: int) -> str:
-    """Return a number of bytes for people: `199.9 kB`."""
+def format_bytes(count: int) -> str:
+    """Format a number of bytes for people: `199.9 kB`."""
     if count < 1000:
         return f"{count} B"
     value = float(count)
@@ -264,30 +264,30 @@ def size(count: int) -> str:
     return f"{value / 1000:.1f} TB"
 
 
-def revealed(text: str) -> str:
-    """Return a text without its unseen characters, as far as no script needs them."""
+def remove_hidden(text: str) -> str:
+    """Return a text without invisible characters, except those that its script needs."""
     if text.isascii():
         return text
-    parts = _FLAG.split(text)  # every second one is a flag
-    return "".join(part if place % 2 else _without(part) for place, part in enumerate(parts))
+    parts = _FLAG.split(text)  # every second part is a flag
+    return "".join(part if place % 2 else _remove_invisible(part) for place, part in enumerate(parts))
 
 
-def _without(text: str) -> str:
+def _remove_invisible(text: str) -> str:
     return _IN_WORDS.sub("", _DIRECTIONS.sub("", _SMUGGLED.sub("", text)))
 
 
-def plain(text: str) -> str:
-    """Return a text as it looks: one width, nothing unseen, look-alikes of other alphabets as the Latin letters."""
+def to_plain_letters(text: str) -> str:
+    """Return a text as it looks: normal width, nothing invisible, Latin letters for look-alikes of other alphabets."""
     if text.isascii():
         return text
     shown = _UNSEEN.sub("", normalize("NFKC", text))
-    return _WORD.sub(_in_one_alphabet, shown) if _OTHER_ALPHABET.search(shown) else shown
+    return _WORD.sub(_latinize_mixed_word, shown) if _OTHER_ALPHABET.search(shown) else shown
 
 
-def _in_one_alphabet(word: re.Match[str]) -> str:
-    return _latin(word[0]) if _OTHER_ALPHABET.search(word[0]) and _BASIC.search(word[0]) else word[0]
+def _latinize_mixed_word(word: re.Match[str]) -> str:
+    return _to_latin(word[0]) if _OTHER_ALPHABET.search(word[0]) and _BASIC.search(word[0]) else word[0]
 
 
 @lru_cache(maxsize=4096)
-def _latin(word: str) -> str:
+def _to_latin(word: str) -> str:
     return word.lower().translate(_ALIKE)

@@ -1,16 +1,16 @@
-"""Counts tokens: exactly where the vocabulary is on this machine, else by an estimate that is never too low.
+"""Counts tokens: exactly if the vocabulary is on this machine, else by an estimate that is never too low.
 
-* **No network.** The vocabulary is read from a file on this machine whose hash is right; tiktoken gets the finished
-  table and never looks for files itself. Searched are the folder of TIKTOKEN_CACHE_DIR and litellm's package, which
-  ships the files (found without importing it).
+* **No network.** The vocabulary is read from a local file with the right hash; tiktoken gets the finished table and
+  never looks for files itself. The search covers the folder of TIKTOKEN_CACHE_DIR and litellm's package, which ships
+  the files (found without importing it).
 * **Loaded late.** o200k_base takes some 50 MB and half a second, cl100k_base 28 MB and a quarter. A token is at least
   one byte and at most 128, so `fits` and `cut` often answer without loading anything.
 * **Any text has a count**, quickly: special-token names are plain text, a lone surrogate counts as U+FFFD, and long
-  texts are counted in pieces of 4,096 characters, cut only where the encoding itself always divides. Only unbroken
-  runs of more than 16,384 letters or signs are divided by force, which may move the count by a token or two.
+  texts are counted in pieces of 4,096 characters, cut only at points that the encoding itself always divides. Only
+  unbroken runs of more than 16,384 letters or signs are divided by force, which may change the count by a token or two.
 
-The estimate: on `fixtures/tokens/` it is never under the count of either encoding: 1.1 to 2.2 times that of
-cl100k_base, up to 4.4 times that of o200k_base, which knows Hindi, Arabic and Thai much better. It is never over the
+On `fixtures/tokens/` the estimate is never below the count of either encoding: 1.1 to 2.2 times that of
+cl100k_base, up to 4.4 times that of o200k_base, which knows Hindi, Arabic and Thai much better. It never exceeds the
 number of bytes. Invented words that look like English can defeat it: a page of them may be 15 % more.
 """
 
@@ -27,7 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-LONGEST_TOKEN = 128  # bytes; both vocabularies hold runs of spaces of that length and nothing longer
+LONGEST_TOKEN = 128  # bytes; both vocabularies have runs of spaces of that length and nothing longer
 PIECE = 4096
 UNBROKEN = 16_384
 NEAR = 80  # characters that `cut` may give up to end at the end of a line or a word
@@ -37,7 +37,7 @@ EncodingName = Literal["o200k_base", "cl100k_base"]
 
 
 class Encoding(NamedTuple):
-    """What defines an encoding beside its table: the file's name in a tiktoken cache, its hash, its pattern."""
+    """Definition of an encoding without its table: file name in a tiktoken cache, hash, pattern."""
 
     file: str
     sha256: str
@@ -68,12 +68,12 @@ ENCODINGS: dict[EncodingName, Encoding] = {
 
 @cache
 def token_counter(encoding: EncodingName) -> TokenCounter:
-    """Return the counter of an encoding, one for the whole process."""
+    """Return the counter of an encoding, shared by the whole process."""
     return TokenCounter(encoding)
 
 
 class TokenCounter:
-    """Counts tokens of one encoding, from any thread. Made by `token_counter`; loads at the first count."""
+    """Thread-safe token counter. Made by `token_counter`; loads at the first count."""
 
     def __init__(self, encoding: EncodingName) -> None:
         self._encoding: EncodingName = encoding
@@ -82,20 +82,20 @@ class TokenCounter:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether the vocabulary is here. If not, counts are estimates, never too low on real text."""
+        """Whether the vocabulary is available. If not, counts are estimates, never too low on real text."""
         return find_vocabulary(ENCODINGS[self._encoding]) is not None
 
     @property
     def name(self) -> str:
-        """What `status` shows: the encoding, and whether it is estimated."""
+        """Name of the encoding for `status`, and whether counts are estimated."""
         return self._encoding if self.exact else f"{self._encoding}, estimated"
 
     def count(self, text: str) -> int:
-        """Return how many tokens the text is."""
+        """Return the number of tokens."""
         return sum(map(self._piece, pieces(text)))
 
     def fits(self, text: str, budget: int) -> bool:
-        """Return whether the text is at most `budget` tokens, with as little work as that takes."""
+        """Return whether the text is at most `budget` tokens, with as little work as possible."""
         if len(text) > budget * LONGEST_TOKEN:
             return False
         if len(text) <= budget and _utf8_bytes(text) <= budget:
@@ -108,10 +108,9 @@ class TokenCounter:
         return True
 
     def cut(self, text: str, budget: int) -> str:
-        """Return the longest beginning of the text within `budget` tokens.
+        """Return the longest prefix of the text within `budget` tokens; the whole text, unchanged, if it fits.
 
-        Where the end of a line or of a word is near, it ends there; otherwise one more character would be
-        over the budget. The whole text, unchanged, if it fits.
+        It ends at the end of a line or word if one is near; otherwise one more character would exceed the budget.
         """
         if self.fits(text, budget):
             return text
@@ -126,13 +125,13 @@ class TokenCounter:
             used += count
             kept += len(over)
         kept += self._most(over, budget - used)
-        while not self.fits(text[:kept], budget):  # only where a piece was divided by force
+        while not self.fits(text[:kept], budget):  # only if a piece was divided by force
             kept -= 1
         tidy = _end_of_line_or_word(text, kept)
         return text[:tidy] if self.fits(text[:tidy], budget) else text[:kept]
 
     def _most(self, piece: str, budget: int) -> int:
-        """Return how many characters of a piece that is over the budget are within it."""
+        """Return how many characters of a piece fit the budget, which the whole piece exceeds."""
         low, high = 0, len(piece)
         while high - low > 1:
             middle = (low + high) // 2
@@ -151,7 +150,7 @@ class TokenCounter:
 
 
 def find_vocabulary(encoding: Encoding) -> bytes | None:
-    """Return the vocabulary file's content, or None where no file with the right hash is on this machine."""
+    """Return the content of the vocabulary file, or None if no local file has the right hash."""
     for folder in _folders():
         try:
             content = (folder / encoding.file).read_bytes()
@@ -180,12 +179,12 @@ def _load(name: EncodingName) -> Callable[[str], int]:
     pairs = (line.split() for line in content.splitlines() if line)
     ranks = {b64decode(token): int(rank) for token, rank in pairs}
     table = tiktoken.Encoding(name, pat_str=encoding.pattern, mergeable_ranks=ranks, special_tokens={})
-    ranks.clear()  # it has its own copy; ours is another 20 MB that only decoding would read
+    ranks.clear()  # tiktoken has a copy; ours is another 20 MB that only decoding would read
     return lambda text: len(table.encode(text, disallowed_special=()))
 
 
 def pieces(text: str, *, size: int = PIECE) -> Iterator[str]:
-    """Divide a text where both encodings always do, into pieces of about `size` characters."""
+    """Divide a text into pieces of about `size` characters, at points that both encodings always divide."""
     start = 0
     while len(text) - start > size:
         end = _last_boundary(text, start, start + size) or _next_boundary(text, start + size, start + UNBROKEN)
@@ -196,12 +195,12 @@ def pieces(text: str, *, size: int = PIECE) -> Iterator[str]:
 
 
 def _last_boundary(text: str, start: int, end: int) -> int | None:
-    """Return the last place in (start, end] where both encodings always divide."""
+    """Return the last position in (start, end] that both encodings always divide."""
     return next((place for place in range(end, start, -1) if _divides(text[place - 1], text[place])), None)
 
 
 def _next_boundary(text: str, start: int, end: int) -> int:
-    """Return the first place from `start` where both encodings always divide; at the latest `end`."""
+    """Return the first position from `start` that both encodings always divide; at the latest `end`."""
     end = min(end, len(text))
     return next((place for place in range(start, end) if _divides(text[place - 1], text[place])), end)
 
@@ -261,8 +260,8 @@ _LOOKS_LIKE_A_WORD = re.compile(r"(?!.*[^aeiouy]{4})(?!.*[aeiouy]{4}).*[aeiouy]"
 def estimate_tokens(text: str) -> int:
     """Return an upper estimate of the number of tokens.
 
-    A word is a few tokens, any other run of letters hardly merges, three digits are one token, a run of one kind of
-    white space is one token up to a length, and each script has a price per character.
+    A word is a few tokens, any other run of letters hardly merges, three digits are one token, a run of the same white
+    space is one token up to a length, and each script has a price per character.
     """
     size = _utf8_bytes(text)
     tokens = 0.0

@@ -1,4 +1,4 @@
-"""Tries of texts in files that processes share: mapped, some three bytes a text (marisa-trie, which has no types)."""
+"""Tries of texts in memory-mapped files that processes share: some three bytes a text (untyped marisa-trie)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Protocol, cast
 
 
 class Trie(Protocol):
-    """Texts, each with its place. No text with a lone surrogate is in one, or may be asked for."""
+    """Texts, each with its index. Texts with lone surrogates can neither be stored nor looked up."""
 
     def __contains__(self, text: str) -> bool: ...
     def __getitem__(self, text: str) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     def prefixes(self, text: str) -> list[str]:
-        """Return the texts with which a text begins, the shortest first."""
+        """Return the stored texts that are prefixes of a text, the shortest first."""
         ...
 
     def restore_key(self, place: int) -> str: ...
@@ -25,8 +25,7 @@ def mapped_trie(path: Path) -> Trie:
     """Return the trie of a file. Raises OSError or RuntimeError if it cannot be read."""
     import marisa_trie
 
-    trie: Trie = cast("Any", marisa_trie).Trie().mmap(str(path))
-    return trie
+    return cast("Trie", cast("Any", marisa_trie).Trie().mmap(str(path)))
 
 
 def write_trie(path: Path, texts: Iterable[str]) -> Trie:
@@ -35,5 +34,4 @@ def write_trie(path: Path, texts: Iterable[str]) -> Trie:
 
     trie = cast("Any", marisa_trie).Trie(sorted(texts))
     trie.save(str(path))
-    found: Trie = trie
-    return found
+    return cast("Trie", trie)

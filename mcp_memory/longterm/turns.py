@@ -21,7 +21,7 @@ from typing import Literal, cast
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask, mask_id
-from mcp_memory.core.text import is_blank, well_formed, without_blocks, zoned
+from mcp_memory.core.text import is_blank, well_formed, with_zone, without_blocks
 from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.language import blocks_of, pattern_of
 from mcp_memory.language.words import fold
@@ -133,7 +133,7 @@ def _without_recalled(text: str) -> str:
 def _check(turn: NewTurn, place: int) -> None:
     if turn.said_at is not None:
         try:
-            zoned(turn.said_at)
+            with_zone(turn.said_at)
         except ValueError:
             raise InvalidInput(
                 f"Turn {place} was said at {turn.said_at.isoformat()}, which is out of range. Send a time such as "

@@ -22,7 +22,7 @@ from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache, partial
 from typing import Literal
 
-from mcp_memory.core.text import zoned
+from mcp_memory.core.text import with_zone
 from mcp_memory.core.types import Atom, Fact
 from mcp_memory.language import pattern_of
 from mcp_memory.language.when.annotate import ADDITION, with_dates
@@ -239,7 +239,7 @@ def _moment(text: str | None, said_at: datetime, *, end: bool = False) -> dateti
         else:
             moment = datetime.fromisoformat(text)
         # Not said_at's offset: a day begins at midnight in summer and in winter.
-        moment = zoned(moment)
+        moment = with_zone(moment)
     except (ValueError, OverflowError):
         return _moment_in_words(text, said_at, end=end)
     return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None

@@ -31,7 +31,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
-from mcp_memory.core.process_registry import sole
+from mcp_memory.core.process_registry import sole_holder
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import estimate_tokens
@@ -319,7 +319,7 @@ class ClientLLM:
     def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         """Return the client's answer. Raises ModelFailed, and Refused while it is answering another question."""
         with (
-            sole(self._home, "client") as free,
+            sole_holder(self._home, "client") as free,
             tempfile.TemporaryDirectory(prefix="mcp-memory-", ignore_cleanup_errors=True) as folder,
         ):
             if not free:

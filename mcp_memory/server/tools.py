@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import to_json
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import zoned
+from mcp_memory.core.text import with_zone
 from mcp_memory.core.types import (
     MIN_BUDGET,
     Bundle,
@@ -84,7 +84,7 @@ class TurnIn(BaseModel):
     def to_new_turn(self) -> NewTurn:
         said_at = self.said_at
         try:
-            said_at = said_at and zoned(said_at)
+            said_at = said_at and with_zone(said_at)
         except ValueError:
             raise InvalidInput(
                 f"said_at {said_at} is out of range. Send a time such as 2026-05-07T10:00:00Z."

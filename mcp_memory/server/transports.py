@@ -113,7 +113,7 @@ def serve(
     for name, nearest in unknown_variables().items():
         meant = f" Did you mean {nearest}?" if nearest else ""
         logger.warning("%s is not a setting and has no effect.%s", SafeText(name), SafeText(meant))
-    if telemetry.wanted():
+    if telemetry.is_configured():
         from mcp_memory.server.prompts import PROMPTS
 
         telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})

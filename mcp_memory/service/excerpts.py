@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import one_line, revealed, spoken
+from mcp_memory.core.text import one_line, remove_hidden, with_speaker
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import (
     AtomHit,
@@ -235,7 +235,7 @@ class _Excerpts:
             call=one_line(hit.call, max(40, width // 2)),
             node=hit.node,
             taken=hit.at,
-            content=revealed(self._cut(at, hit.text, width * 5 // 4)[0]),
+            content=remove_hidden(self._cut(at, hit.text, width * 5 // 4)[0]),
             found=self._why(at, hit, hit.text),
             held=flags(f"{hit.call}\n{hit.text}", "tool"),
         )
@@ -253,7 +253,7 @@ class _Excerpts:
         )
 
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
-        why = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
+        why = self._why(hit.turn.id, hit, with_speaker(hit.turn.content, hit.turn.name))
         return replace(self._turn(hit.turn, width), found=replace(why, close=hit.close))
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
@@ -265,7 +265,7 @@ class _Excerpts:
             role=turn.role,
             name=one_line(turn.name, 40) if turn.name else None,
             said_at=turn.said_at,
-            content=revealed(content),
+            content=remove_hidden(content),
             hidden=hidden,
             found=None,
             held=self._flags.get(turn.id, ()),

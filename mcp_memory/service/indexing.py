@@ -250,7 +250,7 @@ class Indexing:
             return False
         again = timedelta(0)
         try:
-            with telemetry.working("index", claim_age=claim.age):
+            with telemetry.worker_span("index", claim_age=claim.age):
                 again = self._work_on(claim.space)
         finally:
             self._store.release_space(claim, again=again)

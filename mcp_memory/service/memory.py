@@ -119,7 +119,7 @@ def _build(
 ) -> Parts:
     """Open the store, load what the settings name and start the background threads."""
     from mcp_memory.core.process_registry import register
-    from mcp_memory.core.telemetry import traced
+    from mcp_memory.core.telemetry import with_spans
     from mcp_memory.core.token_counts import token_counter
     from mcp_memory.longterm.search.rerank import make_rerank
     from mcp_memory.longterm.search.search import Search
@@ -140,11 +140,13 @@ def _build(
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
     require_home(settings)
-    embedder = traced(embedder or make_embedder(settings), "embed")
+    embedder = with_spans(embedder or make_embedder(settings), "embed")
     others = (
-        {} if llm else {purpose: traced(model, "model") for purpose, model in make_llms_by_purpose(settings).items()}
+        {}
+        if llm
+        else {purpose: with_spans(model, "model") for purpose, model in make_llms_by_purpose(settings).items()}
     )
-    llm = traced(llm or make_llm(settings), "model")
+    llm = with_spans(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
     process = register(settings.home, what=what, space=mask_name(settings.space))  # before the schema is migrated
@@ -223,7 +225,7 @@ def _read_turns(context: SearchContext, going_on: Callable[[], bool]) -> bool:
 
 def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
     """Open the configured store; return it also as the store with files, None on PostgreSQL."""
-    from mcp_memory.core.telemetry import traced
+    from mcp_memory.core.telemetry import with_spans
 
     if settings.store is None:
         from mcp_memory.store.sqlite.store import open_store
@@ -234,11 +236,11 @@ def _open_store(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
                 " MCP_MEMORY_STORE, or unset MCP_MEMORY_OBJECTS."
             )
 
-        embedded = traced(open_store(settings.home), "store")
+        embedded = with_spans(open_store(settings.home), "store")
         return embedded, embedded
     from mcp_memory.store.postgres.store import open_store as open_postgres
 
-    return traced(open_postgres(settings.store, settings.objects), "store"), None
+    return with_spans(open_postgres(settings.store, settings.objects), "store"), None
 
 
 def _close(parts: Parts) -> None:

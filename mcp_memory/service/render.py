@@ -18,7 +18,7 @@ from urllib.parse import quote as encoded
 
 from pydantic_core import to_jsonable_python
 
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import (
     ATTRIBUTION,
     Atom,
@@ -108,7 +108,7 @@ def _fields_of(kind: type) -> list[tuple[str, bool]]:
 
 def quote(text: str) -> str:
     """Return the text with `> ` before each line, whatever ends its lines, and without invisible characters."""
-    return "\n".join(f"> {line}" for line in revealed(text).splitlines() or [""])
+    return "\n".join(f"> {line}" for line in remove_hidden(text).splitlines() or [""])
 
 
 def quote_name(name: str) -> str:

@@ -89,7 +89,7 @@ class SchedulerThread:
             return False
         again = timedelta(seconds=_REFUSED_S)
         try:
-            with telemetry.working("distil", claim_age=claim.age):
+            with telemetry.worker_span("distil", claim_age=claim.age):
                 again = self._scheduler_of(claim.space).serve(self._model)
         except NoUsableReply as failure:  # its job is parked
             again = timedelta(0)

@@ -18,7 +18,7 @@ from itertools import chain
 
 from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.secrets.masking import mask_lines
-from mcp_memory.core.text import decoded, encoding_of
+from mcp_memory.core.text import decode_text, detect_encoding
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewChunk
 
@@ -95,11 +95,11 @@ def _batch(waiting: Iterator[NewChunk]) -> list[NewChunk]:
 
 def chunks_of(data: bytes, *, start: int = 0) -> Iterator[NewChunk]:
     """Yield the runs of a result that begin at byte `start` or later."""
-    encoding = encoding_of(data)
+    encoding = detect_encoding(data)
     if encoding is None or encoding[0] != "utf-8":
         return  # binary, or an encoding whose lines a search could not show
     text = data.decode(*encoding)
-    shown = (decoded(data) or "") if encoding[1] == "surrogateescape" else text
+    shown = (decode_text(data) or "") if encoding[1] == "surrogateescape" else text
     at = done = 0  # the same position, in bytes and in characters
     for run in runs(text):
         begin = at + _bytes(text[done : run.start], encoding[1])

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.text import decoded
+from mcp_memory.core.text import decode_text
 from mcp_memory.core.types import CanvasRow, Expansion, Record, Ref
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of
@@ -250,7 +250,7 @@ def _show_newest_raw(
 
 def _has_match(store: Store, space: str, id_: str, pattern: str) -> bool:
     try:
-        text = decoded(store.read_ref(space, id_))
+        text = decode_text(store.read_ref(space, id_))
     except (NotFound, Damaged):
         return False
     return text is not None and has_match(text, pattern)
@@ -258,7 +258,7 @@ def _has_match(store: Store, space: str, id_: str, pattern: str) -> bool:
 
 def _show_raw(store: Store, space: str, ref: Ref, request: _ExpandRequest, counter: TokenCounter) -> Expansion:
     data = store.read_ref(space, ref.id)
-    text = decoded(data)
+    text = decode_text(data)
     if text is not None:
         return _show_text(text, ref.id, request, counter)
     address = ref_address(store, ref.id, ref.path)

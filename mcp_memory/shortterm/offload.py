@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
-from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_typed, mask_values
-from mcp_memory.core.text import decoded, is_blank, one_line, well_formed
+from mcp_memory.core.secrets.masking import mask, mask_id, mask_result, mask_typed, mask_values
+from mcp_memory.core.text import decode_text, is_blank, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
 from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean, number_of, padded
@@ -85,7 +85,7 @@ class Raw:
 
 def raw(data: bytes, *, keep_secrets: bool) -> Raw:
     """Return the bytes to store: masked, or unchanged with `keep_secrets`."""
-    shown, secrets = mask_bytes(data)
+    shown, secrets = mask_result(data)
     if keep_secrets:
         return Raw(data=data, masked=(), shown=shown)
     places = tuple(MaskedPlace(start=secret.start, end=secret.end, kind=secret.kind) for secret in secrets)
@@ -290,7 +290,7 @@ def _mask_text(text: str | None) -> str | None:
 
 def _describe(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
     """Return the synopsis, and the text whose tokens the agent saves."""
-    text = decoded(result.shown)
+    text = decode_text(result.shown)
     if text is None:
         return _describe_binary(result.shown), result.shown.decode("latin-1")
     describe = partial(

@@ -25,7 +25,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import decoded, one_line, well_formed
+from mcp_memory.core.text import decode_text, one_line, well_formed
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.models.metered import Applied, ModelQuestion, StageContext, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
@@ -59,7 +59,7 @@ def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task
 
     Its preview prefers words of the call and the task.
     """
-    text = decoded(data)
+    text = decode_text(data)
     text = data.decode("utf-8", "replace") if text is None or not well_formed(text) else text
     if len(text) <= chars:
         return Sample(_readable(text).strip("\n"), whole=True)

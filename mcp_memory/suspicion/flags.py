@@ -19,7 +19,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Literal
 
-from mcp_memory.core.text import hides, plain, revealed
+from mcp_memory.core.text import has_hidden_text, remove_hidden, to_plain_letters
 from mcp_memory.core.types import Source
 from mcp_memory.language import patterns_of
 from mcp_memory.suspicion.disguises import messages_of, readings
@@ -72,7 +72,7 @@ def flags_of(
     results: list[tuple[Flag, ...]] = []
     for at, (text, _) in enumerate(texts):
         signs = wordings.get(at, set())
-        if hides(text):
+        if has_hidden_text(text):
             signs.add("hidden")
         if breaks_out(text):
             signs.add("fence")
@@ -100,7 +100,9 @@ def _wording_flags(texts: Sequence[str], meaning: bool, turns: Collection[int] =
 def _judge(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
     flag_sets = [_by_words(text) for text in texts]
     asked = [at for at, signs in enumerate(flag_sets) if meaning and not signs]
-    for at, is_order in zip(asked, mean_instructions([messages_of(plain(texts[at])) for at in asked]), strict=True):
+    for at, is_order in zip(
+        asked, mean_instructions([messages_of(to_plain_letters(texts[at])) for at in asked]), strict=True
+    ):
         if is_order:
             flag_sets[at].add("order")
     return flag_sets
@@ -113,7 +115,7 @@ def _by_words(text: str) -> set[Flag]:
 
 
 def _by_words_of_piece(text: str) -> set[Flag]:
-    shown = plain(text)
+    shown = to_plain_letters(text)
     signs = _signs(shown)
     if (messages := messages_of(shown)) != shown:
         signs |= _signs(messages)
@@ -205,17 +207,17 @@ def breaks_out(text: str) -> bool:
     """Return whether a text has something that reads like the end of recalled text."""
     if "recall" not in text and text.isascii() and "RECALL" not in text.upper():
         return False
-    return _CLOSING.search(plain(text)) is not None
+    return _CLOSING.search(to_plain_letters(text)) is not None
 
 
 def defuse(text: str) -> str:
     """Return a text that can neither end its block nor impersonate another speaker, and otherwise reads the same."""
-    return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _without_tag(revealed(text)))
+    return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _without_tag(remove_hidden(text)))
 
 
 def _without_tag(text: str) -> str:
     text = _NAME.sub(_WORDS, text)
-    if text.isascii() or _NAME.search(plain(text)) is None:
+    if text.isascii() or _NAME.search(to_plain_letters(text)) is None:
         return text
     folded, places = _by_place(text)
     kept, reached = list[str](), 0
@@ -237,4 +239,4 @@ def _by_place(text: str) -> tuple[str, list[int]]:
 
 
 def _latin_like(character: str) -> str:
-    return plain(f"a{character}")[1:]  # look-alikes count in a word with a Latin letter
+    return to_plain_letters(f"a{character}")[1:]  # look-alikes count in a word with a Latin letter

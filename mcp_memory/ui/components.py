@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from mcp_memory.core.rights import Right, includes
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Source, Turn
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.words import t
@@ -86,7 +86,7 @@ def time_span(first: datetime, last: datetime) -> Element:
 # --- texts of the memory ----------------------------------------------------------------------------
 def memory_text(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
     """Return a text of the memory unchanged, with its own direction and hidden characters made visible."""
-    return el(tag, revealed(text), dir="auto", class_=class_)
+    return el(tag, remove_hidden(text), dir="auto", class_=class_)
 
 
 def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
@@ -98,9 +98,12 @@ def mark_spans(text: str, spans: Sequence[tuple[int, int]], *, around: int | Non
     place = first
     for start, end in spans:
         if end > place:
-            pieces += [revealed(text[place : max(place, start)]), el("mark", revealed(text[max(place, start) : end]))]
+            pieces += [
+                remove_hidden(text[place : max(place, start)]),
+                el("mark", remove_hidden(text[max(place, start) : end])),
+            ]
             place = end
-    return [*pieces, revealed(text[place:last]), *(["…"] if last < len(text) else [])]
+    return [*pieces, remove_hidden(text[place:last]), *(["…"] if last < len(text) else [])]
 
 
 def quote_turn(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.ui.components import link, memory_text, part
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.words import t
@@ -44,7 +44,7 @@ def markdown(
     to slugs. `#` becomes a heading of level `top`, at least 2, since a page has a first-level heading; a first heading
     equal to `title` is left out.
     """
-    lines = revealed(text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
+    lines = remove_hidden(text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     if title is not None:
         lines = _without_title(lines, title)
     return el("div", _Page(scenes or {}, ended or {}, top).blocks(lines, 0), class_="prose")
@@ -54,13 +54,13 @@ def inline(
     text: str, *, scenes: Mapping[str, str] | None = None, ended: Mapping[str, str | None] | None = None
 ) -> list[Node]:
     """Return a single line as nodes: bold, italic, code, and links to parts of the memory."""
-    return _Page(scenes or {}, ended or {}, 2).inline(revealed(text))
+    return _Page(scenes or {}, ended or {}, 2).inline(remove_hidden(text))
 
 
 def _without_title(lines: list[str], title: str) -> list[str]:
     first = next((place for place, line in enumerate(lines) if line.strip()), 0)
     heading = _HEADING.match(lines[first])
-    return lines[first + 1 :] if heading and heading[2].strip() == revealed(title).strip() else lines
+    return lines[first + 1 :] if heading and heading[2].strip() == remove_hidden(title).strip() else lines
 
 
 @dataclass(frozen=True, slots=True)

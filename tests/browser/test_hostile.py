@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.ui import elements
 from tests.browser.harness import HEIGHT, Interface, ask, crawled, interface, kind_of, with_memory
 from tests.ui.hostile import PAYLOADS, fill
@@ -71,7 +71,7 @@ def test_payloads_are_shown_word_for_word(hostile: tuple[Interface, Any], place:
 
 def shown(payload: str) -> str:
     """Return a text as a page can show it: no hidden characters, none that cannot be written."""
-    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", revealed(payload))
+    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", remove_hidden(payload))
 
 
 def test_a_page_that_a_script_builds_anew_is_text_too(hostile: tuple[Interface, Any]) -> None:

@@ -56,7 +56,7 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
     lines = rows(run("status").stdout)
     assert lines["home"] == str(small_home)
     assert lines["space"] == "default (also here: work)"
-    assert lines["memories"] == "3 statements held true, 0 past, 1 fact, 0 scenes"
+    assert lines["memories"] == "3 statements valid, 0 past, 1 fact, 0 scenes"
     assert lines["reader"] == "no model is set; the connected agent can distill"
     assert lines["waits"] == "4 turns in 1 session, 3 statements for scenes"
     assert lines["tasks"].startswith("3 tool results on 1 canvas, ")
@@ -89,7 +89,7 @@ def test_status_is_one_page_and_says_how_it_grew_who_is_there_and_what_is_backed
         assert f"serve stdio for an editor since {datetime.now():%Y-%m-%d}" in lines["connected"]
         assert f"(process {process.pid})" in lines["connected"]
     lines = rows(run("status").stdout)
-    assert (lines["connected"], lines["review"]) == ("no client now", "nothing is held")
+    assert (lines["connected"], lines["review"]) == ("no client now", "nothing is quarantined")
     assert lines["grew"].startswith("by ")
     assert " database, " in lines["on"]
     assert lines["backups"] == "none; mcp-memory backup makes one"
@@ -117,16 +117,24 @@ def test_a_backup_is_seen_by_status_and_doctor(run: Run, copy: Path) -> None:
 @pytest.mark.parametrize(
     ("check", "state", "words"),
     [
-        (doctor.model({"name": None}, {"paused": None}), "ok", "none is set"),
-        (doctor.model(MODEL, {"paused": None}), "ok", "m, 10 of 100 tokens today, 1 call failed"),
-        (doctor.model({**MODEL, "tokens_today": 95}, {"paused": None}), "warn", "95 of 100"),
-        (doctor.model(MODEL, {"paused": {"since": "2026-11-22T10:00", "reason": "a trip"}}), "warn", "a trip"),
-        (doctor.work({"works": [], "waiting": {"turns": 3, "drafts": 0}}), "ok", "3 turns to read"),
-        (doctor.work({"works": [PARKED], "waiting": {"turns": 3, "drafts": 0}}), "warn", "extract with: no answer"),
-        (doctor.review(2), "warn", "2 rows"),
-        (doctor.processes([{"pid": 5, "what": "serve http", "version": "0.0.9"}]), "warn", "1 process of another"),
-        (doctor.backups([], turns=10, now=NOW), "ok", "none"),
-        (doctor.backups([], turns=5_000, now=NOW), "warn", "none"),
+        (doctor.check_model({"name": None}, {"paused": None}), "ok", "none is set"),
+        (doctor.check_model(MODEL, {"paused": None}), "ok", "m, 10 of 100 tokens today, 1 call failed"),
+        (doctor.check_model({**MODEL, "tokens_today": 95}, {"paused": None}), "warn", "95 of 100"),
+        (doctor.check_model(MODEL, {"paused": {"since": "2026-11-22T10:00", "reason": "a trip"}}), "warn", "a trip"),
+        (doctor.check_jobs({"works": [], "waiting": {"turns": 3, "drafts": 0}}), "ok", "3 turns to read"),
+        (
+            doctor.check_jobs({"works": [PARKED], "waiting": {"turns": 3, "drafts": 0}}),
+            "warn",
+            "extract with: no answer",
+        ),
+        (doctor.check_quarantine(2), "warn", "2 rows"),
+        (
+            doctor.check_processes([{"pid": 5, "what": "serve http", "version": "0.0.9"}]),
+            "warn",
+            "1 process of another",
+        ),
+        (doctor.check_backups([], turns=10, now=NOW), "ok", "none"),
+        (doctor.check_backups([], turns=5_000, now=NOW), "warn", "none"),
     ],
 )
 def test_what_needs_a_look_is_a_warning_with_a_next_step(check: doctor.Check, state: str, words: str) -> None:
@@ -241,7 +249,7 @@ def test_a_home_under_a_file_is_a_wrong_setting(run: Run, tmp_path: Path) -> Non
     (tmp_path / "file").touch()
     code, found = checks(run, tmp_path / "file" / "home")
     assert (code, list(found), found["settings"][0]["state"]) == (1, ["python", "engine", "settings"], "fail")
-    assert "is a file, and a home is a folder" in found["settings"][0]["found"]
+    assert "is a file, but a home must be a folder" in found["settings"][0]["found"]
 
 
 def test_a_file_left_unfinished_is_found_and_one_being_written_is_not(run: Run, copy: Path) -> None:
@@ -281,5 +289,5 @@ def test_a_variable_that_sets_nothing_is_named_with_the_one_that_was_meant(
     (check,) = checks(run, small_home)[1]["settings"]
     assert (check["state"], check["found"]) == (
         "warn",
-        f"variables that begin with MCP_MEMORY_ and set nothing: {said}",
+        f"unknown variables that begin with MCP_MEMORY_: {said}",
     )

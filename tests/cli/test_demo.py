@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.demo import MARK, inputs, renewed, typed
-from mcp_memory.cli.demo.inputs import Replies
+from mcp_memory.cli.demo import MARK, agent, empty_home, shell_command
+from mcp_memory.cli.demo.agent import Replies
 from mcp_memory.cli.demo.short import monday_before
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.longterm.recall.opening import START_TOKENS
@@ -66,8 +66,8 @@ def test_what_to_look_at_next_is_a_command_that_starts_this_program(
     on_path: bool, played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent) if on_path else "/nowhere")
-    assert (typed() == "mcp-memory") is on_path
-    run = subprocess.run([*shlex.split(typed()), "--version"], capture_output=True, text=True, check=True)
+    assert (shell_command() == "mcp-memory") is on_path
+    run = subprocess.run([*shlex.split(shell_command()), "--version"], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("mcp-memory")
     assert f" --home {played.home} status" in played.text
 
@@ -84,13 +84,13 @@ def test_it_reads_well_in_a_hundred_columns(played: Played) -> None:
 def test_every_raw_result_came_back_identical(played: Played) -> None:
     table = rows(played.text)
     verdicts = {name.split()[-1]: row[-1] for name, row in table.items() if "-N" in name}
-    assert verdicts == {step.key: "identical" for step in inputs.task().steps}
+    assert verdicts == {step.key: "identical" for step in agent.load_task().steps}
     assert table["total"][-1] == "100% of the bytes"
 
 
 def test_the_files_hold_what_went_in(played: Played) -> None:
     files = [read_ref_file(path.read_bytes()) for path in (played.folder / "refs").iterdir()]
-    assert sorted(data for _, data in files) == sorted(step.result.encode() for step in inputs.task().steps)
+    assert sorted(data for _, data in files) == sorted(step.result.encode() for step in agent.load_task().steps)
 
 
 def test_the_totals_are_the_sums_of_the_rows(played: Played) -> None:
@@ -193,8 +193,8 @@ def test_each_question_of_the_pyramid_is_answered_and_all_of_each_answer_is_kept
     notes = sum(int(kept) for stage, kept, _ in asked if stage == "extract")
     assert {stage for stage, _, _ in asked} == {"extract", "merge", "scenes", "persona"}
     assert {refused for _, _, refused in asked} == {"0"}
-    repeated = [key for key, decided in inputs.replies("merge").items() if decided["action"] == "skip"]
-    assert notes >= len(inputs.replies("extract")) - len(repeated)
+    repeated = [key for key, decided in agent.load_replies("merge").items() if decided["action"] == "skip"]
+    assert notes >= len(agent.load_replies("extract")) - len(repeated)
     assert f"{len(asked)} questions for 38 turns, 0 refused, 0 turns not read yet" in distilled
 
 
@@ -213,7 +213,7 @@ async def test_what_it_leaves_holds_from_the_persona_down_to_the_words(played: P
 def test_the_page_about_the_person_and_one_scene_are_shown(played: Played) -> None:
     shown = played.act("Look")
     assert all(f"## {heading}" in shown for heading in ("Basics", "Preferences", "Now", "Scenes"))
-    assert all(f"- {slug} (heat " in shown for slug in inputs.replies("scenes")["pages"])
+    assert all(f"- {slug} (heat " in shown for slug in agent.load_replies("scenes")["pages"])
     assert all(words in shown for words in ("Seriously allergic to hazelnuts", "a very cross bishop"))
 
 
@@ -248,13 +248,13 @@ def test_what_is_written_of_a_statement_waits_until_it_is_shown() -> None:
 
 
 def test_each_quote_stands_in_its_turn_and_each_key_names_a_statement() -> None:
-    turns = [turn["content"] for _, told in inputs.conversation() for turn in told]
-    notes = inputs.replies("extract")
+    turns = [turn["content"] for _, told in agent.load_conversation() for turn in told]
+    notes = agent.load_replies("extract")
     assert [note["key"] for note in notes if note["quote"] not in turns[int(note["turn"][1:]) - 1]] == []
     assert [words for note in notes for words in note.get("more", ()) if words not in "\n".join(turns)] == []
-    keys = {one["key"] for one in (*notes, *inputs.memories())}
-    pages = json.dumps([inputs.replies("scenes"), inputs.replies("persona")])
-    decided = inputs.replies("merge")
+    keys = {one["key"] for one in (*notes, *agent.load_memories())}
+    pages = json.dumps([agent.load_replies("scenes"), agent.load_replies("persona")])
+    decided = agent.load_replies("merge")
     named = {*re.findall(r"\{(\w+)\}", pages), *decided, *(key for one in decided.values() for key in one["targets"])}
     assert named - keys == set()
 
@@ -263,29 +263,29 @@ def test_each_quote_stands_in_its_turn_and_each_key_names_a_statement() -> None:
 
 
 def test_the_inputs_are_real_in_size_and_the_same_on_every_run() -> None:
-    first, again = inputs.task(), inputs.task()
+    first, again = agent.load_task(), agent.load_task()
     size = {step.key: len(step.result.encode()) for step in first.steps}
     assert first == again
     assert (size["log"] >= 200_000, size["feed"] >= 80_000, len(size) >= 8) == (True, True, True)
-    assert sum(len(turns) for _, turns in inputs.conversation()) >= 36
+    assert sum(len(turns) for _, turns in agent.load_conversation()) >= 36
 
 
 def test_a_folder_with_other_files_is_refused_and_left_alone(home: Path) -> None:
     home.mkdir()
     (home / "memory.db").write_bytes(b"precious")
     with pytest.raises(Refused, match="no demo made"):
-        renewed(home)
+        empty_home(home)
     assert [path.name for path in home.iterdir()] == ["memory.db"]
 
 
 def test_a_folder_of_an_earlier_demo_is_emptied(home: Path) -> None:
-    renewed(home)
+    empty_home(home)
     (home / "spaces" / "default").mkdir(parents=True)
     (home / "memory.db").touch()
-    assert [path.name for path in renewed(home).iterdir()] == [MARK]
+    assert [path.name for path in empty_home(home).iterdir()] == [MARK]
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailable, match="cannot be written"):
-        renewed(tmp_path / "file" / "home")
+        empty_home(tmp_path / "file" / "home")

@@ -32,7 +32,7 @@ def test_all_spaces_travel_in_one_file(run: Run, tmp_path: Path) -> None:
     file, other = tmp_path / "all.zip", tmp_path / "other"
     assert run("export", str(file), "--all-spaces").exit_code == 0
     seen = run("import", str(file), "--dry-run", home=other)
-    assert "It is whole, and holds" in seen.stdout
+    assert "It is intact, and holds" in seen.stdout
     assert not other.exists()
     done = json.loads(run("import", str(file), "--json", home=other).stdout)
     ((name, spaces),) = done["exports"].items()

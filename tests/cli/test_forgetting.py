@@ -29,11 +29,11 @@ def home(tmp_path: Path) -> Path:
 def test_what_is_forgotten_is_found_no_more_until_it_is_brought_back(run: Run, home: Path) -> None:
     done = run("forget", "a1", "--reason", "moved away", home=home)
     assert done.stdout == (
-        "Forgot a1. To bring them back: mcp-memory forget --undo x1\n  a1: Ines keeps bees near Porto.\n"
+        "Forgot a1. To restore them: mcp-memory forget --undo x1\n  a1: Ines keeps bees near Porto.\n"
         "The lines that are based on it in the persona.\n"
     )
     assert "bees" not in run("search", "bees", home=home).stdout
-    assert run("forget", "--undo", "x1", home=home).stdout.startswith("Brought back a1.\n")
+    assert run("forget", "--undo", "x1", home=home).stdout.startswith("Restored a1.\n")
     assert "keeps bees" in run("search", "bees", home=home).stdout
 
 
@@ -60,7 +60,7 @@ def test_words_only_show_what_holds_all_of_them(run: Run, home: Path) -> None:
     [
         ([], 2, "Say what: ids"),
         (["a1", "--undo", "x1"], 2, "not both"),
-        (["--query", "submarine"], 1, "Nothing holds all of these words."),
+        (["--query", "submarine"], 1, "Nothing contains all of these words."),
         (["a99"], 1, "a99"),
         (["--undo", "x99"], 1, "x99"),
     ],

@@ -84,7 +84,7 @@ def test_in_json_the_same_stands_for_programs(run: Run, talkative: Path) -> None
 def test_a_small_memory_gets_no_figures_and_a_reason(run: Run) -> None:
     result = run("bench")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: Space 'default' holds ")
+    assert result.stderr.startswith("Error: Space 'default' has ")
     assert "figures need 200" in result.stderr
 
 
@@ -93,4 +93,4 @@ def test_a_rerank_is_left_out_and_that_is_said(run: Run, talkative: Path, monkey
     monkeypatch.setenv("MCP_MEMORY_LLM", "openai/none-such")
     result = run("bench", "--questions", "30", "--kind", "words", home=talkative)
     assert result.exit_code == 0, result.output
-    assert "The setting `rerank` is on; it was left out here." in result.stderr
+    assert "The setting `rerank` is on; it was not used here." in result.stderr

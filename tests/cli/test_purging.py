@@ -34,12 +34,12 @@ def home(tmp_path: Path) -> Path:
 
 def test_what_sessions_and_times_name_is_shown_first_and_taken_with_yes(run: Run, home: Path) -> None:
     seen = run("forget", "--session", "boats", home=home).stdout
-    assert seen.startswith("Nothing was changed. To forget these: say it again with --yes\n")
+    assert seen.startswith("Nothing was changed. To forget these: repeat the command with --yes\n")
     assert run("forget", "--since", "yesterday", "--query", "cabin 3", home=home).stdout.startswith(
         "Nothing was changed."
     )
     gone = run("forget", "--session", "boats", "--yes", home=home).stdout
-    assert gone.startswith("Forgot 14 of them. To bring them back: mcp-memory forget --undo x1\n")
+    assert gone.startswith("Forgot 14 of them. To restore them: mcp-memory forget --undo x1\n")
     assert "cabin" not in run("search", "cabin", home=home).stdout
     assert run("forget", "--session", "nowhere", home=home).exit_code == 1
 
@@ -56,7 +56,7 @@ def test_a_purge_that_was_killed_is_told_until_another_ends_it(
         patched.setattr(purge_search, "prove", killed)
         assert run("purge", "--all", "--yes", home=home).exit_code != 0
     assert "A purge is not finished" in run("purge", home=home).stdout
-    assert "An earlier purge, cut short, is finished." in run("purge", "--all", home=home).stdout
+    assert "An earlier, interrupted purge is finished." in run("purge", "--all", home=home).stdout
     assert "not finished" not in run("purge", home=home).stdout
 
 
@@ -78,7 +78,7 @@ def test_a_purge_is_not_done_while_a_backup_has_the_words(run: Run, home: Path) 
     run("forget", "a1", home=home)
     done = run("purge", "x1", "--yes", home=home)
     assert done.exit_code == 1
-    assert re.search(r"mcp-memory-.*\.zip still has it\. Delete it yourself", unwrapped(done.stdout))
+    assert re.search(r"mcp-memory-.*\.zip still contains it\. Delete it yourself", unwrapped(done.stdout))
 
     run("backup", home=home)
     run("forget", "a2", home=home)
@@ -90,7 +90,7 @@ def test_a_backup_that_an_earlier_purge_left_is_named_and_deleted(run: Run, home
     run("forget", "a1", home=home)
     run("purge", "x1", "--yes", home=home)
     named = run("purge", "--all", "--yes", home=home)
-    assert (named.exit_code, "has purged rows" in unwrapped(named.stdout)) == (1, True)
+    assert (named.exit_code, "contains purged rows" in unwrapped(named.stdout)) == (1, True)
     run("backup", home=home)  # of the time after the purge
     done = run("purge", "--all", "--backups", "--yes", home=home)
     assert (done.exit_code, done.stdout.count("Deleted backups/")) == (0, 1)
@@ -191,7 +191,7 @@ def test_a_purge_answers_programs_in_json(run: Run, home: Path) -> None:
 
 
 def test_how_long_what_is_kept_is_set_shown_followed_and_off(run: Run, home: Path) -> None:
-    assert run("retention", home=home).stdout == "Everything is kept: nothing is set for this space.\n"
+    assert run("retention", home=home).stdout == "Everything is kept: this space has no retention.\n"
     told = run("retention", "--turns", "1y", "--results", "90d", home=home).stdout
     assert told == (
         "Turns: 365 days. 0 due now. 0 taken so far, not run yet.\n"

@@ -81,7 +81,7 @@ def test_why_of_a_statement_shows_its_words_who_said_them_and_what_is_based_on_i
 
     anyio.run(fill)
     newer, older = run("why", "a2", home=home).stdout, run("why", "a1", home=home).stdout
-    assert re.search(r"Based on these words\n  t2  20.*told with `remember`.*\n    “Tamsin lives in Oslo\.”\n", newer)
+    assert re.search(r"Based on these words\n  t2  20.*stored with `remember`.*\n    “Tamsin lives in Oslo\.”\n", newer)
     assert "These words are in the turn, unchanged." in newer
     assert re.search(r"Replaces\n  a1 .*\n    Tamsin lives in Bergen\.\n", newer)
     assert "Named in\n  persona\n    Tamsin lives in Oslo. (a2)\n" in newer
@@ -148,7 +148,7 @@ def test_a_cursor_continues_where_the_page_ended(answer: Answer) -> None:
 def test_what_is_not_found_ends_with_1_and_says_where_it_looked(run: Run) -> None:
     result = run("search", "zzzunheardof", "--in", "turns", "--since", "2030")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "Error: Nothing found in default. Other spaces that hold something: work.\n"
+    assert result.stderr == "Error: Nothing found in default. Other spaces with contents: work.\n"
 
 
 def test_what_is_not_found_is_still_json_for_programs(run: Run) -> None:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, page, plural, visible, wrapped
-from mcp_memory.core.text import size
+from mcp_memory.cli.terminal import WIDTH, columns, escape_controls, json_text, one_line, plural, scene_block, wrap
+from mcp_memory.core.text import format_bytes
 from mcp_memory.core.types import Scene
 
 anything = st.text(st.characters())
@@ -25,9 +25,9 @@ def columns_of(line: str) -> int:
 
 @given(anything)
 def test_what_is_visible_cannot_act_on_a_terminal(text: str) -> None:
-    shown = visible(text)
+    shown = escape_controls(text)
     assert {c for c in shown if unicodedata.category(c) in ("Cc", "Cs")} <= {"\n", "\t"}
-    assert visible(shown) == shown
+    assert escape_controls(shown) == shown
 
 
 @given(anything, st.integers(2, 60))
@@ -52,13 +52,13 @@ def test_rows_may_differ_in_length() -> None:
 
 @given(st.text(st.characters() | st.sampled_from("a \n牙医\u0301"), max_size=400))
 def test_wrapping_keeps_every_word_within_the_width(text: str) -> None:
-    lines = wrapped(text, " | ").split("\n")
+    lines = wrap(text, " | ").split("\n")
     assert all(columns_of(line) <= WIDTH for line in lines)
-    assert "".join("".join(line[3:] for line in lines).split()) == "".join(visible(text).split())
+    assert "".join("".join(line[3:] for line in lines).split()) == "".join(escape_controls(text).split())
 
 
 def test_wrapping_keeps_what_fits_as_it_is() -> None:
-    assert wrapped("def f():\n    return 1\n", "  ") == "  def f():\n      return 1\n"
+    assert wrap("def f():\n    return 1\n", "  ") == "  def f():\n      return 1\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def test_json_keeps_every_text_and_is_ascii(text: str) -> None:
 
 
 def test_counts_read_well() -> None:
-    assert [size(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
+    assert [format_bytes(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
         "0 B", "999 B", "1.0 kB", "199.9 kB", "1.0 MB", "5.0 GB",
     ]  # fmt: skip
     assert [plural(1, "turn"), plural(1_234, "canvas")] == ["1 turn", "1,234 canvases"]
@@ -98,4 +98,4 @@ def test_a_scene_is_its_name_and_day_and_what_it_is_about() -> None:
         created=moment,
         updated=moment,
     )
-    assert click.unstyle(page(scene)) == "  garden  2026-11-20  The \\x1b[2Jgarden\n    Roses and a hedge."
+    assert click.unstyle(scene_block(scene)) == "  garden  2026-11-20  The \\x1b[2Jgarden\n    Roses and a hedge."

@@ -45,13 +45,13 @@ def test_a_backup_is_made_listed_and_verified(mine: Home) -> None:
     assert result.exit_code == 0
     path, proven = unwrapped(result.stdout).splitlines()
     assert path.startswith(str(mine.path / "backups" / "mcp-memory-"))
-    assert proven.startswith("proven: ")
-    assert proven.endswith("the database is whole; 4 turns, 4 statements, 3 results in 2 spaces")
+    assert proven.startswith("verified: ")
+    assert proven.endswith("the database is intact; 4 turns, 4 statements, 3 results in 2 spaces")
     [line] = unwrapped(mine.run("backup", "--list").stdout).splitlines()
     assert line.endswith("4 turns, 4 statements, 3 results in 2 spaces")
     [listed] = mine.answer("backup", "--list")
     verified = unwrapped(mine.run("backup", "--verify", listed["path"]).stdout)
-    assert verified.startswith(f"{listed['path']} is whole: 4 turns")
+    assert verified.startswith(f"{listed['path']} is intact: 4 turns")
     Path(listed["path"]).write_bytes(b"PK")
     wrong = mine.run("backup", "--verify", listed["path"])
     assert (wrong.exit_code, "is no backup" in wrong.stderr) == (2, True)
@@ -62,7 +62,7 @@ def test_what_a_backup_lacks_is_said_and_is_an_exit_code(mine: Home) -> None:
     gone.unlink()
     result = mine.run("backup")
     assert result.exit_code == 1
-    assert f"not in it, for the memory had lost it: default: refs/{gone.name} is missing." in result.stdout
+    assert f"not included, because the memory had lost it: default: refs/{gone.name} is missing." in result.stdout
 
 
 def test_older_backups_go_and_that_is_said(mine: Home) -> None:
@@ -78,7 +78,7 @@ def test_a_backup_is_restored_in_place_and_elsewhere(mine: Home) -> None:
     assert result.exit_code == 0
     told, kept = unwrapped(result.stdout).splitlines()
     assert told.startswith(f"{mine.path} is as it was on ")
-    assert kept.startswith(f"what was there is kept in {mine.path / 'backups' / 'aside-'}")
+    assert kept.startswith(f"the previous files are kept in {mine.path / 'backups' / 'aside-'}")
     other = Home(mine.path.parent / "other")
     assert other.answer("restore", made)["aside"] is None
     assert other.answer("status")["counts"] == mine.answer("status")["counts"]
@@ -88,7 +88,7 @@ def test_a_backup_and_an_export_that_are_taken_for_each_other_are_told_apart(min
     backup, export = mine.answer("backup")["path"], str(tmp_path / "memory.zip")
     assert mine.run("export", export).exit_code == 0
     refused = mine.run("import", backup)
-    assert (refused.exit_code, "is a backup: `mcp-memory restore`" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "is a backup: use `mcp-memory restore`" in refused.stderr) == (1, True)
     for command in (["restore", export], ["backup", "--verify", export]):
         refused = mine.run(*command)
         assert refused.exit_code == 2
@@ -110,7 +110,7 @@ def test_a_rebuilding_shows_what_is_equal_and_puts_it_in_its_place(mine: Home) -
     checked = mine.run("rebuild", "--check")
     assert checked.exit_code == 0
     assert checked.stdout.splitlines()[0].split() == ["turns", "8", "equal"]
-    assert "equal: all that the files tell is what the database says" in checked.stdout
+    assert "equal: the database agrees with all files" in checked.stdout
     assert "in its place" not in checked.stdout
     answer = mine.answer("rebuild")
     assert (answer["equal"], answer["is_swapped"], answer["notes"]) == (True, True, [])
@@ -132,7 +132,7 @@ def test_doctor_mends_what_it_finds_when_asked_to(mine: Home) -> None:
     result = mine.run("doctor", "--repair")
     assert result.exit_code == 0
     assert f"mended default: conversations/{journal.name} was missing: it is written anew." in result.stdout
-    assert mine.answer("doctor", "--repair")["mended"] == ["Nothing: there was nothing that can be."]
+    assert mine.answer("doctor", "--repair")["mended"] == ["Nothing needed repair."]
 
 
 def test_what_a_check_names_as_damaged_is_an_exit_code(mine: Home) -> None:
@@ -154,13 +154,13 @@ def test_what_a_backup_lacked_when_it_was_made_is_an_exit_code_of_its_proof_and_
     for command in (["backup", "--verify", made], ["restore", made]):
         told = mine.run(*command)
         assert told.exit_code == 1
-        assert f"not in it, for the memory had lost it: default: refs/{result.name} is missing." in told.stdout
+        assert f"not included, because the memory had lost it: default: refs/{result.name} is missing." in told.stdout
 
 
 def test_doctor_says_what_it_compared(mine: Home) -> None:
     (files,) = [check for check in mine.answer("doctor")["checks"] if check["name"] == "files"]
     assert files["found"].startswith("the same in the files and in the database: 8 turns, ")
-    assert "Turns and results match their hashes, and quotes stand in their turns" in files["found"]
+    assert "Turns and results match their hashes, and quotes are in their turns" in files["found"]
 
 
 def test_what_came_back_after_the_log_of_writes_was_lost_is_said_by_status_and_doctor(mine: Home) -> None:

@@ -64,7 +64,7 @@ def test_the_folder_of_a_model_is_a_whole_path(embedder: str) -> None:
 @pytest.mark.parametrize("below", ["", "home", "deep/home"])
 def test_a_home_that_is_a_file_or_in_one_is_refused(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(InvalidInput, match=r"file is a file, and a home is a folder. Name a folder with --home"):
+    with pytest.raises(InvalidInput, match=r"file is a file, but a home must be a folder. Name a folder with --home"):
         load_settings({}, home=tmp_path / "file" / below)
     assert (tmp_path / "file").read_text() == "not a folder"
 
@@ -82,19 +82,19 @@ def test_commands_say_that_a_home_is_a_file(tmp_path: Path, command: str) -> Non
     done = CliRunner().invoke(program, ["--home", str(tmp_path / "file"), *command.split()])
     assert done.exit_code in (1, 2)
     assert isinstance(done.exception, SystemExit)
-    assert "is a file, and a home is a folder" in " ".join(done.output.split())
+    assert "is a file, but a home must be a folder" in " ".join(done.output.split())
 
 
 def test_a_folder_of_another_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("of another program")
     done = CliRunner().invoke(program, ["--home", str(tmp_path), "status"])
-    assert "It holds files of other programs (index.html)" in " ".join(done.stdout.split())
+    assert "It contains files of other programs (index.html)" in " ".join(done.stdout.split())
 
 
 def test_the_root_of_the_machine_is_no_home(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/")
     for place in ("/", str(tmp_path / "link")):
-        with pytest.raises(InvalidInput, match="needs a folder of its own"):
+        with pytest.raises(InvalidInput, match="needs a separate folder"):
             require_home(load_settings({}, home=place))
 
 

@@ -146,9 +146,11 @@ def test_the_latest_eight_clients_are_named_each_once_and_on_one_line(tmp_path: 
 def test_who_has_a_home_alone_keeps_all_out_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_registry, "_WAITS_S", 0.05)
     with another(HAS_IT_ALONE, tmp_path) as process:
-        with pytest.raises(StoreUnavailable, match=rf"restore \(process {process.pid}\) has the home .* to itself"):
+        with pytest.raises(
+            StoreUnavailable, match=rf"restore \(process {process.pid}\) has exclusive access to the home"
+        ):
             register(tmp_path, what="library")
-        with pytest.raises(StoreUnavailable, match="to itself"), exclusive(tmp_path, "purge"):
+        with pytest.raises(StoreUnavailable, match="exclusive access"), exclusive(tmp_path, "purge"):
             pass
         ended(process)
     held = register(tmp_path, what="library")
@@ -167,7 +169,7 @@ def test_who_was_killed_while_it_had_the_home_alone_keeps_nobody_out(tmp_path: P
 def test_nobody_has_a_home_alone_that_others_hold(tmp_path: Path) -> None:
     with another(HOLDS, tmp_path) as process:
         with (
-            pytest.raises(StoreUnavailable, match=rf"is held by serve stdio for an editor \(process {process.pid}\)"),
+            pytest.raises(StoreUnavailable, match=rf"is in use by serve stdio for an editor \(process {process.pid}\)"),
             exclusive(tmp_path, "restore"),
         ):
             pass
@@ -209,7 +211,7 @@ def test_nothing_is_noted_where_nothing_can_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         assert register(tmp_path, what="library") is None
-        with pytest.raises(StoreUnavailable, match="cannot be had alone"), exclusive(tmp_path, "purge"):
+        with pytest.raises(StoreUnavailable, match="cannot be locked exclusively"), exclusive(tmp_path, "purge"):
             pass
     finally:
         tmp_path.chmod(0o700)

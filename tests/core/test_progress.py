@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.core.progress import counting
+from mcp_memory.core.progress import step_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 
@@ -14,7 +14,7 @@ from mcp_memory.service.memory import open_memory
 @pytest.mark.parametrize("of", [1, 7, 100, 12_345])
 def test_steps_are_told_some_hundred_times_and_the_last_one_always(of: int) -> None:
     told: list[tuple[str, int, int]] = []
-    step = counting("copying", of, lambda *now: told.append(now))
+    step = step_counter("copying", of, lambda *now: told.append(now))
     for _ in range(of):
         step(1)
     assert told[-1] == ("copying", of, of)

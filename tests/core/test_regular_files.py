@@ -35,7 +35,7 @@ def endless(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_what_is_no_regular_file_is_not_opened(endless: Path) -> None:
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         open_regular(endless)
 
 
@@ -62,12 +62,12 @@ def test_every_reader_of_a_named_path_passes_an_endless_one_over(endless: Path) 
     assert not is_parcel(endless)
     assert not is_backup(endless)
     for read in (agent_of, lambda path: list(read_chunks(path, "codex", None)), verify):  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType, reportUnknownArgumentType]
-        with pytest.raises(InvalidInput, match="it is no regular file"):
+        with pytest.raises(InvalidInput, match="it is not a regular file"):
             read(endless)
 
 
 def test_settings_that_are_a_device_are_refused(home: Path) -> None:
     home.mkdir(exist_ok=True)
     (home / "config.toml").symlink_to("/dev/zero")
-    with pytest.raises(InvalidInput, match=r"config\.toml cannot be read: it is no regular file"):
+    with pytest.raises(InvalidInput, match=r"config\.toml cannot be read: it is not a regular file"):
         load_settings({}, home=home)

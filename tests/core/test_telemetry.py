@@ -129,7 +129,7 @@ def test_a_call_to_a_model_is_a_span_with_its_tokens_and_an_error_has_its_type_a
     spans: InMemorySpanExporter,
 ) -> None:
     said = Completion(text=MARK, prompt_tokens=120, completion_tokens=7, cost=None, cut=False)
-    model = telemetry.traced(Model(said, ModelFailed(f"overloaded by {MARK}")), "model")
+    model = telemetry.with_spans(Model(said, ModelFailed(f"overloaded by {MARK}")), "model")
     prompt = ModelPrompt(messages=(ChatMessage(role="user", text=MARK),), shape=dict, max_tokens=9)  # pyright: ignore[reportArgumentType]
     assert model.ask(prompt, timeout=1) is said
     with pytest.raises(ModelFailed):
@@ -145,7 +145,7 @@ def test_a_call_to_a_model_is_a_span_with_its_tokens_and_an_error_has_its_type_a
 
 
 def test_an_embedding_says_how_many_texts_there_were(spans: InMemorySpanExporter) -> None:
-    embedder = telemetry.traced(HashEmbedder(), "embed")
+    embedder = telemetry.with_spans(HashEmbedder(), "embed")
     embedder.embed([MARK, "another"])
     assert embedder.local
     [span] = spans.get_finished_spans()
@@ -154,7 +154,7 @@ def test_an_embedding_says_how_many_texts_there_were(spans: InMemorySpanExporter
 
 def test_where_no_collector_is_configured_nothing_is_wrapped_and_nothing_imported() -> None:
     thing = object()
-    assert telemetry.traced(thing, "store") is thing
+    assert telemetry.with_spans(thing, "store") is thing
     code = (
         "import sys; from mcp_memory.core import telemetry; telemetry.set_up(set()); telemetry.finish();"
         " print([name for name in sys.modules if name.startswith('opentelemetry')], telemetry.is_on())"
@@ -178,7 +178,7 @@ def _without_otel() -> dict[str, str]:
     ],
 )
 def test_the_usual_variables_switch_it(environ: dict[str, str], wanted: bool) -> None:
-    assert telemetry.wanted(environ) == wanted
+    assert telemetry.is_configured(environ) == wanted
 
 
 async def test_background_work_has_a_span_with_the_time_that_its_space_was_due(
@@ -204,7 +204,7 @@ def test_a_span_of_a_shared_store_has_the_wait_for_a_connection_and_the_retries(
     postgres: PostgresServer, url: str, spans: InMemorySpanExporter
 ) -> None:
     with proxied(postgres.port) as proxy, opened(proxy.url(url)) as store:
-        seen = telemetry.traced(store, "store")
+        seen = telemetry.with_spans(store, "store")
         with telemetry._tracer.start_as_current_span("tools/call"):  # pyright: ignore[reportPrivateUsage]
             seen.sessions("me")
             proxy.cut_before(b"SELECT")

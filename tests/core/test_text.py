@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import decoded, encoding_of, is_blank, one_line, safe_name, well_formed, without_blocks
+from mcp_memory.core.text import (
+    decode_text,
+    detect_encoding,
+    is_blank,
+    one_line,
+    safe_name,
+    well_formed,
+    without_blocks,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,17 +70,17 @@ def test_a_text_of_which_anything_can_be_seen_is_not_blank(text: str) -> None:
 
 @given(st.binary(max_size=60) | st.text().map(lambda text: text.encode("utf-16")) | st.text().map(str.encode))
 def test_what_is_read_as_text_is_written_back_the_same(data: bytes) -> None:
-    if encoding := encoding_of(data):
+    if encoding := detect_encoding(data):
         assert data.decode(*encoding).encode(*encoding) == data
-    text = decoded(data)
+    text = decode_text(data)
     assert (text is None) == (encoding is None)
     assert text is None or well_formed(text) or encoding == ("utf-8", "surrogatepass")
 
 
 def test_a_few_wrong_bytes_are_shown_as_such_and_many_are_no_text() -> None:
     assert (
-        decoded("Grüße\nTür\n".encode("latin-1") + b"more words of the log\n")
+        decode_text("Grüße\nTür\n".encode("latin-1") + b"more words of the log\n")
         == "Gr\ufffd\ufffde\nT\ufffdr\nmore words of the log\n"
     )
-    assert decoded("Привет".encode("koi8-r")) is None
-    assert decoded(b"ab\xff" + bytes(range(9)) * 9) is None
+    assert decode_text("Привет".encode("koi8-r")) is None
+    assert decode_text(b"ab\xff" + bytes(range(9)) * 9) is None

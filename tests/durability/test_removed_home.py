@@ -14,7 +14,7 @@ from mcp.types import CallToolResult, TextContent
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import HomeGone
-from mcp_memory.core.process_registry import sole
+from mcp_memory.core.process_registry import sole_holder
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
 from mcp_memory.server.mcp_server import MemoryServer
@@ -163,6 +163,6 @@ async def test_the_pages_show_nothing_of_a_home_that_is_gone(home: Path) -> None
 
 
 def test_a_lock_makes_no_home(home: Path) -> None:
-    with sole(home, "client") as free:
+    with sole_holder(home, "client") as free:
         assert free
     assert not home.exists()

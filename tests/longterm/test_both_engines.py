@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.core.text import spoken
+from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
@@ -78,7 +78,9 @@ def converse(store: Store) -> None:
             turns.insert(rng.randrange(len(turns)), NewTurn(role="note", content=f"note {part} {number}"))
         stored = store.append_turns("me", f"talk {part % 7}", turns, now=at).stored
         rows = [turn for turn in stored if turn.role != "note"]
-        store.put_vectors([("me", turn.id) for turn in rows], embedded(*(spoken(t.content, t.name) for t in rows)))
+        store.put_vectors(
+            [("me", turn.id) for turn in rows], embedded(*(with_speaker(t.content, t.name) for t in rows))
+        )
         store.forget("me", [turn.id for turn in rows[::9]], reason="wrong", now=at)
     store.append_turns("other", "talk", [said(rng) for _ in range(9)], now=NOW)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import zoned
+from mcp_memory.core.text import with_zone
 from mcp_memory.core.types import Atom, Evidence, NewTurn
 from mcp_memory.longterm.merge_resolution import MergeReply
 from mcp_memory.longterm.merging import MERGE, MergeBasis
@@ -227,7 +227,7 @@ def test_events_whose_dates_show_that_they_are_two_need_no_question(
     table: Table, text: str, day: str, asked: bool
 ) -> None:
     def on(day: str) -> datetime:
-        return zoned(datetime.fromisoformat(day))
+        return with_zone(datetime.fromisoformat(day))
 
     table.hold("The user ran ten kilometres on 5 May 2026.", kind="episodic", valid_from=on("2026-05-05"))
     table.draft(text, kind="episodic", valid_from=on(day))

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
-from mcp_memory.core.process_registry import sole
+from mcp_memory.core.process_registry import sole_holder
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.client_llm import CLIENTS, ClientLLM
@@ -369,7 +369,7 @@ def test_when_this_process_is_killed_the_client_is_killed_too(made: Make, home: 
 def test_one_question_at_a_time_is_asked_over_all_processes_of_a_home(made: Make, home: Path) -> None:
     client = made("claude-code")
     home.mkdir()
-    with sole(home, "client") as free:
+    with sole_holder(home, "client") as free:
         assert free
         with pytest.raises(Refused, match="Claude Code is answering another question"):
             ask("claude-code", home)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.core.text import hides, plain, revealed
+from mcp_memory.core.text import has_hidden_text, remove_hidden, to_plain_letters
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.service.render import quote
 from mcp_memory.suspicion.flags import TAG, defuse, flags, without_flagged_lines
@@ -26,7 +26,7 @@ names = re.compile(r"mcp[-_\u2010-\u2015]{0,3}memory[-_\u2010-\u2015]{0,3}recall
 def test_no_text_holds_the_name_of_the_fence_once_it_is_inside(text: str) -> None:
     inside = defuse(text)
     assert names.search(inside) is None
-    assert names.search(plain(inside)) is None
+    assert names.search(to_plain_letters(inside)) is None
     block = recall_block(text, part="dynamic")
     assert (block.count(f"<{TAG}"), block.count(f"</{TAG}>")) == (1, 1)
 
@@ -45,7 +45,7 @@ def test_defusing_twice_changes_no_more_than_once(text: str) -> None:
 
 @given(texts)
 def test_what_is_revealed_hides_nothing_and_is_never_refused(text: str) -> None:
-    assert not any(0xE0000 <= ord(character) <= 0xE007F for character in revealed(text)) or "\U0001f3f4" in text
+    assert not any(0xE0000 <= ord(character) <= 0xE007F for character in remove_hidden(text)) or "\U0001f3f4" in text
     for source in ("user", "assistant", "tool", "web"):
         flags(text, source)
     without_flagged_lines(text)
@@ -76,13 +76,13 @@ def test_no_quoted_line_stands_alone(text: str) -> None:
     ],
 )
 def test_scripts_and_emoji_that_need_such_characters_are_no_suspects(text: str) -> None:
-    assert not hides(text)
+    assert not has_hidden_text(text)
     assert flags(text, "tool") == ()
 
 
 def test_a_family_of_emoji_and_persian_stay_as_they_are() -> None:
     for text in ("👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 ❤️", "می‌خواهم"):
-        assert revealed(text) == text
+        assert remove_hidden(text) == text
         assert defuse(text).endswith(text[1:])
 
 

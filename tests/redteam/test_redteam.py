@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from mcp_memory.core.config import load_settings
-from mcp_memory.core.text import plain
+from mcp_memory.core.text import to_plain_letters
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.suspicion.flags import without_flagged_lines
 from tests.redteam.cases import CASES, Case
@@ -168,20 +168,20 @@ def tells(text: str, case: Case) -> bool:
         return "gnore all" in text
     if case.way in ("remember_web", "remember_page", "speaker") and OTHERS.search(text):
         return False  # told, and as whose word it is
-    return case.marker in plain(text)
+    return case.marker in to_plain_letters(text)
 
 
 def assert_not_told(text: str, case: Case) -> None:
-    lines = [line for line in text.splitlines() if case.marker in plain(line) and "Left out" not in line]
+    lines = [line for line in text.splitlines() if case.marker in to_plain_letters(line) and "Left out" not in line]
     assert [line for line in lines if tells(line, case)] == []
     assert not any(0xE0000 <= ord(character) <= 0xE01EF for character in text)
 
 
 def assert_fenced(text: str) -> None:
     """Every recalled block opens and closes once, by our own tags alone, however they are spelled."""
-    names = len(re.findall(r"mcp[^a-z]{0,40}memory[^a-z]{0,40}recall", plain(text).casefold().replace(" ", "~"))) - len(
-        re.findall(r"mcp~memory~recall", plain(text).casefold().replace(" ", "~"))
-    )
+    names = len(
+        re.findall(r"mcp[^a-z]{0,40}memory[^a-z]{0,40}recall", to_plain_letters(text).casefold().replace(" ", "~"))
+    ) - len(re.findall(r"mcp~memory~recall", to_plain_letters(text).casefold().replace(" ", "~")))
     opened = len(re.findall(r'(?m)^<mcp-memory-recall part="(?:stable|dynamic)">$', text))
     closed = len(re.findall(r"(?m)^</mcp-memory-recall>$", text))
     assert opened == closed
@@ -190,7 +190,7 @@ def assert_fenced(text: str) -> None:
 
 def assert_quoted(text: str, case: Case) -> None:
     """What is found stands behind a quotation mark at the beginning of its line, or as a name in marks of its own."""
-    loose = [line for line in _QUOTED.sub("", text).splitlines() if case.marker in plain(line)]
+    loose = [line for line in _QUOTED.sub("", text).splitlines() if case.marker in to_plain_letters(line)]
     for line in loose:
         assert re.search(rf"`[^`]*{case.marker}[^`]*`|'[^']*{case.marker}[^']*'|\([^)]*{case.marker}[^)]*\)", line), (
             line

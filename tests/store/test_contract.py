@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.text import spoken
+from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import EmbeddedStore, Store
@@ -342,7 +342,7 @@ def test_the_mark_of_rules_in_turns_that_an_earlier_version_indexed_changes_no_a
     said = [user("Never use the kettle in the office"), user("A rule: \ue000rule"), assistant("The kettle leaks")]
 
     def indexed(content: str, name: str | None) -> list[str]:
-        return [*index_terms(spoken(content, name)), "\ue000rule"]
+        return [*index_terms(with_speaker(content, name)), "\ue000rule"]
 
     append(store, *said, space="new")
     monkeypatch.setattr(word_index, "terms_of_turn", indexed)

@@ -69,7 +69,7 @@ def test_the_printed_address_opens_the_memory_once_and_ctrl_c_ends_it(filled: Pa
         with httpx2.Client(base_url=origin) as other, pytest.raises(httpx2.ConnectError):
             other.post(f"{path}.enter", data={"key": key}, headers=own)
         assert process.stderr is not None
-        assert process.stderr.read() == "It opens the memory once, within a minute. Ctrl-C ends it.\n"
+        assert process.stderr.read() == "The address works once, within a minute. Ctrl-C ends the program.\n"
 
 
 @pytest.mark.slow

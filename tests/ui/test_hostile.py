@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui import elements
@@ -37,7 +37,7 @@ _LOWER_ATTRIBUTES = {name.lower() for name in _ATTRIBUTES}
 
 def shown(payload: str) -> str:
     """Return a text as a page can show it: no hidden characters, none that cannot be written."""
-    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", revealed(payload))
+    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", remove_hidden(payload))
 
 
 @dataclass

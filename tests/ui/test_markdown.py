@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.ui.elements import Element, Node, el, html, text_of, tree
 from mcp_memory.ui.markdown import inline, markdown
 
@@ -46,7 +46,7 @@ def test_every_word_of_any_text_is_on_the_page(text: str) -> None:
     page = markdown(text)
     letters = text_of(page) + "".join(one.attributes.get("value", "") for one in within(page))
 
-    for word in WORD.findall(revealed(text)):
+    for word in WORD.findall(remove_hidden(text)):
         assert word in letters
 
 

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic_core import to_json
 
 from mcp_memory.core.config import Settings, load_settings
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.server.mcp_app import APP_TOOLS, PATH, URI
 from mcp_memory.server.mcp_server import MemoryServer
@@ -273,7 +273,7 @@ async def test_hostile_words_are_texts_of_a_tree(modern: Client) -> None:
     stored = answer_of(await modern.call_tool("record_turns", {"turns": turns, "session": "hostile"}))
     for turn, payload in zip(stored["stored"], PAYLOADS.values(), strict=True):
         page = answer_of(await modern.call_tool("memory_view", {"path": f"/{turn}"}))
-        assert elements.tree(revealed(payload)) in texts_of(page["tree"])
+        assert elements.tree(remove_hidden(payload)) in texts_of(page["tree"])
         for tag, attributes in elements_of(page["tree"]):
             el(tag, **{name.replace("-", "_"): value for name, value in attributes.items() if name != "viewBox"})
 

@@ -11,7 +11,7 @@ import anyio
 import apsw
 import pytest
 
-from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.doctor import run_checks
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
@@ -36,7 +36,7 @@ def test_a_home_with_something_of_everything_has_no_value_that_cannot_be_read(ho
             for column in columns.keys() - {"undone_at"}:
                 assert con.execute(f"SELECT count({column}) FROM {table}").get, f"no row has a {column} of a {table}"
         assert list(unreadable.unreadable(con)) == []
-    assert [check.found for check in examine(home=str(home), embedder="none") if check.state == "fail"] == []
+    assert [check.found for check in run_checks(home=str(home), embedder="none") if check.state == "fail"] == []
 
 
 def fill(home: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.doctor import run_checks
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, open_private
@@ -73,7 +73,7 @@ def spoiled(home: Path, name: str, leads: str) -> tuple[Path, bytes]:
 def test_a_link_that_leads_nowhere_is_kept_and_the_file_is_written_again(home: Path, name: str, leads: str) -> None:
     file, content = spoiled(home, name, leads)
     is_line_file = file.suffix == ".jsonl"  # written again whenever a home is opened
-    found = [check.found for check in examine(home=str(home), embedder="none") if check.state != "ok"]
+    found = [check.found for check in run_checks(home=str(home), embedder="none") if check.state != "ok"]
     assert any(file.name in problem for problem in found) != is_line_file
     done = repair(home, now=NOW)
     assert (done.rebuilt, done.left, file.read_bytes()) == (None, [], content)

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.doctor import run_checks
 from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.rebuild import rebuild
@@ -104,7 +104,7 @@ def test_a_space_that_lost_its_name_is_named_and_nothing_is_changed(filled: Path
     whole = rows(filled)
     spoil(filled, "DELETE FROM space WHERE id = 2")
     before = rows(filled)
-    assert any(check.state == "fail" for check in examine(home=str(filled), embedder="none"))
+    assert any(check.state == "fail" for check in run_checks(home=str(filled), embedder="none"))
     with pytest.raises(StoreUnavailable, match=r"has lost the name of space 2\. Nothing was changed"):
         repair(filled, now=NOW)
     assert rows(filled) == before
@@ -138,7 +138,7 @@ def test_a_name_with_a_character_that_no_file_can_have_is_told_and_mended(
 ) -> None:
     before = rows(filled, "scene", "canvas")
     spoil(filled, sql)
-    found = [check.found for check in examine(home=str(filled), embedder="none") if check.state == "fail"]
+    found = [check.found for check in run_checks(home=str(filled), embedder="none") if check.state == "fail"]
     assert found
     assert "\0" not in "".join(found)
 

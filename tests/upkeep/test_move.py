@@ -365,7 +365,7 @@ def test_a_memory_that_another_program_has_open_is_not_moved(full: Path, url: st
             other = partial(subprocess.run, capture_output=True, text=True, check=False)
             command = [sys.executable, "-m", "mcp_memory", "move", f"sqlite:{full}", url]
             done = await anyio.to_thread.run_sync(partial(other, command))
-            assert (done.returncode, "is held by serve stdio" in done.stderr) == (1, True)
+            assert (done.returncode, "is in use by serve stdio" in done.stderr) == (1, True)
 
     anyio.run(move_while_open)
     with closing(open_postgres(url)):
@@ -400,7 +400,7 @@ def test_the_command_prints_the_proof_and_what_to_do_next(
     lines = {tuple(re.split(" {2,}", line)) for line in re.sub(r"\n +", "  ", done.stdout).splitlines()}
     assert lines >= {(one.space or "-", one.what, f"{one.rows:,}", one.sha256) for one in round_trip.there.proven}
     assert f"sqlite:{full} is as it was. To use the copy, set MCP_MEMORY_STORE to its URL" in unwrapped(done.stdout)
-    assert "hold the same.\n" in unwrapped(
+    assert "have the same contents.\n" in unwrapped(
         CliRunner().invoke(program, ["move", "--check", f"sqlite:{full}", url]).stdout
     )
     done = CliRunner().invoke(program, ["move", url, back])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.doctor import run_checks
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
@@ -169,7 +169,7 @@ def test_a_page_about_the_user_that_is_behind_is_told_and_is_no_damage(
     if page is not None:
         path.write_text(page)
     assert problems(home) == []
-    checks = [check for check in examine(home=str(home), embedder="none") if check.name == "files"]
+    checks = [check for check in run_checks(home=str(home), embedder="none") if check.name == "files"]
     assert [(check.state, "persona.md is missing, or not the current" in check.found) for check in checks] == [
         ("warn", True),
         ("ok", False),

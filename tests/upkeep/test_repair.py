@@ -15,7 +15,7 @@ import anyio
 import apsw
 import pytest
 
-from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.doctor import run_checks
 from mcp_memory.core.errors import NotFound
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import Repaired, repair
@@ -306,9 +306,9 @@ def test_a_purge_that_was_killed_is_told_by_doctor_and_finished(home: Path, live
     gone = store.forget("default", ["t1"], reason="", now=NOW)
     store.purge("default", Purge(tombstones=[gone.id]), now=NOW)  # and no more: it is killed here
     store.close()
-    assert [check.name for check in examine(home=str(home)) if check.state == "warn"].count("purge") == 1
+    assert [check.name for check in run_checks(home=str(home)) if check.state == "warn"].count("purge") == 1
     assert [line for line in repaired(home).mended if line.startswith("A purge that was cut short is finished.")]
-    assert "purge" not in [check.name for check in examine(home=str(home))]
+    assert "purge" not in [check.name for check in run_checks(home=str(home))]
 
 
 def test_a_folder_in_the_place_of_the_file_that_says_which_memory_this_is_is_named_and_set_aside(

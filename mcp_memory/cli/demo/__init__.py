@@ -1,11 +1,11 @@
-"""The demo: the real server, started as clients start it, does its main job in a separate folder.
+"""The demo: starts the real server as clients do, and shows its main job in a separate folder.
 
     short    said on Monday, on the page on Tuesday without a model, a promise kept on Friday; a task with large tool
              results, and its picture
     full     all steps of a fortnight (`--full`)
 
-The full one plays a connected agent whose model answers the questions of `distill`; the answers were written beforehand
-(`inputs`), and it says so. Everything else that is printed comes from the answers of the server and of hooks.
+The full demo plays a connected agent whose model answers the questions of `distill`; the answers were written
+beforehand (`agent.Replies`), as it says. Everything else that is printed comes from the server and from hooks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import anyio
 import click
 
 from mcp_memory.core.errors import Refused, StoreUnavailable
-from mcp_memory.core.paths import expanded
+from mcp_memory.core.paths import expand_path
 from mcp_memory.core.private_files import make_folder
 from mcp_memory.integrations.clients.programs import NAME, this_command
 
@@ -34,26 +34,26 @@ def run(home: Path | None = None, *, full: bool = False) -> None:
     from mcp_memory.cli.demo import full as whole
     from mcp_memory.cli.demo import short
 
-    chosen = renewed(default_home() if home is None else home)
+    chosen = empty_home(default_home() if home is None else home)
     began = time.perf_counter()
     anyio.run(whole.play if full else short.play, chosen)
     click.echo(f"\nDone in {time.perf_counter() - began:.1f} s. Look around:\n")
-    here = f"{typed()} --home {shlex.quote(_from_here(chosen))}"
+    here = f"{shell_command()} --home {shlex.quote(_relative_path(chosen))}"
     for command in [*_NEXT, *(["verify"] if full else [])]:
         click.echo(f"  {here} {command}")
     if not full:
-        click.echo(f"\nEvery step, of a whole fortnight:\n\n  {typed()} demo --full")
+        click.echo(f"\nEvery step, of a whole fortnight:\n\n  {shell_command()} demo --full")
 
 
-def typed() -> str:
-    """Return the command that a person types here to start this program: its bare name if it is on the PATH."""
+def shell_command() -> str:
+    """Return the shell command that starts this program: its bare name if that is on the PATH."""
     program, *arguments = this_command()
     on_path = shutil.which(NAME)
     same = on_path is not None and Path(on_path).resolve() == Path(program).resolve()
-    return shlex.join([NAME if same else _from_here(Path(program)), *arguments])
+    return shlex.join([NAME if same else _relative_path(Path(program)), *arguments])
 
 
-def _from_here(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
@@ -63,9 +63,9 @@ def default_home() -> Path:
     return here / ".demo" if os.access(here, os.W_OK) else Path(tempfile.mkdtemp(prefix="mcp-memory-demo-"))
 
 
-def renewed(home: Path) -> Path:
-    """Return the folder, empty but for the mark by which the next run knows that it may empty it."""
-    home = expanded(str(home), "--home").absolute()
+def empty_home(home: Path) -> Path:
+    """Empty the folder of an earlier demo and return it. A marker file lets the next run recognise it."""
+    home = expand_path(str(home), "--home").absolute()
     try:
         make_folder(home)
         if any(home.iterdir()) and not (home / MARK).is_file():

@@ -1,7 +1,7 @@
-"""The whole demo: a made-up fortnight is recorded, distilled and searched; a task's tool results are offloaded,
-expanded and folded; and at the end each raw result is read back and compared.
+"""The full demo: a made-up fortnight is recorded, distilled and searched; tool results are offloaded, expanded and
+folded; finally each raw result is read back and compared.
 
-Everything that is printed comes from the server's answers, but for what the connected agent says (`inputs`).
+All output comes from the server's answers, except the words of the connected agent (`agent.Replies`).
 """
 
 from __future__ import annotations
@@ -15,23 +15,30 @@ from typing import Any
 import click
 
 from mcp_memory import __version__
-from mcp_memory.cli.demo import inputs
-from mcp_memory.cli.demo.agent import DemoAgent, DemoResult, connected
-from mcp_memory.cli.demo.inputs import DemoStep, DemoTask
-from mcp_memory.cli.terminal import WIDTH, columns, one_line, plural, steps, wrapped
-from mcp_memory.core.text import size
+from mcp_memory.cli.demo.agent import (
+    DemoAgent,
+    DemoResult,
+    DemoStep,
+    DemoTask,
+    connect,
+    load_conversation,
+    load_memories,
+    load_task,
+)
+from mcp_memory.cli.terminal import WIDTH, canvas_steps, columns, one_line, plural, wrap
+from mcp_memory.core.text import format_bytes
 from mcp_memory.shortterm.canvas.flowchart import parse
 
 
-def act(title: str, about: str) -> None:
+def print_heading(title: str, about: str) -> None:
     click.echo(f"\n{click.style(title, bold=True)}\n{click.style(about, dim=True)}\n")
 
 
-def quoted(title: str, text: str, *, wrap: bool = True) -> None:
-    """Print stored words behind a bar; lines that are too long are wrapped, or cut."""
+def print_quoted(title: str, text: str, *, wraps: bool = True) -> None:
+    """Print stored text behind a bar; lines that are too long are wrapped or cut."""
     click.echo(f"  {click.style(title, bold=True)}")
     lines = text.strip().split("\n")
-    click.echo(wrapped("\n".join(lines if wrap else (one_line(line, WIDTH - 4) for line in lines)), "  | "))
+    click.echo(wrap("\n".join(lines if wraps else (one_line(line, WIDTH - 4) for line in lines)), "  | "))
     click.echo()
 
 
@@ -46,38 +53,38 @@ STABLE_LINES = 9
 
 async def play(home: Path) -> None:
     """Start the server and play all acts on it."""
-    async with connected(home, "demo") as agent:
+    async with connect(home, "demo") as agent:
         click.echo(f"mcp-memory {__version__}, MCP {agent.protocol} over stdio, memory in {home}")
         await record(agent)
         await remember(agent)
         await distil(agent)
-        await look(agent)
+        await read_pages(agent)
         await search(agent)
-        task = inputs.task()
+        task = load_task()
         kept = await offload(agent, task)
-        await descend(agent, kept)
+        await expand(agent, kept)
         await fold(agent, kept)
         await recall(agent)
-        await settle(agent, kept, home)
+        await account(agent, kept, home)
 
 
 # --- long-term --------------------------------------------------------------------------------------
 
 
 async def record(agent: DemoAgent) -> None:
-    act("1. Record", "A fortnight of talk with one person goes in word for word (record_turns).")
+    print_heading("1. Record", "A fortnight of talk with one person goes in word for word (record_turns).")
     rows: list[tuple[str, ...]] = []
-    for session, turns in inputs.conversation():
+    for session, turns in load_conversation():
         answer = await agent.call("record_turns", session=session, turns=turns)
-        told = one_line(turns[0]["content"], 50)
-        rows.append((session, turns[0]["said_at"][:10], f"{len(answer['stored'])} turns", f"“{told}”"))
+        opening = one_line(turns[0]["content"], 50)
+        rows.append((session, turns[0]["said_at"][:10], f"{len(answer['stored'])} turns", f"“{opening}”"))
     click.echo(columns(rows, indent=2))
 
 
 async def remember(agent: DemoAgent) -> None:
-    act("2. Remember", "What should hold from now on is told (remember); what it replaces stays, closed.")
+    print_heading("2. Remember", "What should hold from now on is told (remember); what it replaces stays, closed.")
     ids: dict[str, str] = {}
-    for memory in inputs.memories():
+    for memory in load_memories():
         key, replaces = memory.pop("key"), memory.pop("replaces", None)
         answer = await agent.call("remember", **memory, supersedes=[ids[replaces]] if replaces else None)
         ids[key] = answer["atom"]["id"]
@@ -87,83 +94,87 @@ async def remember(agent: DemoAgent) -> None:
 
 
 async def search(agent: DemoAgent) -> None:
-    act("5. Search", "No model, no key: by words and by meaning, in any language (conversation_search).")
+    print_heading("5. Search", "No model, no key: by words and by meaning, in any language (conversation_search).")
     for how, query in QUESTIONS:
         click.echo(f"  {click.style(query, bold=True)}  ({how})")
-        found = await agent.call("conversation_search", query=query, limit=2, neighbours=0, detail="detailed")
-        for passage in found["passages"]:
+        answer = await agent.call("conversation_search", query=query, limit=2, neighbours=0, detail="detailed")
+        for passage in answer["passages"]:
             (turn,) = passage["turns"]
             found_by = " and ".join(turn["found"]["by"])
             head = f"    {turn['id']:<4} {turn['said_at'][:10]}  {turn['role']}, found by {found_by}"
-            click.echo(f"{click.style(head, dim=True)}\n{wrapped(turn['content'], ' ' * 9)}")
+            click.echo(f"{click.style(head, dim=True)}\n{wrap(turn['content'], ' ' * 9)}")
 
 
 # --- short-term -------------------------------------------------------------------------------------
 
 
 async def offload(agent: DemoAgent, task: DemoTask) -> list[DemoResult]:
-    act(
+    print_heading(
         f"6. Offload: {task.goal}",
         "Each tool result goes to a file; a node on the task's canvas stands for it (offload_tool_result).",
     )
     kept: list[DemoResult] = []
     drawn: list[str] = []
-    async for one in agent.offload(task):
-        kept.append(one)
-        now = steps(parse((await agent.read("memory://canvas/active")).decode()))
+    async for result in agent.offload(task):
+        kept.append(result)
+        now = canvas_steps(parse((await agent.read("memory://canvas/active")).decode()))
         for line in (line for line in now if line not in drawn):
             click.echo(f"  {line}")
         drawn = now
-        click.echo(click.style(f"           {_measure(one.answer, one.step)}", dim=True))
-        click.echo(f"           {one_line(one.answer['summary'], WIDTH - 12)}")
+        click.echo(click.style(f"           {_describe_saving(result.answer, result.step)}", dim=True))
+        click.echo(f"           {one_line(result.answer['summary'], WIDTH - 12)}")
     return kept
 
 
-def _measure(answer: dict[str, Any], step: DemoStep) -> str:
-    count, raw, now = size(len(step.result.encode())), answer["tokens_raw"], answer["tokens_kept"]
+def _describe_saving(answer: dict[str, Any], step: DemoStep) -> str:
+    count, raw, now = format_bytes(len(step.result.encode())), answer["tokens_raw"], answer["tokens_kept"]
     return f"{step.tool}, {answer['kind']}, {count}: {raw:,} -> {now:,} tokens  {answer['ref']}"
 
 
-async def descend(agent: DemoAgent, kept: list[DemoResult]) -> None:
+async def expand(agent: DemoAgent, kept: list[DemoResult]) -> None:
     node = kept[0].answer["node"]
-    act("7. Go down", f"From the canvas to the one line that tells it all (expand_node {node}).")
+    print_heading("7. Go down", f"From the canvas to the one line that tells it all (expand_node {node}).")
     records = await agent.call("expand_node", node=node, view="records")
-    quoted(f"{node}, its records", records["text"])
-    found = await agent.call("expand_node", node=node, grep="already present", max_tokens=300)
-    quoted(f"{node}, raw, grep 'already present': {found['tokens']} tokens", found["text"])
+    print_quoted(f"{node}, its records", records["text"])
+    lines = await agent.call("expand_node", node=node, grep="already present", max_tokens=300)
+    print_quoted(f"{node}, raw, grep 'already present': {lines['tokens']} tokens", lines["text"])
 
 
 async def fold(agent: DemoAgent, kept: list[DemoResult]) -> None:
-    act("8. Fold", "The task is done: four fields stay in the context, the rest is one call away (fold_canvas).")
+    print_heading(
+        "8. Fold", "The task is done: four fields stay in the context, the rest is one call away (fold_canvas)."
+    )
     canvas = kept[0].answer["node"].partition("-")[0]
     before = await agent.call("fold_canvas", task=canvas, action="show", budget_tokens=8000)
-    quoted(f"before: {before['nodes']} nodes, {before['tokens']} tokens", before["text"], wrap=False)
+    print_quoted(f"before: {before['nodes']} nodes, {before['tokens']} tokens", before["text"], wraps=False)
     after = await agent.call("fold_canvas", task=canvas, action="complete")
     fields = columns(json.loads(after["text"]).items())
-    quoted(f"after: {after['tokens']} tokens", fields)
+    print_quoted(f"after: {after['tokens']} tokens", fields)
 
 
 async def recall(agent: DemoAgent) -> None:
-    act("9. Recall", "A part of the page (read_persona), and what a next question needs (recall).")
+    print_heading("9. Recall", "A part of the page (read_persona), and what a next question needs (recall).")
     section = (await agent.call("read_persona"))["sections"][0]
-    quoted(f"read_persona section “{section}”", (await agent.call("read_persona", section=section))["text"])
+    print_quoted(f"read_persona section “{section}”", (await agent.call("read_persona", section=section))["text"])
     question = "We have the team over for dinner: what must the kitchen know?"
     bundle = await agent.call("recall", query=question, budget_tokens=RECALL_TOKENS)
     lines = bundle["stable"].split("\n")
     rest = lines[STABLE_LINES:]
     more = [f"… {plural(len(rest), 'more line')}: the page that was shown"] if rest else []
     text = "\n".join([*lines[:STABLE_LINES], *more, bundle["dynamic"]])
-    quoted(f"recall “{question}”: {bundle['tokens']} of {RECALL_TOKENS:,} tokens", text)
+    print_quoted(f"recall “{question}”: {bundle['tokens']} of {RECALL_TOKENS:,} tokens", text)
 
 
 # --- the account ------------------------------------------------------------------------------------
 
 
-async def settle(agent: DemoAgent, kept: list[DemoResult], home: Path) -> None:
-    act("10. The account", "Each raw result is read back over MCP and compared with what went in, byte by byte.")
+async def account(agent: DemoAgent, kept: list[DemoResult], home: Path) -> None:
+    print_heading(
+        "10. The account", "Each raw result is read back over MCP and compared with what went in, byte by byte."
+    )
     rows: list[tuple[str, ...]] = [("result", "kind", "bytes", "tokens without", "with", "saved", "read back")]
     went_in = came_back = raw = now = 0
-    for step, answer in ((one.step, one.answer) for one in kept):
+    for step, answer in ((result.step, result.answer) for result in kept):
         data = step.result.encode()
         same = await agent.read(f"memory://ref/{answer['ref']}") == data
         went_in, came_back = went_in + len(data), came_back + len(data) * same
@@ -179,7 +190,7 @@ async def settle(agent: DemoAgent, kept: list[DemoResult], home: Path) -> None:
     files = [
         ("canvas", canvas["mmd_file_path"]),
         ("records", f"offload-{kept[0].answer['session']}.jsonl"),
-        ("raw results", f"refs{os.sep} ({len({one.answer['ref'] for one in kept})} files)"),
+        ("raw results", f"refs{os.sep} ({len({result.answer['ref'] for result in kept})} files)"),
         ("conversation", f"conversations{os.sep}"),
         ("persona", "persona.md"),
     ]
@@ -191,7 +202,7 @@ def _figures(count: int, raw: int, now: int) -> tuple[str, str, str, str]:
     return f"{count:,}", f"{raw:,}", f"{now:,}", f"{(raw - now) / raw:.1%}"
 
 
-# What a question of each stage is about, and how its ids begin.
+# Subject of the questions of each stage, and the first letter of its ids.
 _ABOUT = {
     "extract": ("turn", "t"),
     "merge": ("new statement", "d"),
@@ -201,24 +212,24 @@ _ABOUT = {
 
 
 async def distil(agent: DemoAgent) -> None:
-    act(
+    print_heading(
         "3. Distil",
-        "The connected agent is asked what the turns come to (distill): no key, and no other model.\n"
+        "The connected agent extracts statements from the turns (distill): no key, and no other model.\n"
         "Here the answers were written beforehand, by hand, where a client's own model would give its own.",
     )
     waiting = (await agent.call("distill"))["waiting"]
     count = refused = left = 0
     async for question, asked in agent.distil():
         count, refused, left = count + 1, refused + len(asked["refused"]), asked["waiting"]
-        _answered(question, asked)
+        _print_answer(question, asked)
     click.echo(
         f"\n  {plural(count, 'question')} for {plural(waiting, 'turn')}, {refused} refused,"
         f" {plural(left, 'turn')} not read yet"
     )
 
 
-def _answered(question: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Print a line about a question and its answer, and what the server had to say of it."""
+def _print_answer(question: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Print a line about a question and its answer, and the server's remarks on the answer."""
     stage = question["stage"]
     word, letter = _ABOUT[stage]
     about = plural(len(set(re.findall(rf"\b{letter}\d+\b", question["question"]))), word)
@@ -228,45 +239,45 @@ def _answered(question: dict[str, Any], asked: dict[str, Any]) -> None:
         telling = max(kept, key=lambda line: ("was added" not in line) + (" replaces " in line))
         click.echo(click.style(f"           {one_line(telling, WIDTH - 11)}", dim=True))
     for line in refused:
-        click.echo(click.style(wrapped(f"refused: {line}", " " * 11), fg="yellow"))
+        click.echo(click.style(wrap(f"refused: {line}", " " * 11), fg="yellow"))
 
 
-async def look(agent: DemoAgent) -> None:
-    act("4. Look", "From the page about the person down to the words that were said, and back in time.")
+async def read_pages(agent: DemoAgent) -> None:
+    print_heading("4. Look", "From the page about the person down to the words that were said, and back in time.")
     persona = await agent.call("read_persona")
-    quoted("the persona, and under it the list of scenes (read_persona)", persona["text"])
-    found = await agent.call("memory_search", query="the night boat", limit=1)
-    for scene in found["scenes"][:1]:
+    print_quoted("the persona, and under it the list of scenes (read_persona)", persona["text"])
+    answer = await agent.call("memory_search", query="the night boat", limit=1)
+    for scene in answer["scenes"][:1]:
         page = (await agent.read(f"memory://scene/{scene['slug']}")).decode()
-        quoted(f"one scene (memory://scene/{scene['slug']})", page)
+        print_quoted(f"one scene (memory://scene/{scene['slug']})", page)
     await _evidence(agent, "hazelnuts")
-    await _two_dates(agent, "When do they move to Trondheim?", "2026-10-20", "2026-10-22")
+    await _facts_at(agent, "When do they move to Trondheim?", "2026-10-20", "2026-10-22")
 
 
 async def _evidence(agent: DemoAgent, query: str) -> None:
-    """Follow a statement down to its evidence."""
-    found = await agent.call("memory_search", query=query, kind="persona", limit=1)
-    for atom in (one["atom"] for one in found["atoms"]):
-        click.echo(f"  {click.style('one statement, down to the words it rests on', bold=True)}")
-        click.echo(wrapped(f"{atom['id']:<4} {atom['text']}", "  | "))
+    """Show the evidence of a statement."""
+    answer = await agent.call("memory_search", query=query, kind="persona", limit=1)
+    for atom in (hit["atom"] for hit in answer["atoms"]):
+        click.echo(f"  {click.style('one statement, down to the words it is based on', bold=True)}")
+        click.echo(wrap(f"{atom['id']:<4} {atom['text']}", "  | "))
         passages = await agent.call("conversation_search", query=atom["text"], limit=3, detail="detailed")
         turns = [turn for passage in passages["passages"] for turn in passage["turns"]]
         for turn in (turn for turn in turns if turn["id"] == atom["evidence"]):
             start, stop = atom["span"]
             head = f"{turn['id']:<4} {turn['said_at'][:10]}, {turn['role']}, characters {start} to {stop} of"
-            click.echo(wrapped(f"{head} “{turn['content']}”", "  | "))
-            click.echo(wrapped(f"     “{turn['content'][start:stop]}”", "  | "))
+            click.echo(wrap(f"{head} “{turn['content']}”", "  | "))
+            click.echo(wrap(f"     “{turn['content'][start:stop]}”", "  | "))
         click.echo()
 
 
-async def _two_dates(agent: DemoAgent, question: str, *dates: str) -> None:
-    """Show the current facts of each date."""
+async def _facts_at(agent: DemoAgent, question: str, *dates: str) -> None:
+    """Show the facts that were valid at each date."""
     click.echo(f"  {click.style(f'{question} As it was known then (memory_search as_of)', bold=True)}")
     rows: list[tuple[str, ...]] = []
     for date in dates:
-        found = await agent.call("memory_search", query=question, as_of=date, limit=1)
-        for fact in found["facts"][:1]:
+        answer = await agent.call("memory_search", query=question, as_of=date, limit=1)
+        for fact in answer["facts"][:1]:
             until = f"until {fact['valid_to'][:10]}" if "valid_to" in fact else "open"
-            told = f"{fact['entity']}, {fact['relation'].replace('_', ' ')}: {fact['value']}"
-            rows.append((date, fact["atom"], told, f"since {fact['valid_from'][:10]}", until))
+            fact_text = f"{fact['entity']}, {fact['relation'].replace('_', ' ')}: {fact['value']}"
+            rows.append((date, fact["atom"], fact_text, f"since {fact['valid_from'][:10]}", until))
     click.echo(columns(rows, indent=2))

@@ -1,5 +1,5 @@
-"""The short demo: said on Monday, on the page on Tuesday, a promise kept on Friday; one large tool result, one line of
-it, the account, the picture.
+"""The short demo: said on Monday, on the page on Tuesday, a promise kept on Friday; large tool results, one line of the
+first, the savings, the picture.
 """
 
 from __future__ import annotations
@@ -13,13 +13,20 @@ from typing import Any
 import click
 
 from mcp_memory import __version__
-from mcp_memory.cli.demo import inputs
-from mcp_memory.cli.demo.agent import DemoAgent, DemoResult, HookedClient, connected, hooked
-from mcp_memory.cli.show import draw
-from mcp_memory.cli.terminal import plural, visible
+from mcp_memory.cli.demo.agent import (
+    DemoAgent,
+    DemoResult,
+    HookedClient,
+    connect,
+    load_monday,
+    load_task,
+    start_hooked_client,
+)
+from mcp_memory.cli.show import draw_canvas
+from mcp_memory.cli.terminal import escape_controls, plural
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
-from mcp_memory.core.text import day_in_words, size
+from mcp_memory.core.text import day_in_words, format_bytes
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.citations import cited
@@ -37,18 +44,20 @@ async def play(home: Path) -> None:
     monday = monday_before(date.today())
     _say(f"mcp-memory {__version__}: the real server and real hooks, no model. Memory: {home}", margin="")
     _say(f"Monday's words are dated {day_in_words(monday)}; the rest happens now.", margin="")
-    async with connected(home, MONDAY) as agent:
-        await _told(agent, monday)
-    async with connected(home, LATER) as agent, hooked(home) as client:
-        await _page(agent, client)
+    async with connect(home, MONDAY) as agent:
+        await _record_monday(agent, monday)
+    async with connect(home, LATER) as agent, start_hooked_client(home) as client:
+        await _show_page(agent, client)
         await _promise(agent, client)
-        kept = await _result(agent)
-        same = [await agent.read(f"memory://ref/{one.answer['ref']}") == one.step.result.encode() for one in kept]
+        kept = await _offload_results(agent)
+        same = [
+            await agent.read(f"memory://ref/{result.answer['ref']}") == result.step.result.encode() for result in kept
+        ]
     await _account(home, all(same))
 
 
 def monday_before(today: date) -> date:
-    """Return the Monday before the last Friday, so that nothing of this week is yet to come."""
+    """Return the Monday before the last Friday, so that all dates of the demo are past."""
     friday = today - timedelta(days=(today.weekday() - 4) % 7)
     return friday - timedelta(days=4)
 
@@ -56,10 +65,10 @@ def monday_before(today: date) -> date:
 # --- long-term --------------------------------------------------------------------------------------
 
 
-async def _told(agent: DemoAgent, day: date) -> None:
-    _head(f"Monday, in {MONDAY}")
+async def _record_monday(agent: DemoAgent, day: date) -> None:
+    _heading(f"Monday, in {MONDAY}")
     count = 0
-    for session, turns in inputs.monday(day):
+    for session, turns in load_monday(day):
         for turn in turns:
             if turn["role"] == "user":
                 _say(f"“{turn['content']}”", lines=3)
@@ -67,8 +76,8 @@ async def _told(agent: DemoAgent, day: date) -> None:
     _note(f"{plural(count, 'turn')} are kept word for word; statements are made of them in the background.")
 
 
-async def _page(agent: DemoAgent, client: HookedClient) -> None:
-    _head(f"Tuesday, in {LATER}: another program, a new conversation")
+async def _show_page(agent: DemoAgent, client: HookedClient) -> None:
+    _heading(f"Tuesday, in {LATER}: another program, a new conversation")
     _note("The page about the user, in their own words, each with its id:")
     for line in (await agent.call("read_persona"))["text"].splitlines():
         if line.startswith("## "):
@@ -84,10 +93,10 @@ async def _page(agent: DemoAgent, client: HookedClient) -> None:
 
 
 async def _promise(agent: DemoAgent, client: HookedClient) -> None:
-    """Ask what a promise waits for, in other words; have the agent close it, and ask again in another conversation."""
-    _head(f"Friday, in {LATER}")
+    """Ask in other words about an open promise, let the agent close it, and ask again in another conversation."""
+    _heading(f"Friday, in {LATER}")
     _say(f"“{QUESTION}”")
-    shown = await _asked(client, "friday")
+    shown = await _ask_for_promises(client, "friday")
     _note("The hook adds:")
     for line in shown:
         _say(line, margin=_DEEP)
@@ -97,12 +106,12 @@ async def _promise(agent: DemoAgent, client: HookedClient) -> None:
     (promise, *_) = cited("\n".join(shown))
     done = await agent.call("remember", text=DONE, supersedes=[promise])
     _note(f"The agent tells Tamsin, and calls remember, which closes {done['replaced'][0]['id']}: “{DONE}”")
-    again = await _asked(client, "friday-afternoon")
+    again = await _ask_for_promises(client, "friday-afternoon")
     _note(f"Asked again in another conversation, the hook adds {plural(len(again), 'promise')}.")
 
 
-async def _asked(client: HookedClient, conversation: str) -> list[str]:
-    """Return the open promises that the hooks of a new conversation bring for the question."""
+async def _ask_for_promises(client: HookedClient, conversation: str) -> list[str]:
+    """Return the open promises that hooks add for the question in a new conversation."""
     started = await client.start(conversation)
     brought = await client.prompt(conversation, QUESTION)
     return [line for line in f"{started}\n{brought}".splitlines() if line.startswith("Promise of ")]
@@ -111,36 +120,38 @@ async def _asked(client: HookedClient, conversation: str) -> list[str]:
 # --- short-term -------------------------------------------------------------------------------------
 
 
-async def _result(agent: DemoAgent) -> list[DemoResult]:
+async def _offload_results(agent: DemoAgent) -> list[DemoResult]:
     """Offload all results of the task; show the first, and one line of it."""
-    task = inputs.task()
-    _head(f"A task of {len(task.steps)} tool calls: {task.goal[0].lower()}{task.goal[1:]}")
-    kept = [one async for one in agent.offload(task)]
+    task = load_task()
+    _heading(f"A task of {len(task.steps)} tool calls: {task.goal[0].lower()}{task.goal[1:]}")
+    kept = [result async for result in agent.offload(task)]
     first, answer = kept[0].step, kept[0].answer
-    _say(f"The first result is a log of {size(len(first.result.encode()))}: {answer['tokens_raw']:,} tokens.")
+    _say(f"The first result is a log of {format_bytes(len(first.result.encode()))}: {answer['tokens_raw']:,} tokens.")
     _note(f"The model reads {answer['tokens_kept']} tokens instead:")
     _say(answer["summary"], margin=_DEEP, lines=_SUMMARY)
-    found = await agent.call("expand_node", node=answer["node"], grep=TELLING, max_tokens=300)
+    lines = await agent.call("expand_node", node=answer["node"], grep=TELLING, max_tokens=300)
     _note(f"Any line of it is one call away (expand_node {answer['node']}, grep “{TELLING}”):")
-    for line in [line for line in found["text"].splitlines()[1:] if TELLING in line]:
+    for line in [line for line in lines["text"].splitlines()[1:] if TELLING in line]:
         _say(line, margin=_DEEP, lines=3)
     await agent.call("fold_canvas", task=answer["node"].partition("-")[0], action="complete")
     return kept
 
 
 async def _account(home: Path, same: bool) -> None:
-    """Print what `status` says of the results, and draw the canvas."""
+    """Print the savings according to `status`, and draw the canvas."""
     async with open_memory(home=home, distil=False) as memory:
         (canvas,) = await memory.canvases(limit=1)
         status = await memory.status()
     offload, refs = status["offload"], status["counts"]["refs"]
     raw, now = offload["tokens_raw"], offload["tokens_kept"]
-    _head("The account")
+    _heading("The account")
     _say(f"{refs} results: {raw:,} tokens became {now:,}, {offload['tokens_saved'] / raw:.1%} saved.")
-    _say(f"{size(offload['raw_bytes'])} read back: {'every byte is the same' if same else 'SOME BYTES DIFFER'}.")
+    _say(
+        f"{format_bytes(offload['raw_bytes'])} read back: {'every byte is the same' if same else 'SOME BYTES DIFFER'}."
+    )
     picture = home / "canvas.png"
     try:
-        draw(canvas, svg=None, png=picture)
+        draw_canvas(canvas, svg=None, png=picture)
         _say(f"The task as a picture: {picture}")
     except Refused as error:
         _say(f"The task as a picture: {error}")
@@ -149,7 +160,7 @@ async def _account(home: Path, same: bool) -> None:
 # --- printing ---------------------------------------------------------------------------------------
 
 
-def _head(text: str) -> None:
+def _heading(text: str) -> None:
     click.echo()
     _say(text, margin="", bold=True)
 
@@ -161,5 +172,5 @@ def _note(text: str) -> None:
 def _say(text: str, *, margin: str = "  ", lines: int = 2, **style: Any) -> None:
     """Print a text in at most `lines` lines, as wide as the terminal."""
     width = max(_NARROWEST, min(_WIDEST, get_terminal_size().columns)) - len(margin)
-    for line in textwrap.wrap(visible(text), width, max_lines=lines, placeholder="…", subsequent_indent="  "):
+    for line in textwrap.wrap(escape_controls(text), width, max_lines=lines, placeholder="…", subsequent_indent="  "):
         click.echo(margin + click.style(line, **style))

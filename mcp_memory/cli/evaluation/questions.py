@@ -1,18 +1,19 @@
-"""Known-item questions, mined from a memory's own turns: what somebody might ask who remembers one of them.
+"""Known-item questions mined from a memory's turns: questions that somebody who remembers a turn might ask.
 
-The turns are read once. From them alone, in any language and without a model, follow how rare a word is, whether the
-turns nearby use it too, its other forms, and whether another turn says nearly the same. Words are those of the text,
-not the index's terms: a question must not know how the index cuts words. In scripts written without spaces every pair
-of characters counts as a word. Of a large memory, random sessions are read: compare `Talk.held` with `len(Talk.turns)`.
+The turns are read once. Everything is computed from them alone, in any language and without a model: how rare a word
+is, whether nearby turns use it too, its other forms, and whether another turn says nearly the same. Words are those of
+the text, not the index's terms: a question must not know how the index cuts words. In scripts written without spaces
+every pair of characters counts as a word. Of a large memory, random sessions are read: compare `Talk.turn_count`
+with `len(Talk.turns)`.
 
 There are four kinds of questions, from a well remembered turn to a vaguely remembered topic; `KINDS` describes them and
-the limits of their figures. Words come from a passage of the turn, preferably rarer ones that nearby turns use too.
+the limits of their figures. Words come from a passage of the turn, preferably rarer words that nearby turns use too.
 Turns that are too short, or nearly repeated elsewhere, are left out; so are words in more than three of a hundred
 turns.
 
-There are no paraphrases: words replaced by their nearest neighbours in the bundled model would be found by that model,
-and the figure would praise the leg that wrote the questions. There are no memories (atoms): `remember` keeps a note of
-the same words, and asking one for the other measures nothing.
+Paraphrases are left out: words replaced by their nearest neighbours in the bundled model would be found by that model,
+and the figure would favour the leg that wrote the questions. So are memories (atoms): `remember` keeps a note of
+the same words, and asking for one by the other measures nothing.
 
 Deterministic: the same turns, seed and count give the same questions, in the same order.
 """
@@ -40,21 +41,21 @@ if TYPE_CHECKING:
 
 MOST_TURNS = 20_000  # read into this process: some 200 MB and 10 s
 _PAGE = 1_000
-_CHARACTERS = 20_000  # of a turn; a longer one is a file
+_CHARACTERS = 20_000  # of a turn; a longer text is a file
 
 # Han, kana, Thai, Lao, Khmer, Burmese: written without spaces.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
-# A word with what may join one inside: `night-boat`, `don't`, `foo_bar.py`, `TRF-90457`.
+# A word with internal joints: `night-boat`, `don't`, `foo_bar.py`, `TRF-90457`.
 _RUN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}](?:[\w'’.@#+-](?<![{_UNSPACED}]))*(?<![.'’@+-])")
 _LONGEST = 30  # characters; a longer word is an address or a hash
-_AROUND = 6  # turns before and after, in which a word that is talked about comes again
-_TOGETHER = 0.03  # of the product of two characters' turns: the square of the turns that have them as a pair
+_AROUND = 6  # turns before and after, in which a topic word recurs
+_TOGETHER = 0.03  # least ratio of pair_turns ** 2 to the product of both characters' turns
 _PHRASE = 6  # characters
-_CLUMPED = 3.0  # times as often near its other uses as chance would have it
-_TWIN = 0.7  # of two turns' words: as many are in both, and so two of the three rarest of each
+_CLUMPED = 3.0  # times as often near its other uses as by chance
+_TWIN = 0.7  # share of words in both turns; then two of the three rarest are shared
 _LOOKED_AT = 200
 _STEM, _ENDING, _ENDINGS_SEEN = 5, 3, 5
 
@@ -63,21 +64,21 @@ _STEM, _ENDING, _ENDINGS_SEEN = 5, 3, 5
 class Talk:
     """`turns` session after session, each in order; `places` has, for each word, the turns that use it.
 
-    `held` counts the turns, and `sessions` the sessions, of the whole space.
+    `turn_count` and `sessions` count those of the whole space.
     """
 
     turns: Sequence[Turn]
     places: Mapping[str, Sequence[int]]
-    held: int
+    turn_count: int
     sessions: int
     _clumping: dict[str, float] = field(default_factory=dict[str, float], repr=False)
 
     def rarity(self, word: str) -> float:
-        """Return the inverse document frequency of a word of some turn: more than 0, and more for a rarer word."""
+        """Return the inverse document frequency of a word of some turn; always positive."""
         return math.log((len(self.turns) + 1) / len(self.places[word]))
 
     def is_word(self, word: str) -> bool:
-        """Return whether people would call it one: a pair of unspaced characters has to stand together often."""
+        """Return whether people would call it a word: a pair of unspaced characters must occur together often."""
         if not is_unspaced(word):
             return len(word) > 1
         if len(word) == 1:
@@ -102,7 +103,7 @@ class Talk:
         return any(other != place and self.are_beside(place, other) for other in near)
 
     def phrase(self, word: str, place: int) -> str:
-        """Return a turn's word as somebody would write it: a pair of unspaced characters with those it hangs on to."""
+        """Return a word as somebody would write it: a pair of unspaced characters is extended to a whole word."""
         if not is_unspaced(word):
             return word
         text = self.turns[place].content
@@ -118,11 +119,11 @@ class Talk:
         return pair in self.places and self.is_word(pair)
 
     def are_beside(self, place: int, other: int) -> bool:
-        """Return whether there is a turn at the other place, and it is of the same session."""
+        """Return whether the other place is a turn of the same session."""
         return 0 <= other < len(self.turns) and self.turns[other].session == self.turns[place].session
 
     def has_twin(self, place: int) -> bool:
-        """Return whether another turn says nearly the same in nearly the same words; one that is equal is none."""
+        """Return whether another, not identical turn says nearly the same in nearly the same words."""
         words = dict.fromkeys(words_of(self.turns[place].content))
         rarest = sorted(words, key=lambda word: len(self.places[word]))[:3]
         shared = Counter(other for word in rarest for other in self.places[word][:_LOOKED_AT])
@@ -141,10 +142,10 @@ class Talk:
 
     @cached_property
     def forms(self) -> Mapping[str, Sequence[str]]:
-        """Each word's other forms in this talk: the same beginning, and two endings that change places often.
+        """Each word's other forms in these turns: the same stem, with two endings that often alternate.
 
-        That (`ing`, `ed`) or (`en`, `t`) are endings and (`nt`, `xt`) are not shows in how many beginnings take
-        both: no list of any language is needed.
+        Whether (`ing`, `ed`) or (`en`, `t`) are endings and (`nt`, `xt`) are not is decided by how many stems take
+        both: no word list of any language is needed.
         """
         endings: dict[str, set[str]] = defaultdict(set)
         for word in self.places:
@@ -152,22 +153,22 @@ class Talk:
                 for cut in range(max(_STEM, len(word) - _ENDING), len(word) + 1):
                     endings[word[:cut]].add(word[cut:])
         changes = [
-            (stem, one, other)
+            (stem, first, second)
             for stem, ends in endings.items()
-            for one, other in combinations(sorted(ends), 2)
-            if one[:1] != other[:1]  # else the beginning they share is a longer one
+            for first, second in combinations(sorted(ends), 2)
+            if first[:1] != second[:1]  # else they share a longer stem
         ]
-        seen = Counter((one, other) for _, one, other in changes)
+        seen = Counter((first, second) for _, first, second in changes)
         forms: dict[str, list[str]] = defaultdict(list)
-        for stem, one, other in changes:
-            if seen[one, other] >= _ENDINGS_SEEN:
-                forms[stem + one].append(stem + other)
-                forms[stem + other].append(stem + one)
+        for stem, first, second in changes:
+            if seen[first, second] >= _ENDINGS_SEEN:
+                forms[stem + first].append(stem + second)
+                forms[stem + second].append(stem + first)
         return forms
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text as they are counted, without case; of unspaced scripts, characters and pairs."""
+    """Yield the words of a text, case-folded; of unspaced scripts, characters and pairs."""
     for run in _RUN.findall(text[:_CHARACTERS]):
         if is_unspaced(run):
             yield from run
@@ -181,14 +182,14 @@ def is_unspaced(word: str) -> bool:
 
 
 def clean(text: str) -> str:
-    """Return the text without case and with single spaces: two turns of one clean text say the same."""
+    """Return the text case-folded and with single spaces, to compare turns."""
     return " ".join(text.casefold().split())
 
 
-async def read(
+async def read_talk(
     memory: Memory, *, seed: int, most: int = MOST_TURNS, progress: Callable[[int], None] = lambda _: None
 ) -> Talk:
-    """Read the turns of a space, or of a large one as many random sessions as hold `most` turns.
+    """Read the turns of a space, or of a large space as many random sessions as have `most` turns.
 
     `progress` receives the number of turns read so far.
     """
@@ -203,21 +204,21 @@ async def read(
             turns += [turn for turn in page if turn.role in ("user", "assistant")]
             start = page[-1].position + 1
             progress(len(turns))
-    return of(turns, held=sum(info.turns for info in sessions), sessions=len(sessions))
+    return index_turns(turns, turn_count=sum(info.turns for info in sessions), sessions=len(sessions))
 
 
-def of(turns: Sequence[Turn], *, held: int, sessions: int) -> Talk:
-    """Return the talk of these turns, which stand session after session and each in order."""
+def index_turns(turns: Sequence[Turn], *, turn_count: int, sessions: int) -> Talk:
+    """Index turns, which must be ordered by session and position."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, turn in enumerate(turns):
         for word in dict.fromkeys(words_of(turn.content)):
             places[word].append(place)
-    return Talk(turns=turns, places=dict(places), held=held, sessions=sessions)
+    return Talk(turns=turns, places=dict(places), turn_count=turn_count, sessions=sessions)
 
 
-_COMMON, _ALWAYS_RARE = 0.03, 5  # of all turns: a word that stands in more tells little
+_COMMON, _ALWAYS_RARE = 0.03, 5  # of all turns: a more frequent word says little
 _LEAST_TELLING, _LEAST_TOPICS = 5, 2
-_PASSAGE = 60  # words of a long turn that a question is drawn from
+_PASSAGE = 60  # words of a long turn from which a question is made
 _TOPIC_WEIGHT = 6.0
 _CONTRACTED = re.compile("['’]")  # don't, they're: function words of every list but the short ones
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]?")
@@ -227,7 +228,7 @@ _QUESTION_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedQuestion:
-    """`text` is asked, `target` is sought; `left_out` are turns that lent it words, which count as no result."""
+    """`text` is the question, `target` the turn sought. Turns in `left_out` lent it words, and are not counted."""
 
     kind: str
     text: str
@@ -235,13 +236,13 @@ class MinedQuestion:
     left_out: frozenset[str] = frozenset()
 
     def finds(self, turn: Turn) -> bool:
-        """Return whether a turn answers: the target, or one that says exactly the same."""
+        """Return whether a turn is the target or says exactly the same."""
         return turn.id == self.target.id or clean(turn.content) == clean(self.target.content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """`asks` and `caution` are for people; `make` makes the question of the turn at a place, or None."""
+    """`asks` and `caution` are for people; `make` makes the question for the turn at a place, or None."""
 
     asks: str
     caution: str
@@ -249,9 +250,9 @@ class Kind:
 
 
 def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]:
-    """Return at most `count` questions of a kind, no text twice, spread evenly over the sessions.
+    """Return at most `count` different questions of a kind, spread evenly over the sessions.
 
-    The turns, in order, are cut into `count` stretches, and one is drawn of each: every session gives as many
+    The turns, in order, are cut into `count` stretches, and one is drawn from each: every session gives as many
     as its share of the turns.
     """
     questions: dict[str, MinedQuestion] = {}
@@ -268,8 +269,8 @@ def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]
 
 
 def _is_askable(talk: Talk, place: int) -> bool:
-    """Return whether somebody might want a turn back: it has content, and no other turn repeats it."""
-    telling = _telling(talk, place)
+    """Return whether somebody might look for a turn: it has content, and no other turn repeats it."""
+    telling = _content_words(talk, place)
     if len(telling) < _LEAST_TELLING:
         return False
     topics = sum(talk.is_topic(word, place) for word in telling)
@@ -279,30 +280,34 @@ def _is_askable(talk: Talk, place: int) -> bool:
 # --- the kinds --------------------------------------------------------------------------------------
 
 
-def _words(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
-    telling = _telling(talk, place, passage=rng)
-    words = _drawn(talk, place, telling, min(5, max(3, len(telling) // 3)), rng)
+def _words_question(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+    telling = _content_words(talk, place, passage=rng)
+    words = _sample_words(talk, place, telling, min(5, max(3, len(telling) // 3)), rng)
     return MinedQuestion(kind="words", text=" ".join(words), target=talk.turns[place]) if len(words) >= 3 else None
 
 
-def _dim(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+def _dim_question(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
     turn = talk.turns[place]
-    topics = [word for word in _telling(talk, place, passage=rng) if talk.is_topic(word, place)]
-    words = {rng.choice(talk.forms.get(word) or [word]) for word in _drawn(talk, place, topics, 2, rng)}
+    topics = [word for word in _content_words(talk, place, passage=rng) if talk.is_topic(word, place)]
+    words = {rng.choice(talk.forms.get(word) or [word]) for word in _sample_words(talk, place, topics, 2, rng)}
     said_by = [turn.name] if turn.name else []
     return (
         MinedQuestion(kind="dim", text=" ".join([*said_by, *sorted(words)]), target=turn) if len(words) == 2 else None
     )
 
 
-def _around(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
-    there = set(words_of(talk.turns[place].content))
+def _around_question(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+    own_words = set(words_of(talk.turns[place].content))
     beside = [other for other in (place - 1, place + 1) if talk.are_beside(place, other)]
-    own = [word for word in _telling(talk, place) if talk.is_topic(word, place)]
-    words = _drawn(talk, place, own, 1, rng)
+    own = [word for word in _content_words(talk, place) if talk.is_topic(word, place)]
+    words = _sample_words(talk, place, own, 1, rng)
     for other in beside:
-        near = [word for word in _telling(talk, other, passage=rng) if word not in there and talk.is_topic(word, other)]
-        words += _drawn(talk, other, near, 2, rng)
+        near = [
+            word
+            for word in _content_words(talk, other, passage=rng)
+            if word not in own_words and talk.is_topic(word, other)
+        ]
+        words += _sample_words(talk, other, near, 2, rng)
     if len(set(words)) < 3:
         return None
     return MinedQuestion(
@@ -313,7 +318,7 @@ def _around(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
     )
 
 
-def _reply(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+def _reply_question(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
     if not talk.are_beside(place, place - 1):
         return None
     before, turn = talk.turns[place - 1], talk.turns[place]
@@ -322,11 +327,11 @@ def _reply(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
     if (before.role, before.name) == (turn.role, turn.name) or asked is None or len(asked) > _QUESTION_CHARACTERS:
         return None
     words = set(words_of(asked))
-    telling = words.intersection(_telling(talk, place - 1))
+    telling = words.intersection(_content_words(talk, place - 1))
     if len(telling) < 3 or not any(talk.is_topic(word, place - 1) for word in telling):
         return None  # "And what did you do then?"
     if words >= set(words_of(turn.content)):
-        return None  # the reply says it again and no more
+        return None  # the reply only repeats it
     return MinedQuestion(kind="reply", text=asked, target=turn, left_out=frozenset({before.id}))
 
 
@@ -334,35 +339,35 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "words": Kind(
             asks="three to five of the turn's own words: it is remembered well",
-            caution="Every word stands in the turn, which suits BM25; real questions bring words of their own.",
-            make=_words,
+            caution="Every word is in the turn, which suits BM25; real questions use other words.",
+            make=_words_question,
         ),
         "dim": Kind(
             asks="two of its words, in other forms where this memory knows some, and who said it",
             caution="Its words are in the question, in some form, which suits BM25. Other turns may answer as well; "
-            "only the one that the words came from counts.",
-            make=_dim,
+            "only the source of the words counts.",
+            make=_dim_question,
         ),
         "around": Kind(
-            asks="one of its words and some of the turns beside it: what the talk was about",
-            caution="Suits a search that reads turns with their neighbours. The turns beside it count for nobody.",
-            make=_around,
+            asks="one of its words and some of adjacent turns: what the talk was about",
+            caution="Suits a search that reads turns with their neighbours. Adjacent turns are not counted.",
+            make=_around_question,
         ),
         "reply": Kind(
             asks="a question that was really asked; sought is the turn that replied",
-            caution="It is verbatim and stood beside the reply, which suits a search that reads neighbours. The turn "
-            "that asked counts for nobody, though who finds it can read on.",
-            make=_reply,
+            caution="It is verbatim and adjacent to the reply, which suits a search that reads neighbours. The turn "
+            "that asked is not counted, though whoever finds it can read on.",
+            make=_reply_question,
         ),
     }
 )
 
 
-# --- what a turn offers -----------------------------------------------------------------------------
+# --- words of a turn -----------------------------------------------------------------------------
 
 
-def _telling(talk: Talk, place: int, *, passage: random.Random | None = None) -> list[str]:
-    """Return the content words of a turn, or of a passage of it, in order."""
+def _content_words(talk: Talk, place: int, *, passage: random.Random | None = None) -> list[str]:
+    """Return the content words of a turn, or of a random passage of it, in order."""
     words = list(words_of(talk.turns[place].content))
     idle = function_words_of(words)
     if passage is not None and len(words) > _PASSAGE:
@@ -376,10 +381,10 @@ def _telling(talk: Talk, place: int, *, passage: random.Random | None = None) ->
     ]
 
 
-def _drawn(talk: Talk, place: int, words: Sequence[str], count: int, rng: random.Random) -> list[str]:
-    """Return some of the words in no order, each as likely as it is telling.
+def _sample_words(talk: Talk, place: int, words: Sequence[str], count: int, rng: random.Random) -> list[str]:
+    """Return a weighted random sample of the words: rarer words and topics are likelier.
 
-    Weighted without putting back (Efraimidis and Spirakis, 2006): the largest of chance to the power of 1/weight.
+    Weighted sampling without replacement (Efraimidis and Spirakis, 2006): the largest of random ** (1/weight).
     """
 
     def key(word: str) -> float:

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from mcp_memory.cli.evaluation import questions as talk
-from mcp_memory.cli.evaluation.questions import KINDS, MinedQuestion, mine
+from mcp_memory.cli.evaluation.questions import KINDS, MinedQuestion, Talk, mine, read_talk
 from mcp_memory.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 RESAMPLES = 4_000
-LEAST_DIFFERING = 6  # of a handful of questions that differ, all on one side is chance still: 2 / 2 ** 5 > 5 %
+LEAST_DIFFERING = 6  # if fewer questions differ, all in favour of one side may be chance: 2 / 2 ** 5 > 5 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +54,14 @@ def rate(hits: Sequence[bool]) -> Figure:
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     low, high = max(0.0, middle - half), min(1.0, middle + half)
-    return Figure(value=100 * share, ci95=(100 * min(low, share), 100 * max(high, share)))  # but for rounding
+    return Figure(value=100 * share, ci95=(100 * min(low, share), 100 * max(high, share)))  # min: rounding
 
 
 def mean(values: Sequence[float], *, least: float = 0.0, most: float = 100.0) -> Figure:
-    """Return the mean of values that can be `least` to `most`.
+    """Return the mean of values between `least` and `most`.
 
-    Where all are equal a bootstrap would claim to be certain: 3 of as many questions again may then differ, and
-    by as much as can be (the rule of three).
+    If all are equal a bootstrap would claim certainty. Then the rule of three applies: 3 of as many further questions
+    may differ, by as much as possible.
     """
     import numpy as np
 
@@ -82,7 +81,7 @@ def median(values: Sequence[float]) -> Figure:
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
-    """Return by how much ours, of 0 to 100 like theirs, is higher on average, question by question."""
+    """Return the mean difference of paired values, both 0 to 100."""
     return mean([own - other for own, other in zip(ours, theirs, strict=True)], least=-100.0)
 
 
@@ -110,7 +109,7 @@ SYSTEMS = ("ours", "bm25", "dense")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAnswer:
-    """`rank` is the rank of the turn sought, 1 to DEPTH, or None."""
+    """`rank` is the rank of the target turn, 1 to DEPTH, or None."""
 
     rank: int | None
     seconds: float
@@ -122,7 +121,7 @@ class AskedQuestion:
     answers: Mapping[str, SystemAnswer]
 
 
-async def ask(
+async def ask_questions(
     memory: Memory,
     questions: Mapping[str, Sequence[MinedQuestion]],
     systems: Sequence[str],
@@ -131,7 +130,7 @@ async def ask(
     until: float,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> list[AskedQuestion]:
-    """Ask the questions of each kind in turns until all are asked, or `perf_counter()` reaches `until`.
+    """Ask the kinds of questions in turn until all are asked, or `perf_counter()` reaches `until`.
 
     The order is random, so that the questions asked before time ran out are a fair sample.
     """
@@ -170,9 +169,9 @@ def _searches(memory: Memory, systems: Sequence[str]) -> dict[str, Search]:
 
 async def _answer(search: Search, question: MinedQuestion) -> SystemAnswer:
     start = perf_counter()
-    found = await search(question.text, DEPTH + len(question.left_out))
+    ranked = await search(question.text, DEPTH + len(question.left_out))
     seconds = perf_counter() - start
-    counted = [turn for turn in found if turn.id not in question.left_out][:DEPTH]
+    counted = [turn for turn in ranked if turn.id not in question.left_out][:DEPTH]
     rank = next((place for place, turn in enumerate(counted, start=1) if question.finds(turn)), None)
     return SystemAnswer(rank=rank, seconds=seconds)
 
@@ -185,7 +184,7 @@ _EXCERPT = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """One system on one kind: the share of questions whose turn came first, or among ten, in per cent.
+    """Figures of a system on a kind: the share of questions whose turn came first, or among ten, in per cent.
 
     `mrr10` is the mean of 100 / rank, 0 beyond ten; `median_ms` the median duration of a search.
     """
@@ -198,7 +197,7 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """How far ours is ahead of a floor, in points, question by question; `differ` counts the unequal ones."""
+    """Lead of our search over a baseline, in points, by paired questions; `differ` counts unequal ranks."""
 
     hit1: Figure
     hit10: Figure
@@ -209,7 +208,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindReport:
-    """One kind of question. `refused` says why there are no figures, where there are none."""
+    """Results for a kind of question. `refused`: why there are no figures."""
 
     kind: str
     asks: str
@@ -231,7 +230,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchReport:
-    """`turns_read` of the space's `turns` were read to mine from. `stopped` says that time ran out."""
+    """`turns_read` of the space's `turns` were read to mine from. `stopped`: time ran out."""
 
     space: str
     turns: int
@@ -245,7 +244,7 @@ class BenchReport:
 
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how far it is, and out of how many."""
+"""Takes the name of the operation, the steps done, and the total."""
 
 
 async def measure(
@@ -260,44 +259,44 @@ async def measure(
 ) -> BenchReport:
     """Ask at most `questions` of each kind within about `seconds`, and return the figures.
 
-    `show` is how many examples of each kind come with them. Raises Refused where the space is too small for
-    figures, and where questions would be sent to another machine.
+    `show` is the number of examples of each kind. Raises Refused if the space is too small for figures, and if
+    questions would be sent to another machine.
     """
     until = perf_counter() + seconds
     _refuse_far_models(memory)
-    held = sum(info.turns for info in await memory.sessions(limit=1_000_000))
-    if held < LEAST_TURNS:
+    turn_count = sum(info.turns for info in await memory.sessions(limit=1_000_000))
+    if turn_count < LEAST_TURNS:
         raise Refused(
-            f"Space {memory.space!r} holds {held:,} turns, and figures need {LEAST_TURNS}: among so few, ten results "
-            "are a large part of everything. Measure again when more has been recorded."
+            f"Space {memory.space!r} has {turn_count:,} turns, and figures need {LEAST_TURNS}: among so few, ten "
+            "results are a large part of everything. Measure again when more has been recorded."
         )
-    model = await _embedded(memory, until, progress)
-    said = await talk.read(memory, seed=seed, progress=lambda done: progress("reading turns", done, held))
+    model = await _wait_for_embeddings(memory, until, progress)
+    talk = await read_talk(memory, seed=seed, progress=lambda done: progress("reading turns", done, turn_count))
     mined: dict[str, list[MinedQuestion]] = {}
     for kind in kinds:
         progress("mining questions", len(mined), len(kinds))
-        mined[kind] = mine(said, kind, questions, seed=seed)
+        mined[kind] = mine(talk, kind, questions, seed=seed)
         await anyio.lowlevel.checkpoint()  # Ctrl-C is heard here
     enough = {kind: some for kind, some in mined.items() if len(some) >= LEAST_QUESTIONS}
     if not enough:
-        raise Refused(_too_few(said, max(map(len, mined.values()))))
+        raise Refused(_too_few(talk, max(map(len, mined.values()))))
     systems = SYSTEMS if model else SYSTEMS[:2]
-    asked = await ask(
+    asked = await ask_questions(
         memory, enough, systems, seed=seed, until=until, progress=lambda done, of: progress("asking", done, of)
     )
-    by_kind = {kind: [one for one in asked if one.question.kind == kind] for kind in kinds}
+    by_kind = {kind: [answered for answered in asked if answered.question.kind == kind] for kind in kinds}
     if all(len(some) < LEAST_QUESTIONS for some in by_kind.values()):
         raise Refused(f"Time ran out before {LEAST_QUESTIONS} questions of a kind were asked. Allow more --seconds.")
     return BenchReport(
         space=memory.space,
-        turns=said.held,
-        sessions=said.sessions,
-        turns_read=len(said.turns),
+        turns=talk.turn_count,
+        sessions=talk.sessions,
+        turns_read=len(talk.turns),
         model=model,
         seed=seed,
         stopped=len(asked) < sum(map(len, enough.values())),
         kinds=[kind_report(kind, by_kind[kind], len(mined[kind]), systems) for kind in kinds],
-        examples=[_example(one) for some in by_kind.values() for one in some[:show]],
+        examples=[_example(answered) for some in by_kind.values() for answered in some[:show]],
     )
 
 
@@ -307,54 +306,54 @@ def _refuse_far_models(memory: Memory) -> None:
     embedder = make_embedder(memory.settings)
     if embedder is not None and not embedder.local:
         raise Refused(
-            f"The embedding model {memory.settings.embedder} is asked over a connection, and this would send it every "
-            "question twice, at your cost. To measure the search by words alone, set MCP_MEMORY_EMBEDDER=none."
+            f"The embedding model {memory.settings.embedder} is remote, and this would send it every question twice, "
+            "at your cost. To measure the search by words only, set MCP_MEMORY_EMBEDDER=none."
         )
 
 
-async def _embedded(memory: Memory, until: float, progress: Progress) -> str | None:
-    """Return the embedding model, once it has embedded everything: figures are not of half an index."""
+async def _wait_for_embeddings(memory: Memory, until: float, progress: Progress) -> str | None:
+    """Wait until everything is embedded, and return the embedding model; None without a model."""
     while True:
         state = (await memory.status())["embedding"]
         if state["model"] is None or state["embedded"] >= state["total"]:
             return state["model"]
         if state["error"] or perf_counter() > until:
             raise Refused(
-                f"{state['embedded']:,} of {state['total']:,} rows are embedded, and figures would be of half an index"
-                f"{': ' + state['error'] if state['error'] else ''}. `mcp-memory status` tells when all are."
+                f"{state['embedded']:,} of {state['total']:,} rows are embedded: figures would describe half an index"
+                f"{': ' + state['error'] if state['error'] else ''}. `mcp-memory status` shows the progress."
             )
         progress("embedding rows", state["embedded"], state["total"])
         await anyio.sleep(0.5)
 
 
-def _too_few(said: talk.Talk, most: int) -> str:
+def _too_few(talk: Talk, most: int) -> str:
     text = (
-        f"Only {most} questions of a kind can be mined from {len(said.turns):,} turns, and figures need "
-        f"{LEAST_QUESTIONS}: most turns are too short to be asked for, or repeat one another."
+        f"Only {most} questions of a kind can be mined from {len(talk.turns):,} turns, and figures need "
+        f"{LEAST_QUESTIONS}: most turns are too short, or repeat each other."
     )
     if not most:
         return text
-    return f"{text} It takes about {round(len(said.turns) * LEAST_QUESTIONS / most, -2):,} turns like these."
+    return f"{text} It takes about {round(len(talk.turns) * LEAST_QUESTIONS / most, -2):,} turns like these."
 
 
 # --- figures of a kind ------------------------------------------------------------------------------
 
 
 def kind_report(kind: str, asked: Sequence[AskedQuestion], mined: int, systems: Sequence[str]) -> KindReport:
-    """Return the figures of the questions asked, of those that were mined, or why there are none."""
+    """Return the figures of the questions asked, or why there are none."""
     refused = None
     if mined < LEAST_QUESTIONS:
         refused = f"{mined} such questions could be mined; figures need {LEAST_QUESTIONS}."
     elif len(asked) < LEAST_QUESTIONS:
         refused = f"{len(asked)} were asked when time ran out; figures need {LEAST_QUESTIONS}."
-    found = {} if refused else {name: _system(asked, name) for name in systems}
+    figures = {} if refused else {name: _system(asked, name) for name in systems}
     return KindReport(
         kind=kind,
         asks=KINDS[kind].asks,
         caution=KINDS[kind].caution,
         questions=len(asked),
-        systems=found,
-        gaps={name: _gap(asked, name) for name in found if name != "ours"},
+        systems=figures,
+        gaps={name: _gap(asked, name) for name in figures if name != "ours"},
         refused=refused,
     )
 
@@ -364,13 +363,13 @@ def _system(asked: Sequence[AskedQuestion], name: str) -> System:
         hit1=rate([value == 100 for value in _hits(asked, name, 1)]),
         hit10=rate([value == 100 for value in _hits(asked, name, 10)]),
         mrr10=mean(_reciprocal(asked, name)),
-        median_ms=median([1_000 * one.answers[name].seconds for one in asked]),
+        median_ms=median([1_000 * question.answers[name].seconds for question in asked]),
     )
 
 
 def _gap(asked: Sequence[AskedQuestion], floor: str) -> Gap:
     ahead = difference(_reciprocal(asked, "ours"), _reciprocal(asked, floor))
-    differ = sum(one.answers["ours"].rank != one.answers[floor].rank for one in asked)
+    differ = sum(question.answers["ours"].rank != question.answers[floor].rank for question in asked)
     return Gap(
         hit1=difference(_hits(asked, "ours", 1), _hits(asked, floor, 1)),
         hit10=difference(_hits(asked, "ours", 10), _hits(asked, floor, 10)),
@@ -384,24 +383,24 @@ def _verdict(ahead: Figure, differ: int, count: int, floor: str) -> str:
     low, high = ahead.ci95
     interval = f"[{low:+.1f}, {high:+.1f}]"
     if differ < LEAST_DIFFERING or low <= 0 <= high:
-        return f"No difference from {floor} can be told from {count} questions: {ahead.value:+.1f} MRR {interval}."
+        return f"No difference from {floor} can be shown with {count} questions: {ahead.value:+.1f} MRR {interval}."
     side = "ahead of" if ahead.value > 0 else "behind"
     return f"Ours is {side} {floor} by {abs(ahead.value):.1f} points of MRR {interval}."
 
 
 def _hits(asked: Sequence[AskedQuestion], name: str, depth: int) -> list[float]:
-    return [100.0 * ((one.answers[name].rank or depth + 1) <= depth) for one in asked]
+    return [100.0 * ((question.answers[name].rank or depth + 1) <= depth) for question in asked]
 
 
 def _reciprocal(asked: Sequence[AskedQuestion], name: str) -> list[float]:
-    return [100.0 / rank if (rank := one.answers[name].rank) else 0.0 for one in asked]
+    return [100.0 / rank if (rank := question.answers[name].rank) else 0.0 for question in asked]
 
 
-def _example(one: AskedQuestion) -> Example:
+def _example(asked: AskedQuestion) -> Example:
     return Example(
-        kind=one.question.kind,
-        question=one.question.text,
-        sought=one.question.target.id,
-        excerpt=" ".join(one.question.target.content.split())[:_EXCERPT],
-        ranks={name: one.answers[name].rank for name in sorted(one.answers, key=SYSTEMS.index)},
+        kind=asked.question.kind,
+        question=asked.question.text,
+        sought=asked.question.target.id,
+        excerpt=" ".join(asked.question.target.content.split())[:_EXCERPT],
+        ranks={name: asked.answers[name].rank for name in sorted(asked.answers, key=SYSTEMS.index)},
     )

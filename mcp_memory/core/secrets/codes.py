@@ -1,7 +1,7 @@
-"""Codes that open something: of alarms, doors, safes, SIM and bank cards ("the alarm code is 4711", `Türcode: 2580#`).
+"""Codes of alarms, doors, safes, SIM and bank cards: "the alarm code is 4711", `Türcode: 2580#`.
 
-They are short numbers, so both the word for a code and what it opens must stand in front, in one of the languages of
-`words.txt`. Error codes, country codes and codes of books open nothing. The words PIN, PUK and CVV say both: some
+They are short numbers, so both the word for a code and the thing it opens must precede it, in one of the languages of
+`words.txt`. Error codes, country codes and codes of books open nothing. The words PIN, PUK and CVV imply both: some
 words may follow them ("of my card", "meiner EC-Karte") before a copula or colon and the digits.
 """
 
@@ -37,9 +37,9 @@ _LENGTHS = (
     (re.compile(r"(?i)cv|sec|séc|seg|sicur|prüf|crypto"), (3, 4)),  # on the back of a card
     (re.compile(""), (4, 8)),
 )
-"""The least and most digits of personal numbers, by a part of their word."""
+"""Least and most digits of personal numbers, by a part of their word."""
 _MOST_WORDS = 3
-"""Words between a PIN's word and its digits where neither a copula nor a colon is before the digits."""
+"""Words between a PIN's word and its digits, without a copula or colon."""
 
 _INDIAN_PLACE = 6
 """Digits of a postal code of India, which is called PIN, too."""
@@ -73,7 +73,7 @@ def _personal_number() -> re.Pattern[str]:
 
 @cache
 def _owner() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of a possessive ("my", "meiner") and of a thing that a personal number is for."""
+    """Return patterns of a possessive ("my", "meiner") and of a thing that has a personal number."""
     things = "|".join(any_of(title) for title in ("cards", "devices", "what codes open"))
     return (
         re.compile(rf"(?i)(?<![^\W_])(?:{any_of('words of possession')})(?![^\W_])"),
@@ -83,56 +83,56 @@ def _owner() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def code_words() -> tuple[str, ...]:
-    """Return the words of which a text with a code has one, in small letters."""
+    """Return words, in lower case, of which every text with a code contains at least one."""
     titles = ("codes", "codes of their own", "personal numbers")
     return tuple(_OPTIONAL.sub("", word) for title in titles for word in word_list(title))
 
 
-def codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
-    """Yield the spans of codes. Without `prose`, a word such as "is", or a colon, must be in front of the number."""
+def find_codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
+    """Yield the spans of codes. Without `prose`, a word such as "is", or a colon, must precede the number."""
     end = 0
     for place in sorted({place for word in code_words() for place in places.get(word, ())}):
         if place < end or _BEFORE_NUMBER.match(text, place) is None:
             continue
-        found = _pattern().search(text, max(0, place - _LONGEST_BEFORE), place + _LONGEST_BEHIND)
-        if found and found.start("value") > place and (prose or found["said"]):
-            end = found.end()
-            yield found.span("value")
+        match = _pattern().search(text, max(0, place - _LONGEST_BEFORE), place + _LONGEST_BEHIND)
+        if match and match.start("value") > place and (prose or match["said"]):
+            end = match.end()
+            yield match.span("value")
     yield from _personal_numbers(text, places, prose=prose)
 
 
 def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
-    """Yield PINs: of four to eight digits, said to be somebody's or written in capitals before a colon."""
+    """Yield PINs: four to eight digits, with an owner, or in capitals before a colon."""
     end = 0
     for place in sorted({place for word in word_list("personal numbers") for place in places.get(word, ())}):
-        found = _personal_number().match(text, place) if place >= end else None
-        if found is not None and _is_personal(text, found, prose=prose):
-            end = found.end()
-            yield found.span("value")
+        match = _personal_number().match(text, place) if place >= end else None
+        if match is not None and _is_personal(text, match, prose=prose):
+            end = match.end()
+            yield match.span("value")
 
 
-def _is_personal(text: str, found: re.Match[str], *, prose: bool) -> bool:
+def _is_personal(text: str, match: re.Match[str], *, prose: bool) -> bool:
     """Return whether the digits after "PIN", "PUK" or "CVV" are such a number, and not a year or a pin of a chip."""
-    word, complement, said = found["word"], found["complement"], found["said"] or found["asked"]
+    word, complement, joint = match["word"], match["complement"], match["said"] or match["asked"]
     least, most = next(digits for part, digits in _LENGTHS if part.search(word))
-    if not least <= len(found["value"]) <= most:
+    if not least <= len(match["value"]) <= most:
         return False
-    if said == " to " and _OBJECT.match(complement):
+    if joint == " to " and _OBJECT.match(complement):
         return False  # pin my notes to 2025
     possessive, thing = _owner()
-    before = _CLAUSE.split(text[max(0, found.start() - _LONGEST_BEFORE) : found.start()])[-1]
-    is_owned = any(one.search(part) for one in (possessive, thing) for part in (before, complement))
+    before = _CLAUSE.split(text[max(0, match.start() - _LONGEST_BEFORE) : match.start()])[-1]
+    is_owned = any(pattern.search(part) for pattern in (possessive, thing) for part in (before, complement))
     is_pin = word.lower() in ("pin", "пин")
-    if len(found["value"]) == _INDIAN_PLACE and not (
+    if len(match["value"]) == _INDIAN_PLACE and not (
         thing.search(before) or thing.search(complement) or (possessive.search(before) and not complement)
     ):
         return False
-    is_said_owned = (said or found["bracket"]) and is_owned
-    if not prose and not (is_said_owned or (said and not is_pin and ":" in said)):
+    is_said_owned = (joint or match["bracket"]) and is_owned
+    if not prose and not (is_said_owned or (joint and not is_pin and ":" in joint)):
         return False
-    if said:
-        return is_owned or (bool(found["form"]) or word.isupper() if is_pin else " " not in word)
+    if joint:
+        return is_owned or (bool(match["form"]) or word.isupper() if is_pin else " " not in word)
     *others, last = complement.split(" ")
     if complement:
         return len(others) <= _MOST_WORDS and thing.match(last) is not None
-    return is_owned or bool(found["form"]) or (not is_pin and " " not in word)
+    return is_owned or bool(match["form"]) or (not is_pin and " " not in word)

@@ -2,14 +2,14 @@
 
 The formats of keys are rows of `key_formats.toml`, from the documentation of each service and from the public rules of
 gitleaks and detect-secrets, read in November 2026. The other rules of gitleaks are in `published.json`, which
-`scripts/refresh_published_keys.py` writes. A body of letters alone must not read as words: many a prefix is also the
-beginning of a name.
+`scripts/refresh_published_keys.py` writes. A body of letters alone must not read as words, because many prefixes also
+begin ordinary names.
 
 Card numbers are digits in the lengths and with the first digits that issuers use (ISO/IEC 7812 in November 2026), and
-a right checksum. One number in ten of that shape has a right checksum by chance, and one in a hundred numbers of its
-length has the shape. So a number that stands behind the name of something else (`id=`, "order") is left alone where
-nothing says `card`. In a tool result, which a wrong mask would change for good, something must say so, or the number
-stands in a sentence in groups.
+with a valid checksum. One number in ten of that form has a valid checksum by chance, and one in a hundred numbers of
+its length has the form. So a number after the name of something else (`id=`, "order") is kept unless the context
+mentions a card. In a tool result, which a wrong mask would change for good, the context must mention it, or the number
+is in a sentence and grouped.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from typing import Any
 
 from mcp_memory.core.secrets.values import (
     any_of,
+    is_chosen_or_phrase,
     is_cipher_key,
-    is_drawn,
-    is_given,
     is_mixed,
     is_phrase,
+    is_placeholder,
+    is_random_token,
     reads_as_words,
-    stands_for_another,
 )
 
 _NAME_AND_PASSWORD = re.compile(rb"[\x21-\x7e]{1,200}:[\x20-\x7e]{2,200}")
 _PART = r"(?:[a-z]{1,14}\d{0,5}|[0-9]{1,8}[a-z]{0,2}|v[0-9]+)"
 _WORDS = rf"{_PART}(?:[-_]{_PART}){{1,20}}"
-"""Words and numbers that are joined, such as the name of a file or a branch."""
+"""Joined words and numbers, such as the name of a file or a branch."""
 
 
 @dataclass(frozen=True)
 class KeyFormat:
-    """A kind of key. A text that has none of `hints`, in small letters, has none of these keys.
+    """A kind of key. Texts without any of `hints`, in lower case, contain no such key.
 
-    The pattern matches from `back` characters before a hint on. Its group `shown`, where it has one, stays readable;
-    else the hint, where the match begins with it. `takes` looks at the rest of the match, where a pattern cannot tell.
+    The pattern matches from `back` characters before a hint. Its group `shown`, if it has one, stays readable;
+    otherwise the hint does, if the match begins with it. `takes` checks the rest of the match.
     """
 
     kind: str
@@ -56,23 +56,23 @@ class KeyFormat:
     takes: Callable[[str], bool] | None = None
     back: int = 0
     begins: bool = False
-    """Whether the hint is how a key begins, which also stands by chance in data that is encoded."""
+    """Whether the hint is a prefix of the key, which may occur by chance in encoded data."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self.source)
 
     def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
-        """Return the span to mask for a hint at `at`; None for no match."""
-        found = self.pattern.match(text, at - self.back) if at >= self.back else None
-        if found is None or (self.begins and (found[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
+        """Return the span to mask for a hint at `at`, or None."""
+        match = self.pattern.match(text, at - self.back) if at >= self.back else None
+        if match is None or (self.begins and (match[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
             return None
-        start = found.start()
+        start = match.start()
         if "shown" in self.pattern.groupindex:
-            start = found.end("shown")
+            start = match.end("shown")
         elif not self.back:
             start += len(hint)
-        return (start, found.end()) if self.takes is None or self.takes(text[start : found.end()]) else None
+        return (start, match.end()) if self.takes is None or self.takes(text[start : match.end()]) else None
 
 
 def _is_key(body: str) -> bool:
@@ -84,7 +84,7 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/]{16}")
 
 
 def _is_key_body(text: str) -> bool:
-    """Return whether the lines of a key stand behind its first one, and no code or talk about such lines."""
+    """Return whether the text after the first line of a key is key data, not code or prose about such lines."""
     body = _MARKERS.sub("", text)
     return (
         _ENCODED.search(body) is not None
@@ -93,7 +93,7 @@ def _is_key_body(text: str) -> bool:
     )
 
 
-def _says_private(rest: str) -> bool:
+def _is_private_key_in_base64(rest: str) -> bool:
     try:
         return b"PRIVATE KEY" in b64decode(f"LS0tLS1CRUdJTi{rest}"[:80], validate=True)
     except (NoBase64, ValueError):
@@ -101,14 +101,14 @@ def _says_private(rest: str) -> bool:
 
 
 def _is_password(value: str) -> bool:
-    return is_given(value) and not stands_for_another(value)
+    return is_chosen_or_phrase(value) and not is_placeholder(value)
 
 
 def _is_credential(value: str) -> bool:
     """Return whether a value after `Basic` or `Bearer` is a credential: random, or a name and a password in base64."""
-    if stands_for_another(value):
+    if is_placeholder(value):
         return False
-    if is_drawn(value, 16) or is_phrase(value, 4, of_key=True):
+    if is_random_token(value, 16) or is_phrase(value, 4, of_key=True):
         return True
     try:
         return _NAME_AND_PASSWORD.fullmatch(b64decode(value, validate=True)) is not None
@@ -120,8 +120,8 @@ _PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
 
 
 def _is_header(value: str) -> bool:
-    """Return whether the value of an Authorization header is a credential: no word and no placeholder."""
-    return not stands_for_another(value) and (
+    """Return whether the value of an Authorization header is a credential, not a word or placeholder."""
+    return not is_placeholder(value) and (
         _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
     )
 
@@ -134,9 +134,9 @@ _LONG_HINT = 5
 
 
 def _is_encoded(text: str, start: int, end: int) -> bool:
-    """Return whether the beginning of a key stands inside a hash or other data in base64.
+    """Return whether the prefix of a key is inside a hash or other base64 data.
 
-    A long beginning with a mark in it does not come up there by chance.
+    A long prefix with a mark in it does not occur there by chance.
     """
     if _HASH.search(text, max(0, start - 100), start):
         return True
@@ -153,17 +153,15 @@ def _is_encoded(text: str, start: int, end: int) -> bool:
 
 
 _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
-"""A character of a value that a command takes."""
+"""A character of a command-line value."""
 
 
 _CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d", r"[^A-Za-z0-9]")))
 
 
 def _is_strong(value: str) -> bool:
-    """Return whether a value has characters of three classes, as no name of a database has."""
-    return (
-        is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not stands_for_another(value)
-    )
+    """Return whether a value has characters of three classes, unlike names of databases."""
+    return is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not is_placeholder(value)
 
 
 _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
@@ -172,21 +170,21 @@ _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
         _is_credential(value) or (len(value) >= 16 and value.isalnum() and not reads_as_words(value))
     ),
     "cipher key": is_cipher_key,
-    "cookie": lambda value: is_drawn(value, 16) or not reads_as_words(value),
+    "cookie": lambda value: is_random_token(value, 16) or not reads_as_words(value),
     "credential": _is_credential,
     "element": lambda value: _is_password(value) and (len(value.split()) == 1 or is_phrase(value, 4)),
     "header": _is_header,
     "key body": _is_key_body,
-    "mixed value": lambda value: is_mixed(value) and not stands_for_another(value),
+    "mixed value": lambda value: is_mixed(value) and not is_placeholder(value),
     "password": _is_password,
-    "private key in base64": _says_private,
-    "random": lambda value: is_drawn(value, 16),
+    "private key in base64": _is_private_key_in_base64,
+    "random": lambda value: is_random_token(value, 16),
     "strong value": _is_strong,
-    "value": lambda value: not stands_for_another(value),
+    "value": lambda value: not is_placeholder(value),
 }
 
 
-def _format(row: dict[str, Any]) -> KeyFormat:
+def _parse_format(row: dict[str, Any]) -> KeyFormat:
     if "prefixes" in row:
         heads = "|".join(map(re.escape, row["prefixes"]))
         before = "A-Za-z0-9" if row.get("joined") else "A-Za-z0-9_"
@@ -214,7 +212,7 @@ def key_formats() -> tuple[KeyFormat, ...]:
     own = tomllib.loads((folder / "key_formats.toml").read_text(encoding="utf-8"))["format"]
     published = json.loads((folder / "published.json").read_text(encoding="utf-8"))["forms"]
     return (
-        *map(_format, own),
+        *map(_parse_format, own),
         *(
             KeyFormat(rule["id"].replace("-", " "), tuple(rule["hints"]), "(?a)" + rule["pattern"], begins=True)
             for rule in published
@@ -223,7 +221,7 @@ def key_formats() -> tuple[KeyFormat, ...]:
 
 
 SHOWN = 4
-"""Digits at the end that stay readable, as on a receipt: they tell one's cards apart."""
+"""Last digits that stay readable, as on a receipt, to tell cards apart."""
 
 _GAP = r"[ .\u00a0\u2011\u2013\u202f-]"
 _GROUPS = (
@@ -252,26 +250,26 @@ _NAMED = re.compile(
 _CARD = re.compile(f"(?i){any_of('cards')}")
 
 
-def cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
-    """Yield where card numbers stand. Without `prose`, digits in a row must be called so."""
-    for found in _NUMBER.finditer(text):
-        digits = re.sub(r"\D", "", found[0])
+def find_cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
+    """Yield the spans of card numbers. Without `prose`, the context of ungrouped digits must mention a card."""
+    for match in _NUMBER.finditer(text):
+        digits = re.sub(r"\D", "", match[0])
         issued = any(head.match(digits) and len(digits) in lengths for head, lengths in _ISSUERS)
-        alone = prose or (digits != found[0] and _IN_SENTENCE.search(text, max(0, found.start() - 40), found.start()))
-        if issued and _checks(digits) and _is_meant(text, found.start(), alone=bool(alone)):
-            yield found.span()
+        alone = prose or (digits != match[0] and _IN_SENTENCE.search(text, max(0, match.start() - 40), match.start()))
+        if issued and _passes_luhn(digits) and _is_card_context(text, match.start(), alone=bool(alone)):
+            yield match.span()
 
 
-def _is_meant(text: str, start: int, *, alone: bool) -> bool:
-    """Return whether the words before a number say that it is of a card; `alone`: or do not say of what else."""
+def _is_card_context(text: str, start: int, *, alone: bool) -> bool:
+    """Return whether the words before a number mention a card or, with `alone`, do not mention something else."""
     before = text[max(0, start - 40) : start]
     if _CARD.search(before) is not None:
         return _AT_ONCE.search(before) is None
     return alone and _NAMED.search(before) is None
 
 
-def _checks(digits: str) -> bool:
-    """Whether the sum of Luhn is right; a number of one digit alone is a sample, and right by chance."""
+def _passes_luhn(digits: str) -> bool:
+    """Return whether the Luhn checksum is valid. A number of one repeated digit is a sample, valid by chance."""
     doubled = (int(digit) * 2 for digit in digits[-2::-2])
     return (
         len(set(digits)) > 1 and (sum(map(int, digits[::-2])) + sum(two - 9 * (two > 9) for two in doubled)) % 10 == 0

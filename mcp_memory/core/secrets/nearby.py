@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mcp_memory.core.secrets.assignments import Name, without_sentence
+from mcp_memory.core.secrets.assignments import Name, strip_sentence_end
 from mcp_memory.core.secrets.values import (
     any_of,
-    is_drawn,
     is_mixed,
     is_phrase,
+    is_placeholder,
+    is_random_token,
     is_word,
     reads_as_words,
-    stands_for_another,
     word_list,
     words_of,
 )
@@ -88,8 +88,8 @@ _SHARE_OF_WORDS = 1 / 3
 """The share of letters in words of three or more letters; 4 % of random values have as many."""
 
 
-def near(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value near a name, in its sentence or in the answer to it, that is too mixed for anything else."""
+def find_nearby(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value near a name, in its sentence or in the answer to it, that is too random for anything else."""
     if name.of_hash:
         return None  # a digest in the same sentence may be of a commit or a file
     at_once = name.is_short and not ACCOUNT.search(text, max(0, name.start - 80), name.start)
@@ -99,43 +99,43 @@ def near(text: str, name: Name) -> tuple[int, int] | None:
     end = sentence.end() if sentence else name.end
     if text[name.end : name.end + 1] == "(" or "•" in text[name.end : end]:
         return None  # a function; or it was given, and is masked
-    for found, value in _tokens(text, name.end, end):
-        if at_once and found != name.end + 1:
+    for start, value in _tokens(text, name.end, end):
+        if at_once and start != name.end + 1:
             return None
-        is_given = _is_given_by_sentence(text, name, found, end)
+        is_given = _is_given_by_sentence(text, name, start, end)
         if _is_secret_of(value, name, text, is_given=is_given):
-            return found, found + len(value)
-    return _before(text, name)
+            return start, start + len(value)
+    return _find_before(text, name)
 
 
-def _before(text: str, name: Name) -> tuple[int, int] | None:
+def _find_before(text: str, name: Name) -> tuple[int, int] | None:
     """Return a random value before a name in its sentence: "I set … as the new password"."""
     if not name.of_password or name.is_short:
         return None
     start = max(0, name.start - _LONGEST_BEFORE)
     for end in _START_OF_SENTENCE.finditer(text, start, name.start):
         start = end.end()
-    for found, value in _tokens(text, start, name.start):
+    for at, value in _tokens(text, start, name.start):
         if _is_secret_of(value, name, text, is_given=False):
-            return found, found + len(value)
+            return at, at + len(value)
     return None
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield the tokens of printable characters that begin between two places, without the marks of the sentence."""
+    """Yield the tokens of printable characters that begin in a range, without punctuation of the sentence."""
     for begun in _NEAR.finditer(text, start, end):
-        found = _NEAR.match(text, begun.start()) or begun  # to its own end
-        before = text[found.start() - 1]
-        value = found[0].split(before)[0] if before in "'`" else found[0]
-        value = _within_bracket(text, found.start(), value)
+        token = _NEAR.match(text, begun.start()) or begun  # to its own end
+        before = text[token.start() - 1]
+        value = token[0].split(before)[0] if before in "'`" else token[0]
+        value = _within_bracket(text, token.start(), value)
         bare = value.rstrip(MARKS)
-        if value[len(bare) :] in ("!", "?") and _GOES_ON.match(text, found.start() + len(value)):
+        if value[len(bare) :] in ("!", "?") and _GOES_ON.match(text, token.start() + len(value)):
             bare = value  # the mark belongs to the value
-        yield found.start(), bare
+        yield token.start(), bare
 
 
 def _within_bracket(text: str, at: int, value: str) -> str:
-    """Return the part of a value at `at` up to the bracket that closes one opened before it; else all of it."""
+    """Return the part of a value at `at` up to the bracket that closes an earlier one; otherwise all of it."""
     start = max(0, at - _LONGEST_BEFORE)
     start = max(start, text.rfind("\n", start, at))
     for opening, closing in BRACKETS.items():
@@ -146,7 +146,7 @@ def _within_bracket(text: str, at: int, value: str) -> str:
 
 def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
     """Return whether a value near a name is its secret. `is_given`: words such as "is" connect the two."""
-    if OTHER.search(value) or _VERSION.fullmatch(value) or stands_for_another(value, in_code=True):
+    if OTHER.search(value) or _VERSION.fullmatch(value) or is_placeholder(value, in_code=True):
         return False
     if not name.of_password:
         return len(value) >= _LEAST_OF_KEY and is_strong(value) and not _is_named(value)
@@ -171,7 +171,7 @@ def is_random(value: str) -> bool:
 def _has_symbol(value: str) -> bool:
     """Return whether a value contains a symbol that is frequent in passwords.
 
-    File patterns and `sed` scripts contain such symbols too, but in lower case or beside a path separator.
+    File patterns and `sed` scripts contain such symbols too, but in lower case or next to a path separator.
     """
     if any(c in "!$%^" for c in value) and not any(c in "./:" for c in value):
         return True
@@ -181,8 +181,8 @@ def _has_symbol(value: str) -> bool:
 def _is_named(value: str) -> bool:
     """Return whether at least a third of the letters are in words, as in the names of products and classes."""
     parts = [part for part in words_of(value) if not part.isdigit()]
-    known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
-    return known >= _SHARE_OF_WORDS * sum(map(len, parts))
+    letters_in_words = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
+    return letters_in_words >= _SHARE_OF_WORDS * sum(map(len, parts))
 
 
 def _is_given_by_sentence(text: str, name: Name, start: int, end: int) -> bool:
@@ -200,27 +200,27 @@ def _is_given_by_sentence(text: str, name: Name, start: int, end: int) -> bool:
     )
 
 
-def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
-    """Yield where a password is behind a login ("Zugangsdaten: otto / …") or a key behind a network."""
+def login_passwords(text: str, small: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of passwords after a login ("Zugangsdaten: otto / …") and keys after a network."""
     if any(word in small for word in word_list("networks")):
-        for found in _KEY_OF_NETWORK.finditer(text):
-            value = without_sentence(_within_bracket(text, found.start("value"), found["value"]))
-            if not stands_for_another(value) and not OTHER.search(value) and (is_random(value) or is_strong(value)):
-                yield found.start("value"), found.start("value") + len(value)
+        for match in _KEY_OF_NETWORK.finditer(text):
+            value = strip_sentence_end(_within_bracket(text, match.start("value"), match["value"]))
+            if not is_placeholder(value) and not OTHER.search(value) and (is_random(value) or is_strong(value)):
+                yield match.start("value"), match.start("value") + len(value)
     if not any(word in small for word in _OF_PAIRS):
         return
-    for found in _PAIR.finditer(text):
-        value = without_sentence(_within_bracket(text, found.start("value"), found["value"]))
+    for match in _PAIR.finditer(text):
+        value = strip_sentence_end(_within_bracket(text, match.start("value"), match["value"]))
         is_named = reads_as_words(value) and not _has_symbol(value)
-        weak = found["joint"] == ":" and is_named
-        if found["said"] or found["joint"] == ", ":  # "log in with Google / …" names two services
-            weak |= not (is_random(value) or (is_password(value) and not found["user"][0].isupper()))
-        if is_mixed(value) and not (stands_for_another(value) or OTHER.search(value) or weak):
-            yield found.start("value"), found.start("value") + len(value)
+        weak = match["joint"] == ":" and is_named
+        if match["said"] or match["joint"] == ", ":  # "log in with Google / …" names two services
+            weak |= not (is_random(value) or (is_password(value) and not match["user"][0].isupper()))
+        if is_mixed(value) and not (is_placeholder(value) or OTHER.search(value) or weak):
+            yield match.start("value"), match.start("value") + len(value)
 
 
 def is_strong(value: str) -> bool:
-    return sum(c.isdigit() for c in value) >= 2 and is_drawn(value, 10) and not reads_as_words(value)
+    return sum(c.isdigit() for c in value) >= 2 and is_random_token(value, 10) and not reads_as_words(value)
 
 
 def is_password(value: str) -> bool:

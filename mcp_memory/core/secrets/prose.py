@@ -1,15 +1,15 @@
-"""Passwords that people tell: "my password is hunter22", "the pw for staging: …", "密码是…".
+"""Passwords stated in prose: "my password is hunter22", "the pw for staging: …", "密码是…".
 
-Talk about passwords is more frequent than passwords in talk, so a value counts only where it is no word: letters mixed
-with digits or capitals, letters that spell nothing, a number, or words in a row that are no sentence. Tool results are
-not read so: there a wrong mask would change evidence for good.
+Prose about passwords is more frequent than passwords in prose, so a value counts only if it is not a word: letters
+mixed with digits or capitals, letters that spell nothing, a number, or a row of words that is not a sentence. Tool
+results are not read this way: there a wrong mask would change evidence for good.
 """
 
 from __future__ import annotations
 
 import re
 
-from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_drawn_for, without_sentence
+from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_random_key, strip_sentence_end
 from mcp_memory.core.secrets.nearby import (
     ABBREVIATIONS,
     ACCOUNT,
@@ -17,19 +17,19 @@ from mcp_memory.core.secrets.nearby import (
     MARKS,
     OTHER,
     SAID,
+    find_nearby,
     is_password,
     is_random,
     is_strong,
-    near,
 )
 from mcp_memory.core.secrets.values import (
     any_of,
     is_mixed,
     is_phrase,
+    is_placeholder,
     is_word,
     may_be_word,
     may_describe,
-    stands_for_another,
     words_of,
 )
 
@@ -57,7 +57,7 @@ _BEFORE_USED = re.compile(
     r"|my|our|mein|unser|mi|mon|minha|мой|наш)[ ](?:(?:the|my|as)[ ])?\Z"
 )
 _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
-"""A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
+"""A value may directly follow its name if an account is given as well: "log in as ann with password …"."""
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MINE = any_of("possessives")
@@ -85,14 +85,18 @@ _ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f
 _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
 
 
-def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
-    """Return the span of a value that a sentence gives for a name; None for talk about passwords.
+def stated_value(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
+    """Return the span of the value that a sentence gives for a name; None for prose about passwords.
 
-    Without `prose` (mails and notes are results, too: "your initial password is …") the name must be said to be the
-    value, or a colon stand between, and the value must be mixed.
+    Without `prose` (results contain mails and notes: "your initial password is …") a copula or a colon must connect
+    name and value, and the value must be mixed.
     """
-    span = _direct(text, name) or _bracketed(text, name) or (near(text, name) if prose or name.of_password else None)
-    span = span or _ahead(text, name)
+    span = (
+        _value_after_joint(text, name)
+        or _value_in_brackets(text, name)
+        or (find_nearby(text, name) if prose or name.of_password else None)
+    )
+    span = span or _value_before_name(text, name)
     if span and text.endswith(" from ", 0, span[0]) and (new := _NEW.match(text, span[1])) and is_mixed(new["value"]):
         span = span[0], new.end()  # the old password and the new one
     if span is None or prose:
@@ -101,44 +105,44 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     if COVER in value:
         return span
     if is_strong(value) or (name.of_password and not name.is_short and is_password(value)):
-        return span if _is_said(text, name, span) else None
+        return span if _has_joint(text, name, span) else None
     return None
 
 
-def _is_said(text: str, name: Name, span: tuple[int, int]) -> bool:
+def _has_joint(text: str, name: Name, span: tuple[int, int]) -> bool:
     """Return whether "is", or a colon that ends the clause, separates a name from its value."""
     start, end = span
     bracket = _IN_BRACKETS.match(text, name.end)
     if bracket is not None and bracket.start("value") == start:
         return True
-    said = SAID.search(text, max(0, start - 24), start) if start > name.start else None
-    if said is None:
+    joint = SAID.search(text, max(0, start - 24), start) if start > name.start else None
+    if joint is None:
         return start < name.start
-    return ":" not in said[0] or is_strong(text[start:end]) or _ENDED.match(text, end) is not None
+    return ":" not in joint[0] or is_strong(text[start:end]) or _ENDED.match(text, end) is not None
 
 
-def _ahead(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value that stands before its name: "it's …, my password", "use … as the password"."""
+def _value_before_name(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value before its name: "it's …, my password", "use … as the password"."""
     if not name.of_password or name.is_short or _END_OF_CLAUSE.match(text, name.end) is None:
         return None
-    found = _AHEAD.search(text, max(0, name.start - 120), name.start)
-    value = found["value"] if found else ""
+    match = _AHEAD.search(text, max(0, name.start - 120), name.start)
+    value = match["value"] if match else ""
     if (
-        found is None
+        match is None
         or not (is_mixed(value) or is_phrase(value, 4))
-        or stands_for_another(value, name.text, in_code=True)
+        or is_placeholder(value, name.text, in_code=True)
         or OTHER.search(value)
     ):
         return None
-    start, end = found.span("value")
+    start, end = match.span("value")
     return (start + (value[0] in "\"'`"), end)
 
 
-def _direct(text: str, name: Name) -> tuple[int, int] | None:
+def _value_after_joint(text: str, name: Name) -> tuple[int, int] | None:
     beside_account = _is_beside_account(text, name)
     joint = _JOINT.match(text, name.end) or (_BARE.match(text, name.end) if beside_account else None)
     if joint is None and name.of_password and not name.is_short:
-        return _used(text, name)
+        return _value_at_once(text, name)
     if joint is None or (name.is_short and not (beside_account or _is_of_account(text, name, joint))):
         return None
     start = joint.end()
@@ -146,7 +150,7 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
         end = text.find(_CLOSINGS[quote], start, start + 128)
         value = text[start:end]
         if end > 0 and " " in value:
-            return (start, end) if is_phrase(value) and not stands_for_another(value) else None
+            return (start, end) if is_phrase(value) and not is_placeholder(value) else None
     least = 4 if name.of_password and joint[0].strip() else DICEWARE
     is_short = name.is_short and not beside_account
     if (
@@ -155,33 +159,33 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
         and is_phrase(phrase[0], least, of_key=not name.of_password)
     ):
         return phrase.span()
-    found = _TOKEN.match(text, start)
-    if found is None:
+    token = _TOKEN.match(text, start)
+    if token is None:
         return None
-    value = without_sentence(found[0])
-    if text[found.end() : found.end() + 1] in ("(", "["):
+    value = strip_sentence_end(token[0])
+    if text[token.end() : token.end() + 1] in ("(", "["):
         return None  # a call
     if COVER in value or (
-        not stands_for_another(value, name.text, in_code=True) and _is_no_word(value, name, is_short=is_short)
+        not is_placeholder(value, name.text, in_code=True) and _is_no_word(value, name, is_short=is_short)
     ):
         return start, start + len(value)
     return None
 
 
-def _bracketed(text: str, name: Name) -> tuple[int, int] | None:
-    """Return the span of a single value in brackets behind a name: "my password (…) leaked".
+def _value_in_brackets(text: str, name: Name) -> tuple[int, int] | None:
+    """Return the span of a single value in brackets after a name: "my password (…) leaked".
 
     Brackets also contain remarks, so a word with a number is a value only after a possessive ("my", "our").
     """
-    found = _IN_BRACKETS.match(text, name.end)
-    if found is None or (found.start("open") == name.end and name.text.isascii() and found["open"] != "（"):
+    match = _IN_BRACKETS.match(text, name.end)
+    if match is None or (match.start("open") == name.end and name.text.isascii() and match["open"] != "（"):
         return None  # a call or an index
-    value = found["value"]
-    if BRACKETS[found["open"]] != found["close"] or OTHER.search(value) or stands_for_another(value, in_code=True):
+    value = match["value"]
+    if BRACKETS[match["open"]] != match["close"] or OTHER.search(value) or is_placeholder(value, in_code=True):
         return None
     is_owned = _OWNED.search(text, max(0, name.start - 80), name.start) is not None
     if not name.of_password:
-        is_value = is_drawn_for(name, value)
+        is_value = is_random_key(name, value)
     elif is_owned:
         is_value = (
             (is_mixed(value) and not _STANDARD.fullmatch(value))
@@ -190,25 +194,21 @@ def _bracketed(text: str, name: Name) -> tuple[int, int] | None:
         )
     else:
         is_value = len(value) >= 8 and is_random(value)
-    return found.span("value") if is_value or COVER in value else None
+    return match.span("value") if is_value or COVER in value else None
 
 
-def _used(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a mixed value at once behind a name: "use password … for the staging box"."""
+def _value_at_once(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a mixed value directly after a name: "use password … for the staging box"."""
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
-    found = _TOKEN.match(text, bare.end()) if bare else None
-    value = without_sentence(found[0]) if found else ""
-    if (
-        found is None
-        or not (is_password(value) and is_mixed(value))
-        or stands_for_another(value, name.text, in_code=True)
-    ):
+    token = _TOKEN.match(text, bare.end()) if bare else None
+    value = strip_sentence_end(token[0]) if token else ""
+    if token is None or not (is_password(value) and is_mixed(value)) or is_placeholder(value, name.text, in_code=True):
         return None
-    return found.start(), found.start() + len(value)
+    return token.start(), token.start() + len(value)
 
 
 def _is_beside_account(text: str, name: Name) -> bool:
-    """Return whether a name stands behind an account and a word or mark that joins the two."""
+    """Return whether a name follows an account, with a connecting word or mark."""
     return (
         name.of_password
         and name.text.lower() != "pass"
@@ -218,7 +218,7 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
-    """Return whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
+    """Return whether `pass:` or `pw:` is a password: a pass may be for a train, over a mountain, or a test's."""
     if name.text in ABBREVIATIONS and joint[0].rstrip().endswith(_PLAIN_IS):
         return True
     if not joint[0].strip().startswith((":", "=", "：")) or name.text in ("PASS", "PSW", "MDP"):
@@ -228,7 +228,7 @@ def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
 
 def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
     if not name.of_password:
-        return is_drawn_for(name, value) or is_phrase(value, DICEWARE, of_key=True)
+        return is_random_key(name, value) or is_phrase(value, DICEWARE, of_key=True)
     if is_mixed(value):
         return True
     if is_short:
@@ -241,31 +241,31 @@ def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
         and value.isascii()
         and bool(parts)
         and not any(c in value for c in "/@")
-        and (is_phrase(value, 4) or _is_spelled_by_nobody(value, parts))
+        and (is_phrase(value, 4) or _is_not_spelled_like_words(value, parts))
     )
 
 
-def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
-    """Return whether letters are in no order that words have, or capitals stand inside a word."""
+def _is_not_spelled_like_words(value: str, parts: list[str]) -> bool:
+    """Return whether letters are unlike any word, or capitals occur inside a word."""
     if value.isalpha() and (value.islower() or value.istitle() or value.isupper()):
         return not (is_word(value) or may_be_word(value) or may_describe(value))
     return not all(is_word(part) for part in parts if len(part) > 1)
 
 
-def is_stated(text: str, name: Name) -> bool:
+def states_password(text: str, name: Name) -> bool:
     """Return whether a statement gives a one-word password at the end of a clause: "the wifi password is sunshine".
 
     Used for statements to be remembered, where a false alarm costs a question and a miss is shown for years. It knows
-    only English adjectives; in other languages a word after "is" stays.
+    only English adjectives; in other languages a word after "is" is kept.
     """
     joint = _JOINT.match(text, name.end) if name.of_password and not name.is_short else None
-    found = _TOKEN.match(text, joint.end()) if joint and " is " in joint[0] else None
-    if found is None:
+    token = _TOKEN.match(text, joint.end()) if joint and " is " in joint[0] else None
+    if token is None:
         return False
-    value = found[0].rstrip(MARKS)
+    value = token[0].rstrip(MARKS)
     return (
         bool(value)
-        and _STATED.match(text, found.start() + len(value)) is not None
-        and not stands_for_another(value, name.text, in_code=True)
+        and _STATED.match(text, token.start() + len(value)) is not None
+        and not is_placeholder(value, name.text, in_code=True)
         and not may_describe(value)
     )

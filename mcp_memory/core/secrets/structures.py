@@ -1,7 +1,7 @@
-"""Secrets whose name stands elsewhere: in the line above, in the head of a column, in another attribute.
+"""Secrets named by their structure: in the line above, in the header of a column, in another attribute.
 
-`structures.toml` is a table: the words that a text must have, a pattern, and a check of its value. The code finds the
-places for which a pattern is not enough: secrets of Kubernetes, YAML blocks, input fields of pages, inserted rows, and
+`structures.toml` is a table: the words that a text must contain, a pattern, and a check of its value. The code covers
+structures that need more than a pattern: secrets of Kubernetes, YAML blocks, input fields of pages, inserted rows, and
 tables.
 """
 
@@ -19,24 +19,24 @@ from itertools import islice, pairwise
 from mcp_memory.core.secrets.assignments import DICEWARE, HINTS, PASSWORD_HINTS, name_at
 from mcp_memory.core.secrets.values import (
     is_chosen,
-    is_drawn,
-    is_given,
+    is_chosen_or_phrase,
     is_phrase,
+    is_placeholder,
+    is_random_token,
     is_word,
     may_describe,
     reads_as_words,
-    stands_for_another,
 )
 
 Places = Mapping[str, Sequence[int]]
-"""Where the known strings that a text has stand in it; those that it lacks have no entry."""
+"""Positions of the hints in a text; missing hints have no entry."""
 
 
 @dataclass(frozen=True)
 class _Structure:
-    """Where programs keep secrets. A text that lacks one of `needs`, in small letters, has none of these.
+    """A structure in which programs keep secrets. A text without all `needs`, in lower case, cannot contain it.
 
-    With `begins` the pattern begins with the first of them, so it is tried only where that stands.
+    With `begins` the pattern begins with the first of `needs`, so it is tried only there.
     """
 
     needs: tuple[str, ...]
@@ -49,69 +49,69 @@ class _Structure:
         return re.compile(self.source)
 
     def found_in(self, text: str, places: Places) -> Iterator[tuple[int, int]]:
-        """Yield the spans of the values that are taken."""
-        for found in self._matches(text, places[self.needs[0]]) if self.begins else self.pattern.finditer(text):
-            if self.takes(found):
-                yield found.span("value")
+        """Yield the spans of the secret values."""
+        for match in self._matches(text, places[self.needs[0]]) if self.begins else self.pattern.finditer(text):
+            if self.takes(match):
+                yield match.span("value")
 
     def _matches(self, text: str, places: Sequence[int]) -> Iterator[re.Match[str]]:
         end = 0
         for place in places:
-            if place >= end and (found := self.pattern.match(text, place)):
-                yield found
-                end = found.end()
+            if place >= end and (match := self.pattern.match(text, place)):
+                yield match
+                end = match.end()
 
 
-def _is_named(found: re.Match[str]) -> bool:
-    """Return whether the name that a structure gives is a secret's, and the value one."""
-    return _is_secret(found["value"], found["name"]) and not reads_as_words(found["value"])
+def _is_named(match: re.Match[str]) -> bool:
+    """Return whether the structure names a secret, and the value does not read as words."""
+    return _is_secret(match["value"], match["name"]) and not reads_as_words(match["value"])
 
 
-def _is_assigned(found: re.Match[str]) -> bool:
-    """Tell the same where the structure assigns, so that the name is enough."""
-    return _is_secret(found["value"], found["name"])
+def _is_assigned(match: re.Match[str]) -> bool:
+    """Return whether the structure names a secret: an assignment, so the name is enough."""
+    return _is_secret(match["value"], match["name"])
 
 
-def _is_given_for(found: re.Match[str]) -> bool:
-    """Tell the same where a pair may also be a field with its label, so that a password must be no word."""
-    return _is_assigned(found) and (_kind_of(found["name"]) == "key" or is_given(found["value"]))
+def _is_given_secret(match: re.Match[str]) -> bool:
+    """Return whether the structure names a secret. It may be a labelled field, so a password must not be a word."""
+    return _is_assigned(match) and (_kind_of(match["name"]) == "key" or is_chosen_or_phrase(match["value"]))
 
 
-def _is_any(found: re.Match[str]) -> bool:
-    """Return whether a value that can only be a secret is one, and stands for no other."""
-    return is_given(found["value"]) and not stands_for_another(found["value"])
+def _is_secret_value(match: re.Match[str]) -> bool:
+    """Return whether the value, in a position for secrets only, is a secret and not a placeholder."""
+    return is_chosen_or_phrase(match["value"]) and not is_placeholder(match["value"])
 
 
-def _is_no_placeholder(found: re.Match[str]) -> bool:
-    return not stands_for_another(found["value"])
+def _is_no_placeholder(match: re.Match[str]) -> bool:
+    return not is_placeholder(match["value"])
 
 
-def _are_codes(found: re.Match[str]) -> bool:
+def _are_codes(match: re.Match[str]) -> bool:
     """Return whether most lines have digits and the text does not read as words."""
-    lines = found["value"].split()
-    return 2 * sum(any(map(str.isdigit, line)) for line in lines) > len(lines) and not reads_as_words(found["value"])
+    lines = match["value"].split()
+    return 2 * sum(any(map(str.isdigit, line)) for line in lines) > len(lines) and not reads_as_words(match["value"])
 
 
 _SIGNED = re.compile(r"[?&](?:sv|se|sp)=")
 
 _CHECKS: dict[str, Callable[[re.Match[str]], bool]] = {
-    "any": _is_any,
+    "any": _is_secret_value,
     "assigned": _is_assigned,
     "codes": _are_codes,
-    "cookie": lambda found: is_drawn(found["value"], 16) and "-" not in found["value"],
-    "encoded lines": lambda found: is_drawn(found["value"].split("\n")[0]),
-    "given": _is_given_for,
+    "cookie": lambda match: is_random_token(match["value"], 16) and "-" not in match["value"],
+    "encoded lines": lambda match: is_random_token(match["value"].split("\n")[0]),
+    "given": _is_given_secret,
     "named": _is_named,
     "no placeholder": _is_no_placeholder,
-    "random": lambda found: is_drawn(found["value"], 8),
-    "sensitive": lambda found: (
-        '"sensitive": true' in found.string[found.start() : found.end() + 120] and _is_no_placeholder(found)
+    "random": lambda match: is_random_token(match["value"], 8),
+    "sensitive": lambda match: (
+        '"sensitive": true' in match.string[match.start() : match.end() + 120] and _is_no_placeholder(match)
     ),
-    "signed": lambda found: (
-        bool(_SIGNED.search(found.string, max(0, found.start() - 400), found.end() + 400)) and _is_any(found)
+    "signed": lambda match: (
+        bool(_SIGNED.search(match.string, max(0, match.start() - 400), match.end() + 400)) and _is_secret_value(match)
     ),
-    "signing key": lambda found: (
-        (_is_any(found) or any(map(str.isdigit, found["value"]))) and _is_no_placeholder(found)
+    "signing key": lambda match: (
+        (_is_secret_value(match) or any(map(str.isdigit, match["value"]))) and _is_no_placeholder(match)
     ),
 }
 
@@ -175,42 +175,46 @@ _BEHIND_TAGS = re.compile(
 )
 
 
-def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the spans of secrets that the structure around them names.
+def structured_values(text: str, small: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Yield the spans of secrets that are named by the structure around them.
 
-    `small` is the text in lower case, and `places` has those of `needed_words` that are in it.
+    `small` is the text in lower case, and `places` has the positions of `needed_words` in it.
     """
     named = any(word in places for word in _WORDS_OF_NAMES)
     for need, structures in _structures_by_need().items():
-        for one in structures if need in places else ():
-            if (named or one.takes not in (_is_named, _is_assigned)) and all(word in places for word in one.needs):
-                yield from one.found_in(text, places)
+        for structure in structures if need in places else ():
+            if (named or structure.takes not in (_is_named, _is_assigned)) and all(
+                word in places for word in structure.needs
+            ):
+                yield from structure.found_in(text, places)
     if "<input" in places:
-        yield from _fields(text)
+        yield from _input_values(text)
     if ": |" in text or ": >" in text:
-        yield from _blocks(text, places)
+        yield from _yaml_block_lines(text, places)
     if "secret" in places and "kind:" in places:
-        yield from _of_kubernetes(text)
+        yield from _kubernetes_values(text)
     if "-----end" in places:
         yield from _ends_of_keys(text, places["-----end"])
     if "insert into" in places:
-        yield from _inserted(text)
+        yield from _inserted_values(text)
     if named:
-        yield from _columns(text, places)
+        yield from _table_cells(text, places)
         if "</tr" in places:
-            yield from _of_html(text, small)
+            yield from _html_cells(text, small)
         if "</" in text:
-            yield from _in_tags(text, places)
+            yield from _values_in_tags(text, places)
     if "kty" in places:
-        yield from _web_keys(text, places["kty"])
+        yield from _web_key_members(text, places["kty"])
     if any(word in places for word in _KEYED_WORDS):
-        yield from _members(text, places)
+        yield from _keyed_members(text, places)
 
 
 @cache
 def needed_words() -> frozenset[str]:
-    """Return the strings whose places `structured` asks for."""
-    needs = (need for structures in _structures_by_need().values() for one in structures for need in one.needs)
+    """Return the strings whose positions `structured_values` needs."""
+    needs = (
+        need for structures in _structures_by_need().values() for structure in structures for need in structure.needs
+    )
     return frozenset(
         (*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr", "kty", "-----end")
     )
@@ -218,7 +222,7 @@ def needed_words() -> frozenset[str]:
 
 @cache
 def _structures_by_need() -> dict[str, list[_Structure]]:
-    """Return the structures by the first word that each needs."""
+    """Return the structures by their first needed word."""
     text = (resources.files("mcp_memory.core.secrets") / "structures.toml").read_text(encoding="utf-8")
     grouped: dict[str, list[_Structure]] = {}
     for row in tomllib.loads(text)["structure"]:
@@ -232,10 +236,10 @@ def _structures_by_need() -> dict[str, list[_Structure]]:
 
 def _is_secret(value: str, name: str) -> bool:
     kind = _kind_of(name)
-    if kind is None or stands_for_another(value, name):
+    if kind is None or is_placeholder(value, name):
         return False
     if kind == "key":
-        return is_drawn(value) or is_phrase(value, DICEWARE, of_key=True)
+        return is_random_token(value) or is_phrase(value, DICEWARE, of_key=True)
     return len(value) >= 4 and (not value.isdigit() or len(value) >= 6) and (" " not in value or is_phrase(value))
 
 
@@ -244,48 +248,53 @@ def _kind_of(name: str) -> str | None:
     small = name.lower()
     for hint in HINTS if _OF_NAMES.search(small) or not small.isascii() else ():
         at = small.find(hint)
-        found = name_at(name, at, hint) if at >= 0 else None
-        if found is not None and not found.is_short and found.start == 0 and found.end == len(name):
-            return "password" if found.of_password else "key"
+        secret_name = name_at(name, at, hint) if at >= 0 else None
+        if (
+            secret_name is not None
+            and not secret_name.is_short
+            and secret_name.start == 0
+            and secret_name.end == len(name)
+        ):
+            return "password" if secret_name.of_password else "key"
     return None
 
 
-def _inserted(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the values of columns that are named as secrets, where SQL inserts rows."""
-    for found in _INSERT.finditer(text):
-        kinds = [_kind_of(name.strip(' `"\n\t')) for name in found["names"].split(",")]
-        for row in re.finditer(r"\(([^()\n]*)\)", found["rows"]):
+def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the values of secret columns in SQL inserts."""
+    for statement in _INSERT.finditer(text):
+        kinds = [_kind_of(name.strip(' `"\n\t')) for name in statement["names"].split(",")]
+        for row in re.finditer(r"\(([^()\n]*)\)", statement["rows"]):
             fields = [one for one in _FIELD.finditer(row[1]) if one[0].strip()]
             for kind, field in zip(kinds, fields, strict=False):
                 value = field[1] or ""
-                if kind and is_given(value) and not stands_for_another(value):
-                    start = found.start("rows") + row.start(1) + field.start(1)
+                if kind and is_chosen_or_phrase(value) and not is_placeholder(value):
+                    start = statement.start("rows") + row.start(1) + field.start(1)
                     yield start, start + len(value)
 
 
-def _fields(text: str) -> Iterator[tuple[int, int]]:
+def _input_values(text: str) -> Iterator[tuple[int, int]]:
     for field in _INPUT.finditer(text):
         inside = field["inside"]
         value = _ITS_VALUE.search(inside) if _IS_PASSWORD.search(inside) else None
-        if value and len(value["value"]) >= 4 and not stands_for_another(value["value"], "password"):
+        if value and len(value["value"]) >= 4 and not is_placeholder(value["value"], "password"):
             start = field.start("inside") + value.start("value")
             yield start, start + len(value["value"])
 
 
-def _blocks(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the lines of YAML blocks that are named as secrets."""
+def _yaml_block_lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Yield the lines of YAML blocks with the name of a secret."""
     starts = {_line_start(text, place) for word in (*_WORDS_OF_NAMES, *HINTS) for place in places.get(word, ())}
     for start in sorted(starts - {-1}):
         block = _BLOCK.match(text, start)
         if block is None or _kind_of(block["name"]) is None:
             continue
         for line in re.finditer(r"[^\s].*", block["value"]):
-            if _is_secret(line[0].rstrip(), block["name"]) or is_drawn(line[0].rstrip()):
+            if _is_secret(line[0].rstrip(), block["name"]) or is_random_token(line[0].rstrip()):
                 start = block.start("value") + line.start()
                 yield start, start + len(line[0].rstrip())
 
 
-def _of_kubernetes(text: str) -> Iterator[tuple[int, int]]:
+def _kubernetes_values(text: str) -> Iterator[tuple[int, int]]:
     for secret in _KUBERNETES.finditer(text):
         above = [*_NEXT_OBJECT.finditer(text, 0, secret.start())]
         below = list(islice(_NEXT_OBJECT.finditer(text, secret.end()), 2))
@@ -295,13 +304,13 @@ def _of_kubernetes(text: str) -> Iterator[tuple[int, int]]:
         end = below[0].start() if below else len(text)
         for data in _DATA.finditer(text, max(begin, secret.start() - 4_000), min(end, secret.end() + 8_000)):
             for row in _ROW.finditer(data["rows"]) if data["indent"] == secret["indent"] else ():
-                if not stands_for_another(row["value"]):
+                if not is_placeholder(row["value"]):
                     start = data.start("rows") + row.start("value")
                     yield start, start + len(row["value"])
 
 
 def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the last lines of private keys, of which the beginning was cut off."""
+    """Yield the last lines of private keys whose beginning was cut off."""
     end = 0
     for place in places:
         if _END_OF_KEY.match(text, place) is None:
@@ -314,24 +323,24 @@ def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
             if _LINE_OF_KEY.fullmatch(text, line, at - 1) is None:
                 break
             start = at = line
-        if any(map(is_drawn, text[start:place].split())):
+        if any(map(is_random_token, text[start:place].split())):
             yield start, place
         end = place
 
 
-def _columns(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the cells of columns whose head is the name of a secret, in tables that cut their lines alike."""
+def _table_cells(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Yield the cells of columns with the name of a secret, in tables with uniform separators."""
     for start in sorted({_line_start(text, place) for word in _WORDS_OF_NAMES for place in places.get(word, ())}):
         line = _line_at(text, start)
         if start >= 0 and len(line) <= _LONGEST_LINE:
             if "|" in line:
-                yield from _labelled(start, line)
+                yield from _cells_after_labels(start, line)
             for cut in ("|", "\t", ",", ";", "  "):
-                yield from _of_table(text, start, line, cut)
+                yield from _cells_of_table(text, start, line, cut)
 
 
-def _labelled(start: int, line: str) -> Iterator[tuple[int, int]]:
-    """Yield the cell behind the name of a secret, in a table with names at the left: `| Password | … |`."""
+def _cells_after_labels(start: int, line: str) -> Iterator[tuple[int, int]]:
+    """Yield the cell after the name of a secret, in a table with names at the left: `| Password | … |`."""
     for (label, _), (cell, at) in pairwise(_cells(line, "|")):
         kind = _kind_of_label(label)
         value = cell.strip(_MARKS_OF_CELL)
@@ -341,7 +350,7 @@ def _labelled(start: int, line: str) -> Iterator[tuple[int, int]]:
 
 
 def _kind_of_label(label: str) -> str | None:
-    """Return the kind of secret that a label names; words may stand before the name, and a remark behind it."""
+    """Return the kind of secret that a label names; words may precede the name, and a remark may follow it."""
     bare = _REMARK.sub("", label).strip(_MARKS_OF_LABEL).replace(" ", "_")
     if len(bare) > _LONGEST_LABEL:
         return None
@@ -354,22 +363,22 @@ def _kind_of_label(label: str) -> str | None:
     return None if hint is None else "password" if hint in PASSWORD_HINTS else "key"
 
 
-def _in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
+def _values_in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield values that tags separate from their names: `<dt>Password</dt><dd>…</dd>`, `<b>Password:</b> …`."""
     for word in _WORDS_OF_NAMES:
         for place in places.get(word, ()):
-            found = _BEHIND_TAGS.match(text, place)
-            if found is None:
+            match = _BEHIND_TAGS.match(text, place)
+            if match is None:
                 continue
-            label = text[max(text.rfind(">", max(0, place - 40), place) + 1, place - 40) : found.end("label")]
+            label = text[max(text.rfind(">", max(0, place - 40), place) + 1, place - 40) : match.end("label")]
             kind = _kind_of_label(label)
-            value = html.unescape(found["value"]).strip(_MARKS_OF_CELL) if kind else ""
+            value = html.unescape(match["value"]).strip(_MARKS_OF_CELL) if kind else ""
             if kind and _is_cell(value, kind):
-                yield found.span("value")
+                yield match.span("value")
 
 
-def _web_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the private members of JSON web keys (RFC 7518), which their type `kty` makes known."""
+def _web_key_members(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the private members of JSON web keys (RFC 7518), which are recognised by their type `kty`."""
     end = 0
     for place in places:
         begin = text.rfind("{", max(end, place - _LONGEST_WEB_KEY), place)
@@ -382,7 +391,7 @@ def _web_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _line_start(text: str, place: int) -> int:
-    """Return where the line of a character begins; -1 if it is longer than any head of a table."""
+    """Return the start of the line of a character; -1 if the line is too long for a table header."""
     least = max(0, place - _LONGEST_LINE - 1)
     start = text.rfind("\n", least, place) + 1
     return start if start or least == 0 else -1
@@ -393,7 +402,7 @@ def _line_at(text: str, start: int) -> str:
     return text[start : end if end >= 0 else len(text)]
 
 
-def _of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int, int]]:
+def _cells_of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int, int]]:
     if cut not in line:
         return
     head = [cell for cell, _ in _cells(line, cut)]
@@ -432,18 +441,15 @@ def _is_rule(line: str) -> bool:
 
 
 def _is_word_of_login(value: str) -> bool:
-    """Return whether a word beside a login is its password: programs write such lists, and nothing else there."""
+    """Return whether a word next to a login is its password. Only programs write such lists, so any word counts."""
     return (
-        len(value) >= 6
-        and value.isalpha()
-        and value.islower()
-        and not (stands_for_another(value) or may_describe(value))
+        len(value) >= 6 and value.isalpha() and value.islower() and not (is_placeholder(value) or may_describe(value))
     )
 
 
-def _of_html(text: str, small: str) -> Iterator[tuple[int, int]]:
-    """Yield the cells of a table of HTML whose head, its first row, is the name of a secret."""
-    for begin, end in _tables(small):
+def _html_cells(text: str, small: str) -> Iterator[tuple[int, int]]:
+    """Yield the cells of HTML table columns whose header, the first row, is the name of a secret."""
+    for begin, end in _html_tables(small):
         starts = [one.start() for one in _TABLE_ROW.finditer(text, begin, end)]
         rows = [[*_CELL.finditer(text, *row)] for row in pairwise([*starts, end])]
         kinds = [_kind_of(_TAG.sub("", cell[1]).strip().replace(" ", "_")) for cell in rows[0]] if rows else []
@@ -455,7 +461,7 @@ def _of_html(text: str, small: str) -> Iterator[tuple[int, int]]:
                     yield start, start + len(value)
 
 
-def _tables(small: str) -> Iterator[tuple[int, int]]:
+def _html_tables(small: str) -> Iterator[tuple[int, int]]:
     end = 0
     while (close := small.find("</table", end)) >= 0:
         begin = small.rfind("<table", end, close)
@@ -465,52 +471,58 @@ def _tables(small: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_cell(value: str, kind: str) -> bool:
-    """Return whether a cell of a column of passwords or keys holds one."""
-    return not stands_for_another(value) and (
+    """Return whether a cell in a column of passwords or keys contains a secret."""
+    return not is_placeholder(value) and (
         is_phrase(value, DICEWARE)
-        or (is_drawn(value) and not _is_resource(value) if kind == "key" else " " not in value and is_given(value))
+        or (
+            is_random_token(value) and not _is_resource(value)
+            if kind == "key"
+            else " " not in value and is_chosen_or_phrase(value)
+        )
     )
 
 
 def _is_resource(value: str) -> bool:
-    """Return whether a value is the name of a secret in a listing: small words and parts joined by hyphens."""
+    """Return whether a value is the name of a secret in a listing: lower-case words and parts joined by hyphens."""
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
-def _members(text: str, places: Places) -> Iterator[tuple[int, int]]:
-    """Yield the names of the members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
+def _keyed_members(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Yield the names of members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
     starts = sorted({place for word in _KEYED_WORDS for place in places.get(word, ())})
     objects = (_KEYED.search(text, max(0, place - _LONGEST_KEYED), place + _LONGEST_KEYED) for place in starts)
-    for found in islice({found.start(): found for found in objects if found}.values(), _MOST_OBJECTS):
-        depth, at = 1, found.end()
+    for container in islice(
+        {container.start(): container for container in objects if container}.values(), _MOST_OBJECTS
+    ):
+        depth, at = 1, container.end()
         for part in _PART_OF_JSON.finditer(text, at, at + _LONGEST_OBJECT):
             depth += (part[0] in "{[") - (part[0] in "}]")
             if depth == 0:
                 break
-            if depth == 1 and part["name"] and is_secret_member(found["name"], part["name"]):
+            if depth == 1 and part["name"] and is_secret_member(container["name"], part["name"]):
                 yield part.span("name")
 
 
 def is_secret_member(container: str, name: str) -> bool:
     """Return whether a member's name is itself a secret, given the name of its container."""
-    if not _KEYED_BY.fullmatch(container) or stands_for_another(name):
+    if not _KEYED_BY.fullmatch(container) or is_placeholder(name):
         return False
-    return is_drawn(name) or (container.lower().startswith("passw") and is_chosen(name))
+    return is_random_token(name) or (container.lower().startswith("passw") and is_chosen(name))
 
 
 def _cells(line: str, cut: str) -> list[tuple[str, int]]:
-    """Return the cells of a line, each with where it begins in it."""
+    """Return the cells of a line, each with its position."""
     pattern = r"[ ]{2,}" if cut == "  " else rf"[ ]*{re.escape(cut)}[ ]*"
     if cut in ",;" and '"' in line and len(line) <= _LONGEST_LINE:
         pattern += r'(?=(?:[^"]*"[^"]*")*[^"]*$)'  # not within quotes
     cells: list[tuple[str, int]] = []
     at = len(line) - len(line.lstrip())
-    for one in [*re.compile(pattern).finditer(line, at), None]:
-        end = one.start() if one else len(line)
+    for gap in [*re.compile(pattern).finditer(line, at), None]:
+        end = gap.start() if gap else len(line)
         cell = line[at:end]
         bare = cell.strip()
         cells.append((bare, at + len(cell) - len(cell.lstrip())))
-        at = one.end() if one else end
+        at = gap.end() if gap else end
     if cut == "|":
         cells = cells[not cells[0][0] : len(cells) - (not cells[-1][0])]
     return cells

@@ -1,7 +1,7 @@
-"""Classifies values: random, chosen by a person, a phrase, a word, or a placeholder that code and manuals use.
+"""Classifies values: random, chosen by a person, a phrase, a word, or a placeholder of code and manuals.
 
 The vocabulary is the whole words of the bundled models, in sixteen languages: it separates `token = request_token`
-from `token = kqzwlmvxprtyub`. `scripts/write_tries.py` makes its file, a trie that processes share. It has frequent
+from `token = kqzwlmvxprtyub`. `scripts/write_tries.py` writes its file, a trie that processes share. It has frequent
 words only, so words with a common ending or prefix, and two or three words written as one, count as well.
 """
 
@@ -39,11 +39,11 @@ def any_of(title: str) -> str:
 
 
 LONGEST = 4_096
-"""Characters of a value that are masked; a longer run is some other data."""
+"""Most characters of a value; a longer run is other data."""
 
 _JUDGED = 256
-_LONG = 20  # characters: a longer value may begin or end with anything, where it was drawn
-_LONGEST_WITHOUT_WORD = 48  # letters: in more, a word of five may stand by chance
+_LONG = 20  # characters: a longer random value may begin or end with anything
+_LONGEST_WITHOUT_WORD = 48  # letters: longer values may contain a word of five by chance
 _SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
 _PLACEHOLDER = re.compile(
     r"(?i)your|example|exampl|placeholder|change.?(?:me|it|this)|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}"
@@ -56,7 +56,7 @@ _SHORT_PLACEHOLDER = re.compile(
     r"|^(?:secret|pass|pw)(?:[_-]|\d|$)|^p[a@]ss\w?w[o0]r[dt]|1234567|^1234|^abc(?:def)?[a-z]*\d{0,6}$|qwerty"
 )
 _DEFAULTS = frozenset(word_list("placeholders"))
-"""What is written for a value and is none: defaults of programs, types, states."""
+"""Not values: defaults of programs, types, states."""
 
 _CODE_EXPRESSION = re.compile(
     r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$\w+(?:$|[/.:,;>\[\\-])|\$[{(]|^%(?:[A-Za-z]$|\w+%|[({])|^#\{|\{\{|^<|>$|^[@&!*][A-Za-z_.]+\d?$|^&(?:mut|str)\b|^!Ref\b|::|->|=>|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
@@ -81,16 +81,16 @@ _DESCRIBES = re.compile(r"(?i)(?:ed|ing|able|ible|less|ful|ous|ive|ic|ant|ent|al
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiou]{4}|[jqvxz]{2}|q[^u]")
 _PART_OF_RULE = re.compile(r"[|,;:\s]")
 _OF_ITSELF = re.compile(r"(?i)passwor[dt]|passphrase|secret|token|credential|api[_-]?key|private[_-]?key")
-"""A value of words with the name of a secret in it is a name, too."""
+"""Words that contain the name of a secret are a name too."""
 _PART_OF_PHRASE = re.compile(r"[^\W\d_]{2,}\Z")
 _TALK = frozenset(word_list("sentence words"))
 _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 
 
-def stands_for_another(value: str, name: str = "", *, in_code: bool = False) -> bool:
-    """Return whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it.
+def is_placeholder(value: str, name: str = "", *, in_code: bool = False) -> bool:
+    """Return whether a value is not a secret itself: a placeholder, a default, a type, or code that provides the value.
 
-    `in_code`: the value has no quotes, and code may assign an attribute there, as in `password = form.password.data`.
+    `in_code`: the value is unquoted, so code may assign an attribute, as in `password = form.password.data`.
     Elsewhere (a URL, a header, a string, an environment variable) `a.b.c` is a literal.
     """
     value = value[:_JUDGED]
@@ -122,7 +122,7 @@ def _is_path(value: str) -> bool:
     if "/" not in rest and "." not in rest:
         return len(rest) < _SHORTEST_BEHIND_SLASH
     has_words = any(len(part) >= _SHORTEST_PART and is_word(part) for part in words_of(rest))
-    return has_words or rest.islower() or rest.isupper() or not is_drawn(rest)
+    return has_words or rest.islower() or rest.isupper() or not is_random_token(rest)
 
 
 def is_attribute(value: str) -> bool:
@@ -157,8 +157,8 @@ def _is_numbered(value: str) -> bool:
     )
 
 
-def is_drawn(value: str, least: int = 12) -> bool:
-    """Return whether a key or token was drawn: long, of letters and digits in no order that words have."""
+def is_random_token(value: str, least: int = 12) -> bool:
+    """Return whether a key or token is random: long, with letters and digits in an order that words do not have."""
     value = value[:_JUDGED]
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
     if len(value) < least or len(set(value)) < 5:
@@ -173,18 +173,20 @@ def is_drawn(value: str, least: int = 12) -> bool:
 
 
 def _is_scrambled(value: str) -> bool:
-    """Return whether letters follow each other as in no language and in no name of code.
+    """Return whether letters are in an order that no language and no name of code has.
 
-    There is no word among them; in long ones, or between marks, there are many consonants or capitals in a row.
+    They contain no word; long values, or those with marks, contain many consonants or capitals in a row.
     """
     if value.isalpha() and len(value) <= _LONGEST_WITHOUT_WORD:
-        return not may_be_word(value) and not holds_word(value, 5)  # 97 of 100 drawn ones, few joined names of code
+        return not may_be_word(value) and not contains_word(
+            value, 5
+        )  # true for 97 of 100 random values, few joined names of code
     bare = "".join(filter(str.isalpha, value))
     if len(bare) < 8:
         return False
     clusters = sum(1 for at in range(len(bare) - 3) if _CONSONANTS.fullmatch(bare, at, at + 4))
-    switches = sum(one.isupper() != other.isupper() for one, other in pairwise(bare))
-    few = 0.14 if len(bare) >= 24 else 0.18  # of long ones nearly none has fewer
+    switches = sum(left.isupper() != right.isupper() for left, right in pairwise(bare))
+    few = 0.14 if len(bare) >= 24 else 0.18  # nearly no long random value has fewer
     return clusters >= few * len(bare) or switches >= 0.38 * len(bare)
 
 
@@ -215,7 +217,7 @@ def is_digest(value: str) -> bool:
 
 
 def is_chosen(value: str) -> bool:
-    """Return whether one token is what somebody chose: mixed, or no word and no name of code."""
+    """Return whether a token was chosen by a person: mixed, or neither a word nor a name of code."""
     return is_mixed(value) or (
         len(value) >= 6
         and any(c.isalpha() for c in value)
@@ -225,13 +227,13 @@ def is_chosen(value: str) -> bool:
     )
 
 
-def is_given(value: str) -> bool:
-    """Return whether a password stands in a place made for one: chosen, a number, or a phrase."""
+def is_chosen_or_phrase(value: str) -> bool:
+    """Return whether a value in a position for passwords is one: chosen, a number, or a phrase."""
     return is_chosen(value) or (value.isdigit() and len(value) >= 6) or is_phrase(value)
 
 
 def may_be_word(value: str) -> bool:
-    """Return whether letters could be a word of a language that the vocabulary has little of."""
+    """Return whether letters could be a word of a language that the vocabulary hardly covers."""
     if not value.isalpha() or not (value.islower() or value.istitle() or value.isupper()):
         return False
     small = value.lower()
@@ -240,14 +242,14 @@ def may_be_word(value: str) -> bool:
 
 
 def may_describe(value: str) -> bool:
-    """Return whether an English word may say how a password is, as `rotated` does."""
+    """Return whether an English word may describe a password, such as `rotated`."""
     return _DESCRIBES.search(value) is not None
 
 
 def is_phrase(value: str, least: int = 3, *, of_key: bool = False) -> bool:
-    """Return whether words in a row are a passphrase: bare words, joined alike, and no sentence.
+    """Return whether a row of words is a passphrase: bare words with the same separator, not a sentence.
 
-    Of four words or more of a password, one may also be a placeholder, and where marks join them a word of sentences.
+    In a password of four words or more, one may also be a placeholder or, between hyphens, a word of sentences.
     """
     for joint in (" ", "-", ".", "_"):
         words = value.split(joint)
@@ -286,18 +288,18 @@ def _vocabulary() -> Trie:
 
 def is_word(text: str) -> bool:
     """Return whether letters are a word, or up to three words written as one."""
-    small = _in_unicode(text.lower())
-    return _one_word(small) or (len(small) <= 24 and _is_compound(small, 3))
+    small = _replace_surrogates(text.lower())
+    return _is_one_word(small) or (len(small) <= 24 and _is_compound(small, 3))
 
 
-def holds_word(text: str, least: int) -> bool:
+def contains_word(text: str, least: int) -> bool:
     """Return whether a word of `least` to twelve letters occurs anywhere in the letters."""
-    small, known = _in_unicode(text.lower()), _vocabulary()
-    return any(len(word) >= least for at in range(len(small)) for word in known.prefixes(small[at : at + 12]))
+    small, vocabulary = _replace_surrogates(text.lower()), _vocabulary()
+    return any(len(word) >= least for at in range(len(small)) for word in vocabulary.prefixes(small[at : at + 12]))
 
 
-def _in_unicode(text: str) -> str:
-    """Return a text with something else in the place of lone surrogates, which no word has."""
+def _replace_surrogates(text: str) -> str:
+    """Return a text with lone surrogates replaced; no word contains them."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -307,34 +309,36 @@ def words_of(text: str) -> list[str]:
 
 
 _READ_FOR_WORDS = 300
-"""Characters of a value that tell whether it is made of words. Values overlap: `a=b=c` is one, and so is `b=c`."""
+"""Characters of a value that are checked for words. Values overlap: in `a=b=c`, so do `b=c` and `c`."""
 
 
 def reads_as_words(text: str) -> bool:
-    """Return whether most letters of a text are in words, as in names that people give; of a long one, its beginning.
+    """Return whether most letters of a text are in words, as in names that people give; only its beginning counts.
 
-    Parts that are joined by marks need fewer: drawn letters are not cut into small ones of a word's length.
+    Parts that are joined by marks need fewer: random letters are not divided into lower-case parts of a word's length.
     """
     text = text[:_READ_FOR_WORDS]
     parts = [part for part in words_of(text) if not part.isdigit()]
     letters = sum(map(len, parts))
-    known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
-    return bool(letters) and known >= (_SHARE_JOINED if _JOINED.fullmatch(text) else _SHARE) * letters
+    letters_in_words = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
+    return bool(letters) and letters_in_words >= (_SHARE_JOINED if _JOINED.fullmatch(text) else _SHARE) * letters
 
 
-def _one_word(small: str) -> bool:
-    known = _vocabulary()
-    if small in known:
+def _is_one_word(small: str) -> bool:
+    vocabulary = _vocabulary()
+    if small in vocabulary:
         return True
     stem = _PREFIX.sub("", small)
     bare = _ENDINGS.sub("", stem)
-    return stem in known or (len(bare) > 2 and (bare in known or f"{bare}e" in known or f"{bare}y" in known))
+    return stem in vocabulary or (
+        len(bare) > 2 and (bare in vocabulary or f"{bare}e" in vocabulary or f"{bare}y" in vocabulary)
+    )
 
 
 def _is_compound(small: str, parts: int) -> bool:
     if parts == 1:
-        return _one_word(small)
+        return _is_one_word(small)
     return any(
-        _one_word(small[:at]) and (_one_word(small[at:]) or _is_compound(small[at:], parts - 1))
+        _is_one_word(small[:at]) and (_is_one_word(small[at:]) or _is_compound(small[at:], parts - 1))
         for at in range(_SHORTEST_PART, len(small) - _SHORTEST_PART + 1)
     )

@@ -1,11 +1,11 @@
-"""Finds keys of wallets: seed phrases by the words of BIP-39, private keys in base58 (WIF) by their checksum.
+"""Keys of wallets: seed phrases by the words of BIP-39, private keys in base58 (WIF) by their checksum.
 
-A seed phrase is twelve or more words of the lists in a row, mostly different ones, few of which join sentences. No
+A seed phrase is a row of twelve or more words of the lists, mostly different, few of which are common in sentences. No
 checksum is required: a phrase with one wrong word still protects money. In 65 MB of conversations and tool results,
-no other text looks like that. The words may be numbered, quoted or on lines of their own.
+no other text looks like that. The words may be numbered, quoted or on separate lines.
 
 Both searches look at the text as bytes, and at samples of it: a long text takes a few milliseconds per megabyte more.
-Japanese, Korean and Chinese phrases are found by the name in front of them only.
+Japanese, Korean and Chinese phrases are found only by a preceding name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DIFFERENT_BYTES = 46  # of 64 that are random: 57 on the average
 _SHORTEST_WIF = b"a" * 51
 
 
-def wallet_keys(text: str) -> Iterator[tuple[int, int]]:
+def find_wallet_keys(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of seed phrases and of private keys in WIF."""
     if len(text) < len(_SHORTEST_WIF):
         return
@@ -50,12 +50,12 @@ def wallet_keys(text: str) -> Iterator[tuple[int, int]]:
     yield from _key_pairs(text)
 
 
-def _bare(text: str) -> str:
+def _strip_accents(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
 
 
 def _letter(code: int) -> int:
-    bare = _bare(chr(code))
+    bare = _strip_accents(chr(code))
     return ord(bare) if bare.isascii() and bare.isalpha() else (_OTHER if code == ord("?") else ord(" "))
 
 
@@ -65,7 +65,7 @@ _RUNS = bytes(ord("a") if code < 128 and chr(code).isalnum() else ord(" ") for c
 
 
 @cache
-def _known() -> frozenset[bytes]:
+def _seed_words() -> frozenset[bytes]:
     """Return the words of all lists."""
     text = (resources.files("mcp_memory.core.secrets") / "mnemonics.txt").read_text(encoding="ascii")
     lines = (line.partition(": ")[2] for line in text.splitlines() if not line.startswith("#"))
@@ -73,16 +73,16 @@ def _known() -> frozenset[bytes]:
 
 
 @cache
-def _joining() -> frozenset[str]:
+def _sentence_words() -> frozenset[str]:
     return frozenset(word_list("sentence words"))
 
 
 def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
-    known = _known()
+    known_words = _seed_words()
     samples = (
         at
         for at in range(0, len(letters), _SAMPLE)
-        if (inner := letters[at : at + _SAMPLE].split()[1:-1]) and known.issuperset(inner)
+        if (inner := letters[at : at + _SAMPLE].split()[1:-1]) and known_words.issuperset(inner)
     )
     end = 0
     for at in samples:
@@ -93,25 +93,25 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_among_words(letters: bytes, at: int) -> bool:
-    """Return whether nearly as many known words as a phrase has are around a sample."""
-    known = _known()
+    """Return whether nearly as many seed words as a phrase has are around a sample."""
+    known_words = _seed_words()
     behind = letters[at : at + _REACH].split()[1:]
     before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
     count = 0
     for words in (behind, reversed(before)):
         for word in words:
-            if word not in known and _OTHER not in word:
+            if word not in known_words and _OTHER not in word:
                 break
             count += 1
     return count >= _FEWEST_WORDS
 
 
 def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
-    """Return the known words in a row around a place, and where the row ends; none for a list of many words."""
+    """Return the row of seed words around a position, and its end; an empty row for a longer list of words."""
     start, end = max(0, at - _LONGEST_PHRASE), min(len(text), at + _LONGEST_PHRASE)
     row: list[re.Match[str]] = []
     for word in _WORD.finditer(text, start, end):
-        if _bare(word[0]).encode("ascii", "replace") in _known():
+        if _strip_accents(word[0]).encode("ascii", "replace") in _seed_words():
             row.append(word)
         elif word.start() > at + _SAMPLE:
             break
@@ -123,21 +123,21 @@ def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
 
 def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """Yield the phrases among words: the longest rows with the same marks between them."""
-    joints = [_NOT_IN_JOINT.sub("", text[one.end() : other.start()]) for one, other in pairwise(words)]
+    joints = [_NOT_IN_JOINT.sub("", text[left.end() : right.start()]) for left, right in pairwise(words)]
     usual = Counter(joints).most_common(1)[0][0] if joints else ""
     begin = 0
     for number, joint in enumerate([*joints, None], 1):
         if joint != usual:
             row = words[begin:number]
-            yield from (phrase for phrase in (row, *_by_line(text, row)) if _is_phrase(phrase))
+            yield from (phrase for phrase in (row, *_split_lines(text, row)) if _is_phrase(phrase))
             begin = number
 
 
-def _by_line(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Yield the words of each line: the lines around a phrase may be of known words, too."""
+def _split_lines(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
+    """Yield the words of each line: lines around a phrase may consist of seed words, too."""
     begin = 0
-    for number, (one, other) in enumerate(pairwise(row), 1):
-        if "\n" in text[one.end() : other.start()]:
+    for number, (left, right) in enumerate(pairwise(row), 1):
+        if "\n" in text[left.end() : right.start()]:
             yield row[begin:number]
             begin = number
     yield row[begin:]
@@ -149,7 +149,7 @@ def _is_phrase(row: list[re.Match[str]]) -> bool:
         _FEWEST_WORDS <= len(words) <= _MOST_WORDS
         and len(set(words)) >= _DIFFERENT * len(words)
         and words != sorted(words)  # part of a list
-        and sum(word in _joining() for word in words) * _JOINING <= len(words)
+        and sum(word in _sentence_words() for word in words) * _JOINING <= len(words)
     )
 
 
@@ -164,11 +164,11 @@ def _private_keys(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _key_pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield lists of 64 bytes that look random: key pairs of Solana are kept so."""
-    for found in _KEY_PAIR.finditer(text):
-        numbers = [int(number) for number in found["value"].split(",")]
+    """Yield lists of 64 random-looking bytes, the format of Solana key pairs."""
+    for match in _KEY_PAIR.finditer(text):
+        numbers = [int(number) for number in match["value"].split(",")]
         if max(numbers) < 256 and len(set(numbers)) >= _DIFFERENT_BYTES and numbers != sorted(numbers):
-            yield found.span("value")
+            yield match.span("value")
 
 
 def _is_wif(text: str) -> bool:

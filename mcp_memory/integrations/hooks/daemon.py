@@ -31,9 +31,9 @@ from mcp_memory import __version__
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import HomeGone, McpMemoryError, StoreUnavailable
 from mcp_memory.core.logs import SafeText, set_up
-from mcp_memory.core.opened_folder import OpenedFolder
 from mcp_memory.core.private_files import open_private, opener
-from mcp_memory.core.regular_files import remove_own
+from mcp_memory.core.process_registry import try_lock
+from mcp_memory.core.regular_files import OpenedFolder, remove_own
 from mcp_memory.integrations.hooks import Kind
 from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, parse_event
 from mcp_memory.integrations.hooks.endpoint import (
@@ -154,17 +154,9 @@ def _acquire_lock(files: DaemonFiles) -> IO[bytes] | None:
 
 def _try_lock(file: IO[bytes]) -> bool:
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        return try_lock(file.fileno(), shared=False)
+    except OSError:  # a file system without locks
         return False
-    return True
 
 
 async def serve(files: DaemonFiles) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.paths import HOME_VARIABLE, expanded, home_of_environment, why_no_home
+from mcp_memory.core.paths import HOME_VARIABLE, expand_path, home_of_environment, home_problem
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular, remove_own
 
@@ -101,11 +101,11 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
     home.
     """
     try:
-        named = expanded(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
+        named = expand_path(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
     except InvalidInput:
         return None
     folder, space = named.absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
-    if why_no_home(folder) and not os.environ.get(f"{_PREFIX}STORE"):
+    if home_problem(folder) and not os.environ.get(f"{_PREFIX}STORE"):
         return None
     try:
         config = read_regular(folder / "config.toml", _MAX_CONFIG)

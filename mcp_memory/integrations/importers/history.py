@@ -24,9 +24,9 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.private import without_private
-from mcp_memory.core.regular_files import open_regular, written_ms
+from mcp_memory.core.regular_files import modified_ms, open_regular
 from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name, mask_typed
-from mcp_memory.core.text import is_blank, safe_name, zoned
+from mcp_memory.core.text import is_blank, safe_name, with_zone
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers.follow import classify_result, select_new_results
 from mcp_memory.integrations.importers.formats import AnyRecord, Format, json_records, note_records
@@ -91,12 +91,12 @@ def source_of(path: Path, *, name: str | None = None) -> ImportSource:
     except OSError as error:
         raise InvalidInput(f"{shown} cannot be read: {error.strerror}.") from None
     if path.is_dir() and (files := notes_in_folder(path)):
-        modified = max(written_ms(file.stat()) for file in files)
+        modified = max(modified_ms(file.stat()) for file in files)
         size = sum(file.stat().st_size for file in files)
         return ImportSource(path=path.absolute(), name=shown, size=size, modified=modified, is_folder=True)
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
-    return ImportSource(path=path.absolute(), name=shown, size=stat.st_size, modified=written_ms(stat))
+    return ImportSource(path=path.absolute(), name=shown, size=stat.st_size, modified=modified_ms(stat))
 
 
 async def import_file(
@@ -448,7 +448,7 @@ class TurnPlacement:
             self._next += STEP
             return self._next - STEP
         try:
-            return zoned(base + STEP * session.since)
+            return with_zone(base + STEP * session.since)
         except (OverflowError, ValueError):  # past the last possible time
             return base
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
-from mcp_memory.core.regular_files import open_regular, read_regular, written_ms
+from mcp_memory.core.regular_files import modified_ms, open_regular, read_regular
 from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.integrations.importers.agent_logs import FORMATS
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
@@ -257,7 +257,7 @@ def _fingerprints(stream: IO[bytes], offset: int, secret: bytes) -> tuple[str, s
 
 
 def _modified_at(stream: IO[bytes]) -> datetime:
-    return datetime.fromtimestamp(written_ms(os.fstat(stream.fileno())) / 1000, UTC)
+    return datetime.fromtimestamp(modified_ms(os.fstat(stream.fileno())) / 1000, UTC)
 
 
 def _hash(data: bytes, secret: bytes) -> str:

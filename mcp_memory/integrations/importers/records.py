@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 
 from mcp_memory.core.secrets.masking import mask_name
-from mcp_memory.core.text import one_line, well_formed, zoned
+from mcp_memory.core.text import one_line, well_formed, with_zone
 from mcp_memory.core.types import Role
 from mcp_memory.longterm.turns import MAX_TURN_BYTES
 
@@ -195,7 +195,7 @@ def _time(value: Any) -> datetime | None:
     try:
         match value:
             case str():
-                return zoned(datetime.fromisoformat(value))
+                return with_zone(datetime.fromisoformat(value))
             case int() | float() if not isinstance(value, bool) and _FIRST_S <= value < _LAST_MS:
                 ms = round(value * 1000 if value < _FIRST_MS else value)
                 return _1970 + timedelta(milliseconds=ms)  # exact, unlike fractions of seconds

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import one_line, zoned
+from mcp_memory.core.text import one_line, with_zone
 from mcp_memory.language.when.vocabulary import (
     ANCHORS,
     CLASS,
@@ -425,7 +425,7 @@ def _written_out(value: str, *, end: bool) -> datetime | None:
             moment = back(moment, "day" if day else "month" if month else "year", -1) if end else moment
         else:
             moment = datetime.fromisoformat(value)
-        return zoned(moment)
+        return with_zone(moment)
     except (ValueError, OverflowError):  # not a date, or out of range
         return None
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.core.text import spoken
+from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import Known
 from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search.query import parse_query
@@ -347,7 +347,7 @@ def _terms_in(text: str) -> frozenset[str]:
 def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
     """Return the terms of turns; those of the turns one and two places away count by half and by a third."""
     near = store.context_windows(space, ids, around=_REACH)
-    terms = {turn.id: _terms_in(spoken(turn.content[:_READ], turn.name)) for turn in near}
+    terms = {turn.id: _terms_in(with_speaker(turn.content[:_READ], turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
     presence: dict[str, TermPresence] = {}
     for turn in (turns[id] for id in ids if id in turns):

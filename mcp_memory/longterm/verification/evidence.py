@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mcp_memory.core.errors import Damaged, NotFound
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
@@ -43,7 +43,7 @@ _AT_ONCE = 500
 _LINE = 160
 
 
-def verify(store: Store, space: str, tell: Tell = untold) -> Verified:
+def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> Verified:
     """Return the visited rows and which of them are no longer current, the top of the pyramid first."""
     stored = store.persona(space)
     written = (
@@ -71,7 +71,7 @@ def verify(store: Store, space: str, tell: Tell = untold) -> Verified:
     atoms = quotes = 0
     walked: set[str] = set()
     """Turns; each is hashed once."""
-    step = counting("checking statements", store.counts(space).atoms, tell)
+    step = step_counter("checking statements", store.counts(space).atoms, tell)
     for batch in _batches(store, space):
         evidence = {atom.id: store.evidence(space, atom.id) for atom in batch}
         turns = {turn.id: turn for turn in store.turns(space, {row.turn for rows in evidence.values() for row in rows})}

@@ -10,7 +10,7 @@ import re
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.paths import absolute
+from mcp_memory.core.paths import absolute_path
 from mcp_memory.models.embed.bundled import BundledEmbedder, StaticEmbedder
 from mcp_memory.models.embed.external import Library, LocalEmbedder, RemoteEmbedder
 from mcp_memory.models.embed.protocol import Embedder, is_folder, prefixes_of
@@ -60,7 +60,7 @@ def _local(library: Library, model: str, settings: Settings) -> LocalEmbedder:
     if not model:
         raise InvalidInput(f"The embedder {library}: names no model. Write {library}:NAME or {library}:/FOLDER.")
     if is_folder(model) or model.startswith(("$", "%")):
-        model = str(absolute(model, "The folder in MCP_MEMORY_EMBEDDER"))
+        model = str(absolute_path(model, "The folder in MCP_MEMORY_EMBEDDER"))
     return LocalEmbedder(library, model, prefixes=prefixes_of(model, settings), models=settings.home / "models")
 
 

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from importlib import resources
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.models.llm import ChatMessage
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
@@ -28,7 +28,7 @@ def fenced(text: str, *tags: str) -> str:
 
     This includes encoded forms of `<`, and invisible characters between it and the name.
     """
-    return _tag_like(tags).sub("‹", revealed(text))
+    return _tag_like(tags).sub("‹", remove_hidden(text))
 
 
 @cache

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TypeVar
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.service.portable.reading import Parcel
 from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import Store
@@ -51,9 +51,9 @@ class _SpaceImport:
     """The state of an import into one space, with the ids that imported rows have here."""
 
     def __init__(
-        self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime], tell: Tell
+        self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime], tell: ReportProgress
     ) -> None:
-        self._step = counting("storing rows", sum(parcel.spaces[space].values()), tell)
+        self._step = step_counter("storing rows", sum(parcel.spaces[space].values()), tell)
         self.store, self.into, self.now = store, into, now
         self.of = model.Origin(parcel.home, space)
         self.names: dict[str, str] = {}
@@ -83,7 +83,7 @@ def bring(
     doubts: Doubts,
     forget: Callable[[Sequence[str], str], str],
     undo: Callable[[str], object],
-    tell: Tell = untold,
+    tell: ReportProgress = ignore_progress,
 ) -> Brought:
     """Take a space of an export into a space of a store. Blocks.
 

@@ -29,7 +29,7 @@ from typing import Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import iso, one_line, well_formed, zoned
+from mcp_memory.core.text import iso, one_line, well_formed, with_zone
 from mcp_memory.core.types import Scene
 from mcp_memory.store import export_model as model
 from mcp_memory.store import files
@@ -194,7 +194,7 @@ def _must_be_aware(row: Any) -> None:
             raise InvalidInput(f"has a time without its zone in {name}")
         if isinstance(held, datetime):
             try:
-                zoned(held)
+                with_zone(held)
             except ValueError:
                 raise InvalidInput(f"has a time that is out of range in {name}") from None
         if isinstance(held, tuple):

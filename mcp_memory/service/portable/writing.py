@@ -22,7 +22,7 @@ from typing import IO
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.private_files import open_private
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.service.portable import form
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of, line_of
 from mcp_memory.store import export_model as model
@@ -44,7 +44,9 @@ class Exported:
     lacking: list[str]
 
 
-def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, tell: Tell = untold) -> Exported:
+def export(
+    store: Store, target: Path, spaces: Sequence[str] | None = None, *, tell: ReportProgress = ignore_progress
+) -> Exported:
     """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
 
     NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
@@ -84,11 +86,11 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, t
 
 
 def _counted(
-    take: Callable[[str, model.ExportedRow], None], store: Store, spaces: Sequence[str], tell: Tell
+    take: Callable[[str, model.ExportedRow], None], store: Store, spaces: Sequence[str], tell: ReportProgress
 ) -> Callable[[str, model.ExportedRow], None]:
     """Return `take`, extended to report progress on turns, statements and results, which are most rows."""
     counts = [store.counts(space) for space in spaces]
-    step = counting("reading rows", sum(one.turns + one.atoms + one.refs for one in counts), tell)
+    step = step_counter("reading rows", sum(one.turns + one.atoms + one.refs for one in counts), tell)
 
     def counted(space: str, row: model.ExportedRow) -> None:
         take(space, row)
@@ -211,10 +213,10 @@ class _Tree:
 # --- packing ----------------------------------------------------------------------------------------
 
 
-def _pack(folder: Path, file: IO[bytes], *, home: str, counts: dict[str, dict[str, int]], tell: Tell) -> None:
+def _pack(folder: Path, file: IO[bytes], *, home: str, counts: dict[str, dict[str, int]], tell: ReportProgress) -> None:
     members: dict[str, dict[str, object]] = {}
     names = _names(folder)
-    step = counting("packing", len(names), tell)
+    step = step_counter("packing", len(names), tell)
     with zipfile.ZipFile(file, "w") as packed:
         for name in names:
             step(1)

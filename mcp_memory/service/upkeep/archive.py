@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.regular_files import open_regular
-from mcp_memory.core.text import zoned
+from mcp_memory.core.text import with_zone
 from mcp_memory.service.packed_files import TORN, Member, is_archive, measured
 
 FORMAT = 1
@@ -146,7 +146,7 @@ def _checked(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
 def _manifest(path: Path, text: bytes) -> BackupManifest:
     try:
         made = TypeAdapter(BackupManifest).validate_json(text)
-        if made.made.tzinfo is None or not zoned(made.made):
+        if made.made.tzinfo is None or not with_zone(made.made):
             raise ValueError
     except ValueError:
         raise Damaged(f"the manifest of {path.name} cannot be read") from None

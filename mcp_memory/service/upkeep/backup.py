@@ -26,7 +26,7 @@ from typing import IO
 from mcp_memory import __version__
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.private_files import make_folder, open_private
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
@@ -63,7 +63,7 @@ def back_up(
     to: Path | None = None,
     keep: int = KEPT,
     now: datetime,
-    tell: Tell = untold,
+    tell: ReportProgress = ignore_progress,
 ) -> Backup:
     """Write a backup into the folder `to` (default: `<home>/backups`), prove it, and remove all of this memory there
     but the newest `keep`. Raises StoreUnavailable where there is no room, Damaged where the proof fails."""
@@ -75,7 +75,7 @@ def back_up(
         return _made(store, home, folder, keep=keep, now=now, tell=tell)
 
 
-def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime, tell: Tell) -> Backup:
+def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime, tell: ReportProgress) -> Backup:
     part = folder / f".mcp-memory-{secrets.token_hex(8)}.tmp"
     try:
         with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=folder) as scratch:
@@ -107,12 +107,12 @@ def _place(folder: Path, home: str, at: datetime) -> Path:
 
 
 def _write(
-    file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime, tell: Tell
+    file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime, tell: ReportProgress
 ) -> BackupManifest:
     writer = Writer(file, now.astimezone(UTC))
     writer.add(DATABASE, _pieces(copy))
     lacking: list[str] = []
-    step = counting("copying results", about.counts.get("results", 0), tell)
+    step = step_counter("copying results", about.counts.get("results", 0), tell)
     with snapshots.opened(copy) as con:
         for one in snapshots.named(con):
             where = home / "spaces" / one.space / one.path
@@ -194,14 +194,14 @@ def _make(folder: Path) -> None:
 # --- proving ----------------------------------------------------------------------------------------
 
 
-def verify(path: Path, *, tell: Tell = untold) -> BackupManifest:
+def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManifest:
     """Read a backup whole and examine its database. Raises Damaged or InvalidInput with the reason."""
     with (
         explained(path.parent, so="Nothing was changed"),
         archive.opened(path) as (manifest, packed),
         _scratch(path) as scratch,
     ):
-        step = counting("proving", len(manifest.members), tell)
+        step = step_counter("proving", len(manifest.members), tell)
         for name, member in manifest.members.items():
             step(1)
             if name != DATABASE:

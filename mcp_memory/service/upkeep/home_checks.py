@@ -6,7 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-from mcp_memory.core.paths import foreign as foreign
 from mcp_memory.store.sqlite.home import exposed as exposed
 from mcp_memory.store.sqlite.home import identity_problem as identity_problem
 

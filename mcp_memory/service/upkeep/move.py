@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, Refused
-from mcp_memory.core.paths import expanded
+from mcp_memory.core.paths import expand_path
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.upkeep.rebuild import outdated_personas
 from mcp_memory.shortterm.chunks import index_next
@@ -67,7 +67,9 @@ class Moved:
     seconds: float
 
 
-def move(source: str, target: str, *, objects: str | None = None, check: bool = False, tell: Tell = untold) -> Moved:
+def move(
+    source: str, target: str, *, objects: str | None = None, check: bool = False, tell: ReportProgress = ignore_progress
+) -> Moved:
     """Move the memory at one address to another and prove it; with `check`, only prove a move that is finished.
 
     An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the latter, if it has one. Raises
@@ -114,7 +116,7 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
     kind, _, rest = address.partition(":")
     match kind:
         case "sqlite":
-            home = expanded(rest, "The address").absolute()
+            home = expand_path(rest, "The address").absolute()
             if to_read and not (home / "memory.db").exists():
                 raise NotFound(database_is_gone(home) or f"There is no memory in {home}. Nothing was changed.")
             with exclusive(home, "move"), closing(MovableSqlite(home)) as store:
@@ -128,10 +130,10 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
             raise InvalidInput(f"A move goes from and to {_FORM}.")
 
 
-def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Tell) -> bool:
+def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: ReportProgress) -> bool:
     """Copy everything and make the indexes and files of the target. Returns whether a part was there already."""
     resumed = one.begin()
-    one.copy(resumed=resumed, tell=counting("copying rows", one.count(), tell))
+    one.copy(resumed=resumed, tell=step_counter("copying rows", one.count(), tell))
     tell("making indexes", 0, 1)
     one.finish()
     passing = dict[str, set[str]]()
@@ -150,9 +152,11 @@ def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Tell)
 # --- proof ------------------------------------------------------------------------------------------
 
 
-def _proven(origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: Tell) -> list[Proven]:
+def _proven(
+    origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: ReportProgress
+) -> list[Proven]:
     """Compare both sides whole. Raises Damaged with what differs."""
-    step = counting("comparing rows", 2 * of, tell)
+    step = step_counter("comparing rows", 2 * of, tell)
     here = dict(moving.proof(origin, tx, step))
     there = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
     proven, wrong = list[Proven](), list[str]()
@@ -175,7 +179,7 @@ def _proven(origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: i
     return proven
 
 
-def _asked(origin: Movable, goal: Movable, tell: Tell) -> int:
+def _asked(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
     """Ask both sides the same questions and return how many. Raises Damaged if one is answered differently."""
     now = datetime.now(UTC)
     asked = 0

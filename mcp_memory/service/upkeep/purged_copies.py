@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from mcp_memory.core.errors import Damaged, McpMemoryError
 from mcp_memory.core.private_files import open_private
-from mcp_memory.core.regular_files import open_own, read_own, remove_own, require_own, written_ms
+from mcp_memory.core.regular_files import modified_ms, open_own, read_own, remove_own, require_own
 from mcp_memory.service.packed_files import TORN
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.store import files
@@ -71,9 +71,9 @@ class _Search:
         try:
             with open_own(path) as file:
                 if path.name == DATABASE:
-                    return self._in_database(file, written_ms(path.stat()))
+                    return self._in_database(file, modified_ms(path.stat()))
                 if path.suffix == ".zip":
-                    return self._in_archive(file, written_ms(path.stat()))
+                    return self._in_archive(file, modified_ms(path.stat()))
                 if ".jsonl" in path.suffixes:
                     return self._in_lines(file)
             if path.suffix == ".md":

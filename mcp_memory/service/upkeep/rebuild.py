@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
@@ -67,7 +67,7 @@ class Rebuilt:
         return not (self.notes or self.lost) and (self.is_swapped or not self.is_needed)
 
 
-def rebuild(home: Path, *, check: bool = False, now: datetime, tell: Tell = untold) -> Rebuilt:
+def rebuild(home: Path, *, check: bool = False, now: datetime, tell: ReportProgress = ignore_progress) -> Rebuilt:
     """Rebuild the database of a home and, unless this is only a `check`, replace the old one where it is needed.
 
     Raises StoreUnavailable if other processes have the home open, NotFound for a home without files.
@@ -76,7 +76,7 @@ def rebuild(home: Path, *, check: bool = False, now: datetime, tell: Tell = unto
         return rebuild_alone(home.resolve(), check=check, now=now, tell=tell)
 
 
-def rebuild_alone(home: Path, *, check: bool = False, now: datetime, tell: Tell = untold) -> Rebuilt:
+def rebuild_alone(home: Path, *, check: bool = False, now: datetime, tell: ReportProgress = ignore_progress) -> Rebuilt:
     """Do what `rebuild` does, for a caller that has locked the home."""
     if not (home / "spaces").is_dir():
         raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
@@ -88,8 +88,8 @@ def rebuild_alone(home: Path, *, check: bool = False, now: datetime, tell: Tell 
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _build(home: Path, staging: Path, tell: Tell) -> tuple[Rebuilt, Path]:
-    step = counting("rebuilding", 2, tell)
+def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Path]:
+    step = step_counter("rebuilding", 2, tell)
     base = _base(home, staging)
     step(1)
     with snapshots.opened(base.path) as con:

@@ -22,7 +22,7 @@ import anyio
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.progress import Tell, counting, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, BackupManifest
@@ -56,7 +56,7 @@ class Restored:
     again: Sequence[Again] = ()
 
 
-def restore(path: Path, home: Path, *, now: datetime, tell: Tell = untold) -> Restored:
+def restore(path: Path, home: Path, *, now: datetime, tell: ReportProgress = ignore_progress) -> Restored:
     """Replace `home` by the backup at `path`.
 
     Raises InvalidInput if the file is not a backup or from a newer version, Damaged if it does not match its hashes,
@@ -115,7 +115,7 @@ async def _forget(home: Path, one: snapshots.Returned) -> str:
         return await memory.forget_again(one.ids, reason=one.reason, how=one.how)
 
 
-def _unpacked(path: Path, to: Path, tell: Tell) -> BackupManifest:
+def _unpacked(path: Path, to: Path, tell: ReportProgress) -> BackupManifest:
     with archive.opened(path) as (manifest, packed):
         needed = sum(member.bytes for member in manifest.members.values())
         if needed > (free := shutil.disk_usage(to).free):
@@ -123,7 +123,7 @@ def _unpacked(path: Path, to: Path, tell: Tell) -> BackupManifest:
                 f"{path} unpacks to {needed / 1e6:,.0f} MB, and {to.parent} has {free / 1e6:,.0f} MB free. "
                 "Make room; nothing was changed."
             )
-        step = counting("restoring", len(manifest.members), tell)
+        step = step_counter("restoring", len(manifest.members), tell)
         for name, member in manifest.members.items():
             step(1)
             target = to / name

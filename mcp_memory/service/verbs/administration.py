@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused, StoreUnavailable
 from mcp_memory.core.keyed import keyed_id
-from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.secrets.masking import holds_secret, require_no_key
 from mcp_memory.core.text import one_line, safe_name
@@ -150,7 +150,9 @@ class AdministrationVerbs(ForgettingVerbs):
     known_client_ids = store_verb(Store.known_client_ids)
 
     @in_thread
-    def export(self, target: Path, *, spaces: Sequence[str] | None = (), tell: Tell = untold) -> Exported:
+    def export(
+        self, target: Path, *, spaces: Sequence[str] | None = (), tell: ReportProgress = ignore_progress
+    ) -> Exported:
         """Write this space (or `spaces`; None means all) to a new file, without forgotten rows."""
         from mcp_memory.service.portable.writing import export
 
@@ -158,7 +160,7 @@ class AdministrationVerbs(ForgettingVerbs):
         return export(self._store, target, chosen, tell=tell)
 
     @in_thread
-    def take_in(self, parcel: Parcel, space: str, *, tell: Tell = untold) -> Brought:
+    def take_in(self, parcel: Parcel, space: str, *, tell: ReportProgress = ignore_progress) -> Brought:
         """Import a space of an export into the current space, without rows that are known or were forgotten here.
 
         Rows forgotten there since the last import are forgotten here too, which can be undone.

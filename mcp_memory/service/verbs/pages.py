@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
-from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.progress import ReportProgress, ignore_progress
 from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Distilled, Mention, Persona, PersonaVersion, Scene, Verified, WorkQuestion
@@ -258,7 +258,7 @@ class PageVerbs(Verbs):
         return mentions(self._store, self.space, id)
 
     @in_thread
-    def verify(self, *, tell: Tell = untold) -> Verified:
+    def verify(self, *, tell: ReportProgress = ignore_progress) -> Verified:
         """Check the chain from the persona over scenes, atoms and quotes to the turns, and list broken links."""
         from mcp_memory.longterm.verification.evidence import verify
 

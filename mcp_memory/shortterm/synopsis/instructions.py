@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 from itertools import pairwise
 
-from mcp_memory.core.text import plain
+from mcp_memory.core.text import to_plain_letters
 from mcp_memory.shortterm.synopsis.page import clip
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis
 from mcp_memory.suspicion.flags import Flag, flags_of
@@ -149,4 +149,4 @@ def _words(text: str) -> set[str]:
 
 
 def _as_it_looks(text: str) -> str:
-    return plain(unescape(text) if "&" in text else text).casefold()
+    return to_plain_letters(unescape(text) if "&" in text else text).casefold()

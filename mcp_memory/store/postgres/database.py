@@ -231,6 +231,6 @@ def _repeated(once: Callable[[], T]) -> T:
             if not passes(error):
                 raise
             logger.info("a transaction is tried again: %s", error)
-            telemetry.note("retries", retry)
+            telemetry.set_attribute("retries", retry)
         time.sleep(pause * random.uniform(0.5, 1.5))
     return once()

@@ -56,7 +56,7 @@ class Pool:
         asked = time.monotonic()
         with self._nesting.call(), self._place():
             con, opened = self._take()
-            telemetry.note("pool_wait_ms", round((time.monotonic() - asked) * 1_000, 3))
+            telemetry.set_attribute("pool_wait_ms", round((time.monotonic() - asked) * 1_000, 3))
             try:
                 yield con
             finally:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcp_memory.core.text import spoken
+from mcp_memory.core.text import with_speaker
 from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
 from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
@@ -55,7 +55,7 @@ def terms_of_atom(text: str) -> list[str]:
 
 
 def terms_of_turn(content: str, name: str | None) -> list[str]:
-    return index_terms(spoken(content, name))
+    return index_terms(with_speaker(content, name))
 
 
 # --- chunks of tool results -------------------------------------------------------------------------

@@ -28,9 +28,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
-from mcp_memory.core.opened_folder import OpenedFolder
 from mcp_memory.core.process_registry import waiting_lock
-from mcp_memory.core.regular_files import remove_own, require_no_links
+from mcp_memory.core.regular_files import OpenedFolder, remove_own, require_no_links
 from mcp_memory.store.nesting import NestingGuard
 from mcp_memory.store.sqlite import copies, unreadable
 from mcp_memory.store.sqlite import home as homes

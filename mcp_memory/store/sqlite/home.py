@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.paths import foreign, is_memory, is_ours
+from mcp_memory.core.paths import foreign_files, is_memory, is_ours
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store.files import database_is_gone, is_there, write_whole
@@ -109,7 +109,7 @@ def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
 def _folder_of_its_own(home: Path) -> Iterator[Path]:
     shared = home.stat().st_mode & stat.S_ISVTX
     whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
-    if not (shared or whole or home.is_mount() or foreign(home)):
+    if not (shared or whole or home.is_mount() or foreign_files(home)):
         yield home
 
 

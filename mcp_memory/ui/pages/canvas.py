@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import CanvasRow, Record, StepStatus, Why
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Node, padded, parse, read
 from mcp_memory.shortterm.canvas.folding import composite, nodes_of, top_level
@@ -96,7 +96,7 @@ async def canvas(view: View) -> Page:
     shown = ui.section(t("canvas.picture"), picture(parsed, row.groups, selected=None)) if parsed.nodes else _no_steps()
     outline = _outline(view, row, parsed, folded.nodes, records)
     return Page(
-        title=revealed(parsed.task_goal) or row.label,
+        title=remove_hidden(parsed.task_goal) or row.label,
         here="tasks",
         body=(
             _head(row, parsed),
@@ -247,7 +247,7 @@ async def node(view: View) -> Page:
     records = await view.memory.records(node=id_, limit=_STEPS + 1)
     why = await view.memory.why(id_) if records else None
     return Page(
-        title=revealed(step.title) or id_,
+        title=remove_hidden(step.title) or id_,
         here="tasks",
         body=(
             _of_task(row, canvas, id_),
@@ -327,7 +327,7 @@ def _neighbours(canvas: Canvas, id_: str) -> Iterator[Element]:
 def _group(view: View, row: CanvasRow, canvas: Canvas, id_: str, steps: Sequence[Node]) -> Page:
     group = row.groups.get(id_)
     shown = composite(id_, group, steps) if group else None
-    title = revealed(shown.title) if shown else t("canvas.stretch", first=steps[0].id, last=steps[-1].id)
+    title = remove_hidden(shown.title) if shown else t("canvas.stretch", first=steps[0].id, last=steps[-1].id)
     buttons = None
     if group:
         buttons = ui.action(view, "fold", t("canvas.unfold"), needs="write", number=row.number, nodes=id_,

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Atom, SessionInfo, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
@@ -67,7 +67,7 @@ async def session(view: View) -> Page:
     after = shown[-1].position + 1 if len(turns) > len(shown) else None
     path = f"/session/{ui.part(name)}"
     return Page(
-        title=t("session.title", name=revealed(one_line(name, 80))),
+        title=t("session.title", name=remove_hidden(one_line(name, 80))),
         here="conversations",
         body=ui.body(
             ui.line(ui.link("/conversations", t("session.all")), _extent(about) if about else None),
@@ -92,7 +92,7 @@ async def _tool_session(view: View, name: str) -> Page | None:
         ui.empty(t("session.no_turns")),
         ui.section(t("session.results"), ui.rows(map(record_row, records))),
     )
-    title = t("session.title", name=revealed(one_line(name, 80)))
+    title = t("session.title", name=remove_hidden(one_line(name, 80)))
     return Page(title=title, here="conversations", body=body) if records else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Fact, StatementPage
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
@@ -41,12 +41,12 @@ async def entity(view: View) -> Page:
     if not listed.atoms and as_of is None:
         past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=view.query.get("cursor"))
     near = await memory.related_entities(name, limit=charts.MOST)
-    shown = revealed(one_line(name, 80))
+    shown = remove_hidden(one_line(name, 80))
     return Page(
         title=t("entity.title", name=shown),
         here="memory",
         body=ui.body(
-            ui.note(revealed(listed.note)) if listed.note else None,
+            ui.note(remove_hidden(listed.note)) if listed.note else None,
             _facts(name, facts, as_of),
             _near(name, near),
             _past(name, past) if past and past.atoms else _statements(name, listed, as_of),
@@ -57,12 +57,12 @@ async def entity(view: View) -> Page:
 
 def _unknown(name: str, problem: NotFound) -> Page:
     """Return the page of a name that no entity has: the names that are near it, and the way to the search."""
-    shown = revealed(one_line(name, 80))
+    shown = remove_hidden(one_line(name, 80))
     return Page(
         title=t("entity.title", name=shown),
         here="memory",
         body=ui.body(
-            ui.note(revealed(str(problem))),
+            ui.note(remove_hidden(str(problem))),
             el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
         ),
     )

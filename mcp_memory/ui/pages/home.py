@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.rights import RIGHTS
-from mcp_memory.core.text import size
+from mcp_memory.core.text import format_bytes
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -115,7 +115,7 @@ def backups(view: View, stored: Sequence[Backup]) -> Element:
     lines = [
         (
             _backup_time(backup),
-            size(backup.bytes),
+            format_bytes(backup.bytes),
             _backup_content(backup),
             ui.memory_text(backup.path.name, tag="code"),
         )
@@ -196,7 +196,7 @@ def _contents(view: View, status: dict[str, Any]) -> Element:
                 (t("home.facts"), ui.count(counts["facts"])),
                 (t("home.entities"), ui.count(counts["entities"])),
                 (t("home.scenes"), ui.count(counts["scenes"])),
-                (t("home.results"), [ui.link("/tasks", results), f" · {size(offload['raw_bytes'])}"]),
+                (t("home.results"), [ui.link("/tasks", results), f" · {format_bytes(offload['raw_bytes'])}"]),
                 (t("home.masked"), ui.count(counts["masked"]) if counts["masked"] else None),
                 (t("home.unread"), t("home.turns", count=waiting["turns"])),
                 (t("home.held"), ui.link("/review", ui.count(status["held"]))),
@@ -319,9 +319,9 @@ def _disk(status: dict[str, Any]) -> Element | None:
     kinds = status["disk"]["kinds"]
     if not kinds:
         return None
-    lines = [(t(f"disk.{kind}"), size(many), ui.count(many)) for kind, many in kinds.items()]
+    lines = [(t(f"disk.{kind}"), format_bytes(many), ui.count(many)) for kind, many in kinds.items()]
     total = sum(kinds.values())
-    lines.append((t("disk.total"), size(total), ui.count(total)))
+    lines.append((t("disk.total"), format_bytes(total), ui.count(total)))
     head = (t("disk.kind"), t("disk.size"), t("disk.bytes"))
     return ui.section(t("disk.title"), ui.table(t("disk.caption"), head, lines, numbers=(1, 2)))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import (
     EXTRACTED,
     SAID_BY,
@@ -45,7 +45,7 @@ def correction_form(view: View, atom: Atom) -> Iterator[Element]:
 def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
     """Return the form once more, because a new text no longer contains the value of the statement's fact."""
     form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
-    question = t("item.ask_value", fact=revealed(f"{fact.entity} · {fact.relation} · {fact.value}"))
+    question = t("item.ask_value", fact=remove_hidden(f"{fact.entity} · {fact.relation} · {fact.value}"))
     return Page(
         title=t("item.correct_title", id=atom.id), here="memory", body=ui.body(ui.note(question, kind="warn"), form)
     )
@@ -67,7 +67,7 @@ def _form(
     return ui.form(
         view,
         "remember",
-        el("textarea", revealed(text), name="text", required=True, rows=3, dir="auto", id="correct",
+        el("textarea", remove_hidden(text), name="text", required=True, rows=3, dir="auto", id="correct",
            aria_label=t("item.correct_words")),
         value,
         ui.hidden({"asked": 1} if has_asked else {}),
@@ -82,8 +82,8 @@ def _form(
 
 
 def _value(fact: Fact, value: str) -> Element:
-    label = t("item.fact_value", fact=revealed(f"{fact.entity} · {fact.relation}"))
-    return ui.input_field(label, "value", revealed(value))
+    label = t("item.fact_value", fact=remove_hidden(f"{fact.entity} · {fact.relation}"))
+    return ui.input_field(label, "value", remove_hidden(value))
 
 
 def was_never_true(statement: Atom | Fact) -> bool:
@@ -186,7 +186,7 @@ def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> It
 
 
 def _reasons(reasons: Iterable[str]) -> str:
-    return revealed("; ".join(REASONS.get(reason, reason) for reason in reasons))
+    return remove_hidden("; ".join(REASONS.get(reason, reason) for reason in reasons))
 
 
 def _end_note(atom: Atom, newer: Sequence[Atom], undo: Sequence[Element | None]) -> Iterator[Element]:
@@ -239,7 +239,7 @@ def result_row(hit: ResultHit, *more: Any) -> Element:
 def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more: Any) -> Element:
     return el(
         "figure",
-        el("pre", el("code", revealed(text)), tabindex="0"),
+        el("pre", el("code", remove_hidden(text)), tabindex="0"),
         el(
             "figcaption",
             inline(at),
@@ -275,7 +275,7 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
     values = [value for value in facts if fact and value.relation == fact.relation]
     if fact is None or all(value.valid_to is None for value in values):
         return
-    entity, relation = revealed(fact.entity), revealed(fact.relation)
+    entity, relation = remove_hidden(fact.entity), remove_hidden(fact.relation)
     head = (t("item.value"), t("item.true_since"), t("item.true_until"), t("item.whose"), t("item.statement_column"))
     lines = (
         (

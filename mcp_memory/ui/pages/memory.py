@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene, StatementKind, StatementPage, Turn
 from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
@@ -74,7 +74,7 @@ def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
         ended = [" ", ui.badge(t("shared.ended"), "warn")] if any(atom.valid_to for atom in line.atoms) else None
         return el(
             "details",
-            el("summary", revealed(line.text.strip(" -*")), ended, dir="auto"),
+            el("summary", remove_hidden(line.text.strip(" -*")), ended, dir="auto"),
             ui.rows(_proven_statement(atom, turns.get(atom.evidence)) for atom in line.atoms),
         )
     unproven = None if line.scenes else [" ", ui.badge(t("persona.unproven"), "warn")]
@@ -237,13 +237,13 @@ def _scene_row(scene: Scene) -> Element:
 def _statements(view: View, listed: StatementPage | str) -> Element:
     form = _filters(view)
     if isinstance(listed, str):
-        return ui.section(t("memory.statements"), form, ui.note(revealed(listed), kind="bad"))
+        return ui.section(t("memory.statements"), form, ui.note(remove_hidden(listed), kind="bad"))
     total = None if listed.total is None else t("memory.statement_count", count=listed.total)
     filters = {name: view.query.get(name) for name in _FILTERS}
     return ui.section(
         t("memory.statements"),
         form,
-        ui.note(revealed(listed.note)) if listed.note else None,
+        ui.note(remove_hidden(listed.note)) if listed.note else None,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
         ui.pager(_STATEMENTS, listed.cursor, t("memory.more"), **filters),
         el("p", el("small", t("memory.legend"))),
@@ -318,7 +318,7 @@ async def scene(view: View) -> Page:
     based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())
     return Page(
-        title=revealed(one_line(chosen.title or slug, 120)),
+        title=remove_hidden(one_line(chosen.title or slug, 120)),
         here="memory",
         body=ui.body(
             _scene_state(chosen, newest),

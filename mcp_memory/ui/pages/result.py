@@ -16,7 +16,7 @@ from typing import Any
 import anyio.to_thread
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.text import decoded, one_line, revealed
+from mcp_memory.core.text import decode_text, one_line, remove_hidden
 from mcp_memory.core.types import MaskedPlace, Ref, Why
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
@@ -199,11 +199,11 @@ def _pieces(line: Line) -> Iterator[Node]:
     """Yield the text of a line, with the placeholders of masked secrets marked."""
     place = 0
     for start, end, kind in line.masked:
-        yield revealed(line.text[place:start])
-        shown = revealed(line.text[start:end])
+        yield remove_hidden(line.text[place:start])
+        shown = remove_hidden(line.text[start:end])
         yield el("span", shown, class_="masked", title=t("result.masked_here", kind=kind))
         place = end
-    yield revealed(line.text[place:])
+    yield remove_hidden(line.text[place:])
 
 
 # --- windows ----------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def _pieces(line: Line) -> Iterator[Node]:
 
 def window_of(data: bytes, masked: Sequence[MaskedPlace], *, line: int, char: int = 0) -> Window | None:
     """Return the window that begins at a line and, in a long line, at a character; None if the data are not text."""
-    text = decoded(data)
+    text = decode_text(data)
     if text is None:
         return None
     lines = text.split("\n")

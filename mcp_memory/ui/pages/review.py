@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import SAID_BY, Reviewed
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.ui import components as ui
@@ -101,7 +101,7 @@ def _head(item: Reviewed) -> tuple[Element | None, ...]:
 
 
 def _reasons(item: Reviewed) -> str:
-    return revealed(", ".join(REASONS.get(reason, reason) for reason in item.reasons))
+    return remove_hidden(", ".join(REASONS.get(reason, reason) for reason in item.reasons))
 
 
 def _text(item: Reviewed) -> Element:

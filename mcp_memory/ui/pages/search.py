@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import anyio
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
-from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import AtomHit, Known, MemoryResults, Role, SceneHit, Signals, TurnHit, TurnResults
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
@@ -63,8 +63,8 @@ async def search(view: View) -> Page:
             case _:
                 body += await _explained_hits(view, query, filters)
     except (InvalidInput, NotFound) as wrong:
-        body.append(ui.note(revealed(str(wrong)), kind="bad"))
-    title = t("search.title_of", query=revealed(one_line(query, 60)))
+        body.append(ui.note(remove_hidden(str(wrong)), kind="bad"))
+    title = t("search.title_of", query=remove_hidden(one_line(query, 60)))
     return Page(title=title, body=ui.body(*body))
 
 
@@ -179,7 +179,7 @@ def _row(row: ExplainedRow, words: set[str], most: float, attribution: Iterable[
             el("span", row.id, class_="id"),
             attribution,
             ui.badge(t("shared.held"), "warn") if row.held else None,
-            el("span", revealed(row.left_out)) if row.left_out else None,
+            el("span", remove_hidden(row.left_out)) if row.left_out else None,
         ),
         _shares(row, most),
     ]
@@ -269,7 +269,7 @@ async def _recall_result(view: View, query: str) -> list[Any]:
     recall = await view.memory.explain_recall(query)
     brought = [_verdict(verdict) for verdict in recall.verdicts if verdict.brought]
     others = [_verdict(verdict) for verdict in recall.verdicts if not verdict.brought]
-    text = el("pre", revealed(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
+    text = el("pre", remove_hidden(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
     return [
         *_known_note(recall.known),
         ui.section(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, padded
 from mcp_memory.shortterm.canvas.folding import Groups, fold_groups, in_phases, nodes_of
@@ -99,7 +99,7 @@ def _contains(canvas: Canvas, groups: Groups, id_: str, selected: str | None) ->
 
 
 def _lines(node: Node) -> list[str]:
-    return list(wrap(revealed(node.title), WIDTH - SIGN - 2 * PADDING)) or [" "]
+    return list(wrap(remove_hidden(node.title), WIDTH - SIGN - 2 * PADDING)) or [" "]
 
 
 def _size(node: Node) -> Size:
@@ -108,22 +108,22 @@ def _size(node: Node) -> Size:
 
 
 def _label_text(edge: Edge) -> str:
-    return shorten(revealed(edge.label), LABEL_WIDTH, 11)
+    return shorten(remove_hidden(edge.label), LABEL_WIDTH, 11)
 
 
 # --- elements ---------------------------------------------------------------------------------------
 
 
 def _title(title: Label) -> Element:
-    text = shorten(revealed(title.text), WIDTH, 11)
-    whole = el("title", revealed(title.text)) if text != revealed(title.text) else None
+    text = shorten(remove_hidden(title.text), WIDTH, 11)
+    whole = el("title", remove_hidden(title.text)) if text != remove_hidden(title.text) else None
     return el("text", whole, text, x=f"{title.x:g}", y=f"{title.y:g}", class_="name")
 
 
 def _edge(wire: Wire, edge: Edge) -> Element:
     label = None
     if wire.label:
-        text, whole = _label_text(edge), revealed(edge.label)
+        text, whole = _label_text(edge), remove_hidden(edge.label)
         anchor = None if wire.label.anchor == "start" else wire.label.anchor
         label = el("text", el("title", whole) if text != whole else None, text, x=f"{wire.label.x:g}",
                    y=f"{wire.label.y:g}", text_anchor=anchor)  # fmt: skip
@@ -136,7 +136,7 @@ def _box(node: Node, box: Box, *, now: bool, selected: bool) -> Element:
     lines, stacked = _lines(node), "-F" in node.id
     left, top = box.x + PADDING, box.y + PADDING
     foot = [node.id.partition("-")[2], t(f"pictures.{node.status}"), *([t("pictures.newest")] if now else [])]
-    whole = revealed(node.title)
+    whole = remove_hidden(node.title)
     looks = ["node", node.status, *(["now"] if now else []), *(["selected"] if selected else [])]
     return link(
         f"/{node.id}",

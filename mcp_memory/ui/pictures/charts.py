@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 
-from mcp_memory.core.text import revealed
+from mcp_memory.core.text import remove_hidden
 from mcp_memory.core.types import Fact
 from mcp_memory.ui.components import badge, count, line, link, moment, name_of_source, part
 from mcp_memory.ui.elements import Element, el, svg
@@ -191,7 +191,7 @@ def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
     drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
     sides = [drawn[0::2], drawn[1::2]]
     rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
-    name = shorten(revealed(centre), CENTRE - 24, 15)
+    name = shorten(remove_hidden(centre), CENTRE - 24, 15)
     wide = round(text_width(name, 15)) + 24
     whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
     lines: list[Element] = []
@@ -201,9 +201,9 @@ def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
             y = 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW
             lines.append(_line(side, y, height / 2, wide, 1 + 3 * shared / most))
             links.append(_neighbour(other, shared, whole - NAME + 8 if side else NAME - 8, y, is_right=side == 1))
-    middle = el("text", el("title", revealed(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
+    middle = el("text", el("title", remove_hidden(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
                 text_anchor="middle", class_="centre")  # fmt: skip
-    label = t("pictures.neighbourhood", name=revealed(centre))
+    label = t("pictures.neighbourhood", name=remove_hidden(centre))
     picture = svg(whole, height, lines, links, middle, label=label, role="group")
     return el("div", picture, class_="picture scroll", tabindex="0", role="region", aria_label=label)
 
@@ -217,7 +217,7 @@ def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Elem
 
 
 def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
-    shown, number = revealed(name), f" {shared}"
+    shown, number = remove_hidden(name), f" {shared}"
     text = shorten(shown, NAME - 14 - text_width(number))
     words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
                text_anchor="start" if is_right else "end")  # fmt: skip
@@ -248,7 +248,7 @@ def _row(fact: Fact, scale: _Scale, now: datetime, as_of: datetime | None) -> It
     holds = fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at)
     yield line(
         link(f"/{fact.atom}", fact.atom, class_="id"),
-        el("span", revealed(fact.relation), " ", el("strong", revealed(fact.value)), dir="auto"),
+        el("span", remove_hidden(fact.relation), " ", el("strong", remove_hidden(fact.value)), dir="auto"),
         moment(fact.valid_from, day=True),
         ["– ", moment(fact.valid_to, day=True)] if fact.valid_to else None,
         badge(t("pictures.holds" if holds else "pictures.holds_not"), "ok" if holds else ""),

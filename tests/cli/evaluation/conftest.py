@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.cli.evaluation.questions import Talk, of
+from mcp_memory.cli.evaluation.questions import Talk, index_turns
 from mcp_memory.core.types import NewTurn, Turn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
@@ -69,4 +69,4 @@ def talk_from(sessions: Sequence[tuple[str, Sequence[str]]], *, name: str | None
         for session, contents in sessions
         for number, content in enumerate(contents)
     ]
-    return of(turns, held=len(turns), sessions=len(sessions))
+    return index_turns(turns, turn_count=len(turns), sessions=len(sessions))

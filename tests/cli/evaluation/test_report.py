@@ -88,7 +88,7 @@ async def test_nothing_is_written(memory: Memory, home: Path) -> None:
 async def test_a_small_memory_is_refused_with_what_it_needs(home: Path) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         await memory.record_turns(talk_of(0), session="s0")
-        with pytest.raises(Refused, match=r"holds 20 turns, and figures need 200"):
+        with pytest.raises(Refused, match=r"has 20 turns, and figures need 200"):
             await measure(memory)
 
 
@@ -123,7 +123,7 @@ async def test_time_that_runs_out_before_enough_was_asked_is_refused(memory: Mem
 
 async def test_a_model_of_another_machine_is_not_asked(home: Path) -> None:
     async with open_memory(home=home, embedder="ollama/nomic-embed-text") as memory:
-        with pytest.raises(Refused, match=r"ollama/nomic-embed-text is asked over a connection"):
+        with pytest.raises(Refused, match=r"ollama/nomic-embed-text is remote"):
             await measure(memory)
 
 
@@ -169,10 +169,10 @@ def test_a_clear_difference_is_told() -> None:
 def test_a_handful_of_questions_that_differ_is_no_difference() -> None:
     found = asked([(1, None)] * 5 + [(1, 1)] * 35).gaps["bm25"]
     assert found.mrr10.ci95[0] > 0
-    assert found.verdict.startswith("No difference from BM25 only can be told from 40 questions: +12.5 MRR [")
+    assert found.verdict.startswith("No difference from BM25 only can be shown with 40 questions: +12.5 MRR [")
 
 
 def test_equal_answers_are_no_difference() -> None:
     found = asked([(1, 1)] * 40).gaps["bm25"]
     assert found.mrr10 == Figure(value=0.0, ci95=(-7.5, 7.5))
-    assert found.verdict == "No difference from BM25 only can be told from 40 questions: +0.0 MRR [-7.5, +7.5]."
+    assert found.verdict == "No difference from BM25 only can be shown with 40 questions: +0.0 MRR [-7.5, +7.5]."

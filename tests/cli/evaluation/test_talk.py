@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.evaluation.questions import clean, read, words_of
+from mcp_memory.cli.evaluation.questions import clean, read_talk, words_of
 from mcp_memory.service.memory import Memory
 from tests.cli.evaluation.conftest import SESSIONS, TURNS, talk_from
 
@@ -78,21 +78,21 @@ def test_clean_texts_are_equal_where_only_case_and_space_differ() -> None:
 
 async def test_a_space_is_read_whole_and_in_order(memory: Memory) -> None:
     heard: list[int] = []
-    told = await read(memory, seed=0, progress=heard.append)
-    assert (len(told.turns), told.held, told.sessions) == (SESSIONS * TURNS, SESSIONS * TURNS, SESSIONS)
+    told = await read_talk(memory, seed=0, progress=heard.append)
+    assert (len(told.turns), told.turn_count, told.sessions) == (SESSIONS * TURNS, SESSIONS * TURNS, SESSIONS)
     assert heard[-1] == SESSIONS * TURNS
     assert [turn.position for turn in told.turns] == list(range(TURNS)) * SESSIONS
 
 
 async def test_of_a_large_space_whole_sessions_are_read(memory: Memory) -> None:
-    told = await read(memory, seed=0, most=50)
-    assert (len(told.turns), told.held) == (3 * TURNS, SESSIONS * TURNS)
-    again = await read(memory, seed=0, most=50)
-    other = await read(memory, seed=1, most=50)
+    told = await read_talk(memory, seed=0, most=50)
+    assert (len(told.turns), told.turn_count) == (3 * TURNS, SESSIONS * TURNS)
+    again = await read_talk(memory, seed=0, most=50)
+    other = await read_talk(memory, seed=1, most=50)
     assert again.turns == told.turns
     assert other.turns != told.turns
 
 
 async def test_what_was_told_is_no_talk(memory: Memory) -> None:
     await memory.remember("Ada keeps bees.", session="s0", typed=True)
-    assert {turn.role for turn in (await read(memory, seed=0)).turns} == {"user", "assistant"}
+    assert {turn.role for turn in (await read_talk(memory, seed=0)).turns} == {"user", "assistant"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets.masking import mask, mask_bytes
+from mcp_memory.core.secrets.masking import mask, mask_result
 
 PASSWORDS = ["Tr4vel#Mugs", "x9Kq2LmVp7", "Kiwi_7731!aZ"]
 
 
 def stored_result(text: str) -> str:
-    return mask_bytes(text.encode())[0].decode()
+    return mask_result(text.encode())[0].decode()
 
 
 @pytest.mark.parametrize("value", PASSWORDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets.masking import mask, mask_bytes
+from mcp_memory.core.secrets.masking import mask, mask_result
 
 MD5 = "9c4e07b1d85f3a62e7708bd4c1f59a36"
 SHA1 = MD5 + "0a1b2c3d"
@@ -12,7 +12,7 @@ SHA256 = MD5 * 2
 
 
 def stored_result(text: str) -> str:
-    return mask_bytes(text.encode())[0].decode()
+    return mask_result(text.encode())[0].decode()
 
 
 @pytest.mark.parametrize("value", [MD5, SHA1, SHA256, "pmWkWSBCL51Bfkhn79xPuKBKHz//H6B+mY6G9/eieuM="])

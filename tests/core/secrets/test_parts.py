@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.core.secrets.masking import find, find_in_parts
+from mcp_memory.core.secrets.detection import find_in_parts, find_secrets
 
 LINES = st.sampled_from(
     [
@@ -24,10 +24,10 @@ LINES = st.sampled_from(
 @settings(max_examples=60, deadline=None)
 def test_parts_find_what_the_whole_finds(lines: list[str], part: int) -> None:
     text = "\n".join(lines)
-    assert find_in_parts(text, prose=False, part=part, margin=300) == find(text, prose=False)
+    assert find_in_parts(text, prose=False, part=part, margin=300) == find_secrets(text, prose=False)
 
 
 def test_a_text_without_line_breaks_is_searched_in_parts_too() -> None:
     text = "x " * 300 + "password=hunter2-and-more " + "y " * 300
     for part in range(100, 700, 37):
-        assert find_in_parts(text, prose=False, part=part, margin=100) == find(text, prose=False)
+        assert find_in_parts(text, prose=False, part=part, margin=100) == find_secrets(text, prose=False)

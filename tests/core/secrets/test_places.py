@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets.masking import mask, mask_bytes
+from mcp_memory.core.secrets.masking import mask, mask_result
 
 # What may be drawn: mixed, letters of one case, digits, hexadecimal digits, words.
 VALUES = (
@@ -20,7 +20,7 @@ SPACED = "otter lamp frost marble canyon velvet"
 
 def stored(text: str) -> set[str]:
     """Return what is stored of a text: as a message, and as a tool's result."""
-    return {mask(text), mask_bytes(text.encode())[0].decode()}
+    return {mask(text), mask_result(text.encode())[0].decode()}
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -11,19 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.secrets import benign, caught, invented, left_of
+from mcp_memory.core.secrets.detection import find_secrets, hint_places, lower_in_place, shift_places, text_views
 from mcp_memory.core.secrets.masking import (
     MASK,
-    _small,  # pyright: ignore[reportPrivateUsage]
-    find,
-    hint_places,
     holds_secret,
     mask,
-    mask_bytes,
     mask_lines,
+    mask_result,
     mask_values,
-    moved,
     states_secret,
-    views,
 )
 from mcp_memory.shortterm.calls import call_line, subject_of, title_of
 from mcp_memory.shortterm.summary_stage import sample
@@ -252,7 +248,7 @@ def test_nothing_is_masked_in_look_alikes_and_in_what_real_tools_print() -> None
 )
 def test_a_result_is_kept_as_it_came_where_only_talk_would_read_a_secret_in_it(result: str) -> None:
     data = result.encode()
-    assert mask_bytes(data) == (data, [])
+    assert mask_result(data) == (data, [])
 
 
 @pytest.mark.parametrize(
@@ -295,7 +291,7 @@ def test_a_value_is_masked_whole_where_quotes_hold_spaces_in_it() -> None:
 
 @given(st.text(alphabet="kKeystİß:\n -|密码", max_size=40))
 def test_each_known_string_is_found_wherever_it_stands(text: str) -> None:
-    small = _small(text)
+    small = lower_in_place(text)
     known = {"key", "sk", "keys", ":\n", "- ", "密码"}
     places = hint_places(small)
     expected = {hint: [at for at in range(len(small)) if small.startswith(hint, at)] for hint in known}
@@ -381,16 +377,18 @@ LINE_BEGINNINGS = ["  12\t", "app.log:3:", "2026-05-07 08:00:01 ", "> ", "+", ""
 def test_known_strings_are_where_they_were_once_the_beginnings_of_lines_are_left_out(
     lines: list[tuple[str, str]],
 ) -> None:
-    first, *others = views("\n".join(before + line for before, line in lines))
+    first, *others = text_views("\n".join(before + line for before, line in lines))
     for view in others:
         if view.cuts is not None:
-            assert moved(hint_places(_small(first.text)), view.cuts) == hint_places(_small(view.text))
+            assert shift_places(hint_places(lower_in_place(first.text)), view.cuts) == hint_places(
+                lower_in_place(view.text)
+            )
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "latin-1", "utf-16", "utf-16-le", "utf-32"])
 def test_a_result_of_any_encoding_is_masked_and_read_back_in_it(codec: str) -> None:
     text = f"Grüße\nDB_PASSWORD={STRONG}\nPORT=5432\n"
-    data, places = mask_bytes(text.encode(codec))
+    data, places = mask_result(text.encode(codec))
     assert STRONG.encode(codec)[-24:] not in data
     assert len(places) == 1
     shown = "•••".encode().decode("latin-1") if codec == "latin-1" else "•••"
@@ -399,7 +397,7 @@ def test_a_result_of_any_encoding_is_masked_and_read_back_in_it(codec: str) -> N
 
 def test_bytes_that_are_a_program_or_a_picture_stay_as_they_are() -> None:
     data = bytes(range(256)) * 8 + b"DB_PASSWORD=" + STRONG.encode()
-    assert mask_bytes(data) == (data, [])
+    assert mask_result(data) == (data, [])
 
 
 @pytest.mark.parametrize(
@@ -525,21 +523,21 @@ def test_a_value_that_names_another_and_ends_is_followed_by_the_other() -> None:
 
 @given(texts)
 def test_secrets_stand_in_order_and_apart(text: str) -> None:
-    found = find(text)
+    found = find_secrets(text)
     assert all(0 <= one.start < one.end <= len(text) for one in found)
     assert all(one.end <= other.start for one, other in pairwise(found))
 
 
 @given(texts)
 def test_the_bytes_of_a_text_are_masked_as_the_text_is_and_say_where(text: str) -> None:
-    data, places = mask_bytes(text.encode("utf-8", "surrogatepass"))
+    data, places = mask_result(text.encode("utf-8", "surrogatepass"))
     assert data.decode("utf-8", "surrogatepass") == mask(text, prose=False)
     assert all(data[place.start : place.end].decode() == MASK for place in places)
 
 
 def test_bytes_that_are_no_text_stay_as_they_are() -> None:
     data = b"\xff\xfe" + bytes(range(32)) + GITHUB.encode()
-    assert mask_bytes(data) == (data, [])
+    assert mask_result(data) == (data, [])
 
 
 @pytest.mark.parametrize(
@@ -561,19 +559,19 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
 @pytest.mark.parametrize("room", [0, 1])
 def test_bytes_of_any_encoding_and_length_hold_no_password(codec: str, head: str, room: int) -> None:
     text = f"{head}{'x' * room}\nDB_PASSWORD={STRONG}\nend\n"
-    data, places = mask_bytes(text.encode(codec))
+    data, places = mask_result(text.encode(codec))
     mask_there = MASK.encode(codec if codec.startswith("utf") else "utf-8")
     assert data == mask_there.join(part.encode(codec) for part in text.split(STRONG))
     assert [data[one.start : one.end] for one in places] == [mask_there]
 
 
 def test_a_wrong_byte_hides_no_name_in_letters_beyond_ascii() -> None:
-    data, _ = mask_bytes(b"\xff\n" + f"contraseña: {STRONG}\nпароль: {STRONG}\n".encode())
+    data, _ = mask_result(b"\xff\n" + f"contraseña: {STRONG}\nпароль: {STRONG}\n".encode())
     assert STRONG.encode() not in data
 
 
 def test_a_key_behind_the_mark_of_another_encoding_is_masked() -> None:
-    assert mask_bytes(b"\xff\xfe" + GITHUB.encode())[0] == b"\xff\xfeghp_" + MASK.encode()
+    assert mask_result(b"\xff\xfe" + GITHUB.encode())[0] == b"\xff\xfeghp_" + MASK.encode()
 
 
 @given(texts)

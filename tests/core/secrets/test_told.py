@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets.masking import mask, mask_bytes
+from mcp_memory.core.secrets.masking import mask, mask_result
 
 RANDOM, CHOSEN = "Rk7vTq2mWz", "Walnut!ferry48"
 
 
 def stored_result(text: str) -> str:
-    return mask_bytes(text.encode())[0].decode()
+    return mask_result(text.encode())[0].decode()
 
 
 @pytest.mark.parametrize(

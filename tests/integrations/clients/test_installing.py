@@ -409,7 +409,7 @@ def test_an_entry_that_starts_nothing_or_whose_memory_cannot_be_opened_is_told(t
     with pytest.raises(Refused, match="names no command"):
         check({"type": "http", "url": "http://127.0.0.1:1/mcp"})
     (tmp_path / "file").touch()
-    with pytest.raises(Refused, match=r"did not complete the handshake.*file is a file, and a home is a folder"):
+    with pytest.raises(Refused, match=r"did not complete the handshake.*file is a file, but a home must be a folder"):
         check({"command": SCRIPT, "args": ["--home", str(tmp_path / "file" / "home"), "serve"]})
 
 

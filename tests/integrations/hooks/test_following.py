@@ -51,7 +51,7 @@ def test_a_log_that_never_ends_is_passed_over_and_said_and_the_next_one_is_store
     assert read(home, device, pipe, gone, Path(f"{gone}\0"), good) == []
     assert len(turns(home)) == 1
     said = [record.getMessage() for record in caplog.records if "passed over" in record.getMessage()]
-    assert [sum(why in one for one in said) for why in ("it is no regular file", "null byte")] == [2, 1]
+    assert [sum(why in one for one in said) for why in ("it is not a regular file", "null byte")] == [2, 1]
 
 
 def test_a_long_log_is_left_after_a_while_and_read_on_next_time(

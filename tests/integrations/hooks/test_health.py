@@ -69,4 +69,4 @@ def test_pipes_and_devices_in_the_place_of_files_of_hooks_are_not_read(
     assert pending_logs(place) == [note]
     found = health(home, now=NOW)
     assert (found.residents, len(found.failures)) == (0, 1)
-    assert "cannot be read: it is no regular file" in found.failures[0]
+    assert "cannot be read: it is not a regular file" in found.failures[0]
