@@ -352,7 +352,7 @@ def _targets(parcel: Parcel) -> list[tuple[str, str]]:
 def _import_space(parcel: Parcel, space: str, into: str, *, dry_run: bool) -> Brought:
     if dry_run:
         rows = sum(parcel.spaces[space].values())
-        note = f"It is whole, and holds {plural(rows, 'row')}. How many of them are new is told when they are stored."
+        note = f"It is intact, and holds {plural(rows, 'row')}. How many of them are new is told when they are stored."
         return Brought(space=space, into=into, notes=[note])
 
     chosen = settings()

@@ -211,7 +211,7 @@ class Comparison:
         if _is_about_part(newer, older) or _is_about_part(older, newer):
             return True
         new_names, old_names = (frozenset[str](), frozenset[str]()) if self.names_differ else (newer.names, older.names)
-        new = len(newer.words) - new_alike + len(new_names - old_names) + len(newer.relations - older.relations)
+        new = len(newer.words) - new_alike + len(new_names - old_names) + len(newer.plain_relations - older.relations)
         old = len(older.words) - old_alike + len(old_names - new_names) + len(older.relations - newer.relations)
         new += _unshared_modifiers(newer.words, older.words)
         old += _unshared_modifiers(older.words, newer.words)

@@ -49,6 +49,8 @@ class ValueClause:
     people: frozenset[str]
     """Words such as "sister", folded."""
     relations: frozenset[str]
+    plain_relations: frozenset[str]
+    """Relations without those that only a word of change names, such as "moved to"."""
     changed: bool
     """Whether it or a clause before it in the sentence has a word of change."""
     is_further: bool
@@ -211,8 +213,8 @@ def _clause(text: str, sentence: str, languages: tuple[str, ...]) -> ValueClause
     changed = _has_change(so_far)
     names = list(_names(bare, languages))
     plain = _phrases("changed").removed_from(_blanked(bare, names))
-    relations, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
-    plain = _without(overlapping, _phrases("changed").removed_from(_without(relations, plain)))
+    plain_relations, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
+    plain = _without(overlapping, _phrases("changed").removed_from(_without(plain_relations, plain)))
     plain = _phrases("month").removed_from(plain)  # "from June" is when, not what
     former = [value for value in values if _is_former(text, value, changed=changed)]
     current = [value for value in values if value not in former]
@@ -227,7 +229,8 @@ def _clause(text: str, sentence: str, languages: tuple[str, ...]) -> ValueClause
         words=_content(plain),
         parts=tuple(_parts(bare)),
         people=frozenset(fold(word) for word in (*_WORD.findall(text), *_dense_words(text)) if is_person(word)),
-        relations=frozenset(relations | overlapping),
+        relations=frozenset(plain_relations | overlapping),
+        plain_relations=frozenset(plain_relations),
         changed=changed,
         is_further=_phrases("further").are_in(_TOPIC_END.split(so_far)[-1]),
         is_of_user=bool(_first_person().search(text.lower())),

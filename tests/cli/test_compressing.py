@@ -46,7 +46,7 @@ def test_a_whole_request_comes_out_as_one_and_its_tools_count(home: Path) -> Non
     ("given", "options", "wrong"),
     [
         ("{not json", ["--window", "1000"], "Standard input is not JSON"),
-        ({"model": "m"}, ["--window", "1000"], 'no request with a list "messages"'),
+        ({"model": "m"}, ["--window", "1000"], 'nor a request with a list "messages"'),
         ([{"role": "nobody"}], ["--window", "1000"], "Message 1 is not a chat message"),
         ([], ["--window", "1000", "--mild", "2"], "mild is 2.0; it can be 0 to 1"),
     ],

@@ -101,7 +101,7 @@ def test_at_a_terminal_the_user_is_asked_before_anything_is_spent(
 def test_without_a_model_there_is_no_price(run: Run) -> None:
     result = run("distill")
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: No model is set")
+    assert result.stderr.startswith("Error: No model is configured")
 
 
 def test_flushing_a_session_that_is_not_there_is_an_error_that_names_the_latest(run: Run) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -14,7 +16,7 @@ from click.testing import Result
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store import purge_search
+from mcp_memory.service.verbs import forgetting as forgetting_verbs
 from tests.cli.conftest import unwrapped
 
 Run = Callable[..., Result]
@@ -53,7 +55,7 @@ def test_a_purge_that_was_killed_is_told_until_another_ends_it(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(purge_search, "prove", killed)
+        patched.setattr(forgetting_verbs, "prove", killed)
         assert run("purge", "--all", "--yes", home=home).exit_code != 0
     assert "A purge is not finished" in run("purge", home=home).stdout
     assert "An earlier, interrupted purge is finished." in run("purge", "--all", home=home).stdout
@@ -104,6 +106,8 @@ def _backed_up(run: Run, home: Path) -> Path:
 
 
 def _rebuilt(run: Run, home: Path) -> Path:
+    with closing(sqlite3.connect(home / "memory.db")) as con, con:
+        con.execute("DELETE FROM session")  # which the journals have
     run("rebuild", home=home)
     return next((home / "backups").glob("aside-*-rebuild"))
 

@@ -106,14 +106,13 @@ def test_without_a_memory_each_says_so(mine: Home) -> None:
     assert nowhere.run("backup", "--list").stdout == "There are no backups. `mcp-memory backup` makes one.\n"
 
 
-def test_a_rebuilding_shows_what_is_equal_and_puts_it_in_its_place(mine: Home) -> None:
+def test_a_rebuilding_says_what_it_adds_and_replaces_the_database(mine: Home) -> None:
     checked = mine.run("rebuild", "--check")
-    assert checked.exit_code == 0
-    assert checked.stdout.splitlines()[0].split() == ["turns", "8", "equal"]
-    assert "equal: the database agrees with all files" in checked.stdout
-    assert "in its place" not in checked.stdout
-    answer = mine.answer("rebuild")
-    assert (answer["equal"], answer["is_swapped"], answer["notes"]) == (True, True, [])
+    assert (checked.exit_code, "has all that the files have" in checked.stdout) == (0, True)
+    (mine.path / "memory.db").unlink()
+    answer = json.loads(mine.run("rebuild", "--json").stdout)
+    assert (answer["needed"], answer["is_swapped"], answer["notes"]) == (True, True, [])
+    assert answer["added"]["turns"] == 8
     assert mine.answer("doctor")["ok"]
 
 
@@ -127,24 +126,14 @@ def test_compacting_says_what_it_gave_back(mine: Home) -> None:
 
 def test_doctor_mends_what_it_finds_when_asked_to(mine: Home) -> None:
     journal = next((mine.path / "spaces/default/conversations").iterdir())
-    journal.unlink()
+    words = journal.read_bytes()
+    journal.write_bytes(words.replace(b'"role":"user"', b'"role":"tool"', 1))
     assert mine.run("doctor").exit_code == 1
     result = mine.run("doctor", "--repair")
     assert result.exit_code == 0
-    assert f"mended default: conversations/{journal.name} was missing: it is written anew." in result.stdout
+    assert f"mended default: conversations/{journal.name} is written from the database." in result.stdout
     assert mine.answer("doctor", "--repair")["mended"] == ["Nothing needed repair."]
-
-
-def test_what_a_check_names_as_damaged_is_an_exit_code(mine: Home) -> None:
-    journal = next((mine.path / "spaces/default/conversations").iterdir())
-    words = journal.read_bytes()
-    journal.write_bytes(words.replace(b'"role":"user"', b'"role":"tool"', 1))
-    checked = mine.run("rebuild", "--check")
-    assert (checked.exit_code, "in the journal is not what its hash says" in checked.stdout) == (1, True)
-    found = mine.run("doctor")
-    assert (found.exit_code, "in the journal is not what its hash says" in found.stdout) == (1, True)
-    assert mine.run("doctor", "--repair").exit_code == 0
-    assert (journal.read_bytes(), mine.run("rebuild", "--check").exit_code) == (words, 0)
+    assert journal.read_bytes() == words
 
 
 def test_what_a_backup_lacked_when_it_was_made_is_an_exit_code_of_its_proof_and_of_restoring_it(mine: Home) -> None:
@@ -157,13 +146,7 @@ def test_what_a_backup_lacked_when_it_was_made_is_an_exit_code_of_its_proof_and_
         assert f"not included, because the memory had lost it: default: refs/{result.name} is missing." in told.stdout
 
 
-def test_doctor_says_what_it_compared(mine: Home) -> None:
-    (files,) = [check for check in mine.answer("doctor")["checks"] if check["name"] == "files"]
-    assert files["found"].startswith("the same in the files and in the database: 8 turns, ")
-    assert "Turns and results match their hashes, and quotes are in their turns" in files["found"]
-
-
-def test_what_came_back_after_the_log_of_writes_was_lost_is_said_by_status_and_doctor(mine: Home) -> None:
+def test_what_a_lost_log_of_writes_had_is_named_and_added_by_a_repair(mine: Home) -> None:
     early = (mine.path / "memory.db").read_bytes()
 
     async def tell() -> None:
@@ -174,10 +157,11 @@ def test_what_came_back_after_the_log_of_writes_was_lost_is_said_by_status_and_d
     (mine.path / "memory.db").write_bytes(early)
     for ending in ("-wal", "-shm"):
         (mine.path / f"memory.db{ending}").unlink(missing_ok=True)
+    assert "beyond-1" in mine.run("status").stdout
+    assert mine.run("doctor").exit_code == 1
+    assert "1 turns, 1 statements added" in " ".join(mine.run("doctor", "--repair").stdout.split())
     assert "The ferry to Torvik sails at noon." in mine.run("search", "ferry").stdout
-    assert "1 line that the database had lost came back from the files" in mine.run("status").stdout
-    found = mine.run("doctor")
-    assert (found.exit_code, "1 line that the database had lost came back" in found.stdout) == (0, True)
+    assert mine.answer("doctor")["ok"]
 
 
 @pytest.mark.slow

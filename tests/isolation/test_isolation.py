@@ -405,7 +405,7 @@ async def test_who_listens_hears_of_their_own_space_alone_not_even_that_others_w
 
 
 async def until_looked(server: MemoryServer, memory: Memory) -> None:
-    heard = {space: feed for space, feed in server.updates._feeds.items() if feed.is_heard}
+    heard = {space: feed for space, feed in server.updates._feeds.items() if feed.has_listeners}
     now = await memory.last_changes([*heard])
     with anyio.fail_after(WAIT):
         while any(feed.after != now[space] for space, feed in heard.items()):

@@ -61,7 +61,7 @@ async def test_a_space_whose_questions_fail_does_not_keep_the_others_waiting(hom
 async def test_a_space_is_the_same_object_while_it_is_open_and_nothing_until_something_is_stored(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_memory.service.memory.MOST", 2)
+    monkeypatch.setattr("mcp_memory.service.memory._OPEN_SPACES", 2)
     async with open_memory(home=home, embedder="none") as memory:
         anna = memory.in_space("anna")
         assert anna.in_space("anna") is anna

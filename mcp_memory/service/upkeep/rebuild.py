@@ -94,7 +94,7 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
     step(1)
     with snapshots.opened(base.path) as con:
         without_files = database_rebuild.count_rows_without_files(con)
-    built = database_rebuild.build(base.path, home, is_current=base.is_current)
+    built = database_rebuild.build(base.path, home, is_current=base.is_current, unreadable=base.left_out)
     step(1)
     done = Rebuilt(
         added={kind: count for kind, count in built.added.items() if count},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, Literal
 
@@ -334,7 +334,7 @@ def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> 
 def day_lines(tx: Transaction, day: date) -> Iterator[bytes]:
     """Yield the lines of a day's journal."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    span = to_ms(start), to_ms(start + timedelta(days=1))
+    span = to_ms(start), to_ms(start) + 86_400_000
     return _journal_lines(tx, "t.learned_at >= ? AND t.learned_at < ?", *span)
 
 

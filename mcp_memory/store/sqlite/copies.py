@@ -46,7 +46,8 @@ class _Write:
     content: bytes | None
     offset: int | None = None
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Return whether the file could be written."""
         try:
             if self.content is None:
                 remove_own(self.path)
@@ -56,6 +57,8 @@ class _Write:
                 files.write_whole(self.path, self.content, durable=False)
         except OSError as error:  # the rows are committed; the copy is written later
             logger.warning("%s cannot be written yet: %s", self.path, error.strerror or error)
+            return False
+        return True
 
 
 @contextmanager
@@ -86,8 +89,8 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
         _remove_temporary_files(home / "spaces" / space / path)
         if (space, path) not in outdated:
             tx = SqliteTransaction(con, home, space)
-            _whole(tx, path).run()
-            tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
+            if _whole(tx, path).run():
+                tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
     writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
     for space, path in outdated:
         tx = SqliteTransaction(con, home, space)

@@ -97,6 +97,7 @@ class Database:
         try:
             self._must_be_same()
             result = _read(con, work, *args, **kwargs)
+            self._must_be_same()
             with copies.committing(con, self.home, changes):
                 con.execute("COMMIT")
         except BaseException:

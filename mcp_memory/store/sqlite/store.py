@@ -157,6 +157,7 @@ class SQLiteStore(SqlVerbs):
     note_verified = writes_home(purging.note_verified)
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:
+        self._db.write(lambda con: None)  # it removes the marks of copies, which may name what was erased
         return self._db.outside(purging.secure_delete, patience=patience)
 
     def exclude_retained(self, traces: Traces) -> list[str]:

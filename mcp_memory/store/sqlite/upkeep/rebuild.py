@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,14 @@ class Built:
             self.notes.append(text)
 
 
-def build(new: Path, home: Path, *, is_current: bool) -> Built:
+def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unreadable] = ()) -> Built:
     """Add the rows of the files of a home to the database `new`.
 
     `is_current`: it is a copy of the home's database, so its rows are right and only missing ones are added. Otherwise
-    the files are newer: rows of both become what the files say.
+    the files are newer: rows of both become what the files say. Rows with values that were `unreadable` are taken from
+    the files in any case.
     """
+    damaged = {(value.table, value.values) for value in unreadable}
     built = Built()
     with opened(new, write=True) as con:
         con.execute("BEGIN")
@@ -80,7 +82,7 @@ def build(new: Path, home: Path, *, is_current: bool) -> Built:
         built.dangling.update(_remove_dangling(con, only="space"))  # before its number is given again
         names = {str(name) for (name,) in con.execute("SELECT name FROM space")}
         for name in sorted(names | {path.name for path in (home / "spaces").glob("*/") if path.is_dir()}):
-            _SpaceFiles(SqliteTransaction(con, home, name), built, is_current=is_current).add()
+            _SpaceFiles(SqliteTransaction(con, home, name), built, is_current=is_current, damaged=damaged).add()
         built.dangling.update(_remove_dangling(con))
         _make_derived(con, home)
         if guard:
@@ -115,8 +117,15 @@ class _SpaceFiles:
     database had lost its latest part, and others were stored since.
     """
 
-    def __init__(self, tx: SqliteTransaction, built: Built, *, is_current: bool) -> None:
-        self.tx, self._built, self._is_current = tx, built, is_current
+    def __init__(
+        self,
+        tx: SqliteTransaction,
+        built: Built,
+        *,
+        is_current: bool,
+        damaged: Collection[tuple[str, tuple[Any, ...]]],
+    ) -> None:
+        self.tx, self._built, self._is_current, self._damaged = tx, built, is_current, damaged
         self._paths = [
             *sorted(path for pattern in copies.LINE_FILES for path in tx.folder.glob(pattern)),
             *kept_beside(tx.home, tx.name),
@@ -191,7 +200,8 @@ class _SpaceFiles:
     def _put(self, kind: str, row: Row) -> None:
         """Store a row that the database lacks, or has in an older state."""
         is_there = self._rows.is_there(row) and row.key.get("name") not in self._restored_sessions
-        if is_there and self._is_current:
+        is_damaged = (row.table, (self.tx.space, *row.key.values())) in self._damaged
+        if is_there and self._is_current and not is_damaged:
             return
         if self._store(lambda: self._rows.put(row)):
             self._built.added[kind] += not is_there
