@@ -35,7 +35,7 @@ from anyio import to_thread
 from bench.ours import until_indexed
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Atom, NewTurn
-from mcp_memory.longterm.recall.dynamic import RecallLimits
+from mcp_memory.longterm.recall.lines import RecallLimits
 from mcp_memory.longterm.recall.rules import rules_for
 from mcp_memory.longterm.search.search import SearchContext, atom_turns
 from mcp_memory.service.memory import Memory, open_memory

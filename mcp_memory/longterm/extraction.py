@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import nlargest
 from typing import TypeAlias
@@ -42,23 +42,24 @@ from mcp_memory.longterm.quotes import locate
 from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
-from mcp_memory.longterm.turns import own_words, small_talk_kind
+from mcp_memory.longterm.turn_batches import (
+    BACKGROUND_CHARS,
+    MAX_CHARS,
+    MOST_READ,
+    SessionPart,
+    TurnBatch,
+    cut_middle,
+    read_batch,
+    shorten,
+)
+from mcp_memory.longterm.turns import own_words
 from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import UNJUDGED, Backlog, Extraction, Filters, Work
+from mcp_memory.store.values import Backlog, Extraction, Filters, Work
 
 MAX_ATOMS = 60
 _REPLY_TOKENS = 6_000
-
-
-class SessionPart(BaseModel):
-    """Turns of a session from position `start` up to `stop`, without it."""
-
-    session: str
-    start: int
-    stop: int
 
 
 class ExtractionBasis(BaseModel):
@@ -89,7 +90,7 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> Extrac
 
 
 def _next_batch(context: SearchContext, waits: Backlog, most: int) -> TurnBatch:
-    part = SessionPart(session=waits.session, start=waits.start, stop=waits.start + _MOST_READ)
+    part = SessionPart(session=waits.session, start=waits.start, stop=waits.start + MOST_READ)
     return read_batch(context.store, context.space, [part], most=most)
 
 
@@ -339,95 +340,6 @@ def _stated_aliases(named: NamedEntity, names: Names) -> list[str]:
     return [alias for alias in new if locate(alias, names.text) and names.may_be(chief, alias)]
 
 
-# --- batches of turns -------------------------------------------------------------------------------
-
-MAX_CHARS = 24_000  # of a batch
-TURN_CHARS = {"user": 6_000, "assistant": 600}  # an assistant's turns are long, and seldom evidence
-BACKGROUND_CHARS = 500  # of a turn that was read before
-_MOST_READ = 1_000  # turns at once, where nearly all are noise
-_PAGE = 100
-_LOOK_BACK = 40
-_TALK = ("user", "assistant")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnBatch:
-    """New turns with content.
-
-    `read` counts all turns of people and assistants; of these, `skipped` are small talk and `quarantined` wait for
-    review.
-    """
-
-    turns: Sequence[Turn]
-    background: Sequence[Turn]
-    read: int
-    skipped: int
-    quarantined: int
-    parts: Sequence[SessionPart]
-    """The positions that are passed, session by session."""
-
-    @property
-    def characters(self) -> int:
-        return sum(len(_shortened(turn)) for turn in self.turns)
-
-
-def read_batch(
-    store: Store, space: str, parts: Sequence[SessionPart], *, most: int | None = None, background: int = 0
-) -> TurnBatch:
-    """Return the batch of these parts; each ends after `most` turns that are not small talk."""
-    batches = [_read_part(store, space, part, most=most, background=background) for part in parts]
-    return TurnBatch(
-        turns=[turn for batch in batches for turn in batch.turns],
-        background=[turn for batch in batches for turn in batch.background],
-        read=sum(batch.read for batch in batches),
-        skipped=sum(batch.skipped for batch in batches),
-        quarantined=sum(batch.quarantined for batch in batches),
-        parts=[part for batch in batches for part in batch.parts],
-    )
-
-
-def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None, background: int) -> TurnBatch:
-    earlier = _turns(store, space, part.session, max(0, part.start - _LOOK_BACK), part.start)
-    before = [turn for turn, reasons in earlier if turn.role in _TALK and not reasons]
-    previous = before[-1] if before else None
-    new: list[Turn] = []
-    read = skipped = quarantined = characters = 0
-    end = part.start
-    for turn, reasons in _turns(store, space, part.session, part.start, part.stop):
-        if turn.role in _TALK:
-            if UNJUDGED in reasons:
-                break  # it is read once it has been judged
-            is_quarantined = bool(reasons)
-            is_chatter = not is_quarantined and small_talk_kind(turn.content, previous) is not None
-            if not (is_quarantined or is_chatter):
-                size = len(_shortened(turn))
-                if most is not None and new and (len(new) == most or characters + size > MAX_CHARS):
-                    break
-                new.append(turn)
-                characters += size
-            previous = turn
-            read, skipped, quarantined = read + 1, skipped + is_chatter, quarantined + is_quarantined
-        end = turn.position + 1
-    context: list[Turn] = []
-    if background:
-        pairs = zip(before, [None, *before], strict=False)
-        context = [turn for turn, prior in pairs if small_talk_kind(turn.content, prior) is None][-background:]
-    passed = SessionPart(session=part.session, start=part.start, stop=end)
-    return TurnBatch(turns=new, background=context, read=read, skipped=skipped, quarantined=quarantined, parts=[passed])
-
-
-def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, Sequence[str]]]:
-    """Yield the turns between two positions, each with the reasons for its quarantine."""
-    while start < stop:
-        page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
-        rows = store.quarantined(space, [turn.id for turn in page])
-        reasons = {row.id: row.reasons for row in rows if row.is_quarantined}
-        yield from ((turn, reasons.get(turn.id, ())) for turn in page if turn.position < stop)
-        if not page:
-            return
-        start = page[-1].position + 1
-
-
 # --- as a model reads them --------------------------------------------------------------------------
 
 
@@ -451,25 +363,13 @@ def turn_lines(turns: Sequence[Turn], *, background: bool = False) -> str:
 def _turn_line(turn: Turn, *, background: bool) -> str:
     # Without its id a turn of the background cannot be cited.
     id = "turn" if background else turn.id
-    text = _cut(own_words(turn.content), BACKGROUND_CHARS) if background else _shortened(turn)
+    text = cut_middle(own_words(turn.content), BACKGROUND_CHARS) if background else shorten(turn)
     return f"<{id} {speaker(turn)}> {fenced(text, *_TAGS)}"
 
 
 def speaker(turn: Turn) -> str:
     name = one_line(re.sub(r'[<>"&]', " ", turn.name or ""), 40)
     return f"{name} ({turn.role})" if name else turn.role
-
-
-def _shortened(turn: Turn) -> str:
-    return _cut(own_words(turn.content), TURN_CHARS[turn.role])
-
-
-def _cut(text: str, limit: int) -> str:
-    """Return the text, without its middle if it is longer than `limit`."""
-    if len(text) <= limit:
-        return text
-    head, tail = limit * 2 // 3, limit // 3
-    return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[-tail:]}"
 
 
 _ENOUGH_WORDS = 12

@@ -54,7 +54,7 @@ from mcp_memory.suspicion.flags import flags, wording_flags
 from mcp_memory.suspicion.injected_instructions import drops
 
 if TYPE_CHECKING:
-    from mcp_memory.longterm.extraction import TurnBatch
+    from mcp_memory.longterm.turn_batches import TurnBatch
 
 
 LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn, Role
-from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis, SessionPart
+from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis
 from mcp_memory.longterm.search.search import Search, SearchContext
+from mcp_memory.longterm.turn_batches import SessionPart
 from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, MeteredModel

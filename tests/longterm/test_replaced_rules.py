@@ -12,7 +12,7 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.longterm.recall.dynamic import RecallLimits
+from mcp_memory.longterm.recall.lines import RecallLimits
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.bundled import IDENTITY, BundledEmbedder

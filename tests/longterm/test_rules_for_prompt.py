@@ -16,7 +16,7 @@ from bench.ours import until_indexed
 from bench.rule_relevance import Message, Prompt, RuleMemory, Shown, read_memories, table
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall.dynamic import RecallLimits
+from mcp_memory.longterm.recall.lines import RecallLimits
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for, tells_change
 from mcp_memory.models.embed.rule_relevance import ending_probability, governing
 from mcp_memory.service.memory import Memory, open_memory

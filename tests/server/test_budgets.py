@@ -80,7 +80,7 @@ async def test_recall_that_has_no_room_says_how_much_is_enough(memory: Memory) -
     long = "The keeper of Skerryvore's lighthouse noted " + " ".join(f"{n * 7919:x}#{n}" for n in range(60))
     async with open_memory(memory.settings.model_copy(update={"space": "lighthouse"})) as other:
         await other.remember(long[:400], kind="persona", typed=True)
-        with pytest.raises(InvalidInput, match=r"budget_tokens=100 holds nothing .* budget_tokens=\d+\.") as refused:
+        with pytest.raises(InvalidInput, match=r"budget_tokens=100 is too small .* budget_tokens=\d+\.") as refused:
             await other.recall_answer("What did the lighthouse keeper note?", budget_tokens=100)
         enough = int(str(refused.value).rpartition("=")[2].rstrip("."))
         assert (await other.recall_answer("What did the lighthouse keeper note?", budget_tokens=enough)).tokens

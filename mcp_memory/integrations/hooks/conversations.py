@@ -24,6 +24,7 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
+from mcp_memory.integrations.hooks.tool_outputs import ToolResponse
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
 from mcp_memory.integrations.importers.agent_logs import extract_summary
 from mcp_memory.integrations.importers.log_lines import summary_id
@@ -35,17 +36,6 @@ from mcp_memory.suspicion.flags import without_flagged_lines
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResponse:
-    """A finished tool call; `response` is as the client reports it."""
-
-    client: Agent
-    tool: str
-    arguments: object
-    id: str | None
-    response: object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,6 @@ from mcp_memory.service.render import render_offloaded
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import Offloaded
-    from mcp_memory.integrations.hooks.conversations import ToolResponse
     from mcp_memory.service.memory import Memory
 
 KeyPath = tuple[str | int, ...]
@@ -44,6 +43,17 @@ _PARTS: Mapping[str, Sequence[KeyPath]] = {
 }
 _ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
 """The file of an output of Bash over 30,000 characters; its `stdout` is then cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResponse:
+    """A finished tool call; `response` is as the client reports it."""
+
+    client: Agent
+    tool: str
+    arguments: object
+    id: str | None
+    response: object
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn, Recorded, Stage, Turn
 from mcp_memory.integrations.importers.reader import Layout
 from mcp_memory.integrations.importers.records import ImportProblem, SkippedParts
-from mcp_memory.longterm.extraction import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
+from mcp_memory.longterm.turn_batches import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.service.due_stages import WaitingJobs
 from mcp_memory.service.verbs.administration import ImportedStatementsReport

@@ -18,7 +18,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
 from mcp_memory.longterm.recall.lines import (
-    Group,
+    RecallLimits,
     RecallLine,
     distinct_turns,
     is_shown_in,
@@ -56,32 +56,6 @@ _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of 
 _OUTPUT_SHARE = 0.6  # of a question's words that lines of a tool result need: numbers match by chance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallLimits:
-    """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
-
-    Widths are characters of the first, second, ... turn; the last holds for all further ones.
-    """
-
-    turns: int = 45
-    rules: int = 6
-    rules_for_question: int = 3
-    """Of each kind, about the work of the prompt or about every answer; `rules` are those of both."""
-    before_rules: int = 4
-    """Lines above the rules."""
-    rule_width: int = 400
-    widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
-    assistant_widths: Sequence[int] = (2_400, 1_200, 600, *[400] * 5, 320)
-    """Used instead of `widths` for questions about the assistant's words: its turns are long."""
-    unsure_widths: Sequence[int] = (320,)
-    certain: Group = "turn"
-    unsure: Group = "unsure"
-    outputs: bool = True
-    """Whether to show lines of tool results: numbers match by chance."""
-    overview: bool = True
-    """Whether to answer questions about many things with an overview."""
-
-
 TRUST: dict[Source, float] = {
     "user": 1.0,
     "assistant": 0.95,
@@ -107,7 +81,7 @@ def dynamic_lines(
     *,
     shown_text: str,
     in_context: Collection[str] = (),
-    reach: RecallLimits = RecallLimits(),
+    reach: RecallLimits = RecallLimits(),  # noqa: B008  frozen
     judgement: Judgement | None,
 ) -> Iterator[RecallLine]:
     """Yield lines for the question and the turns of the context, without anything in `shown_text` or these turns.

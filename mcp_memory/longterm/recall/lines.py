@@ -36,6 +36,32 @@ recall has one part for all turns, `maybe`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecallLimits:
+    """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
+
+    Widths are characters of the first, second, ... turn; the last holds for all further ones.
+    """
+
+    turns: int = 45
+    rules: int = 6
+    rules_for_question: int = 3
+    """Of each kind, about the work of the prompt or about every answer; `rules` are those of both."""
+    before_rules: int = 4
+    """Lines above the rules."""
+    rule_width: int = 400
+    widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
+    assistant_widths: Sequence[int] = (2_400, 1_200, 600, *[400] * 5, 320)
+    """Used instead of `widths` for questions about the assistant's words: its turns are long."""
+    unsure_widths: Sequence[int] = (320,)
+    certain: Group = "turn"
+    unsure: Group = "unsure"
+    outputs: bool = True
+    """Whether to show lines of tool results: numbers match by chance."""
+    overview: bool = True
+    """Whether to answer questions about many things with an overview."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallLine:
     """A line of the dynamic block, and the id of its row."""
 

@@ -40,7 +40,7 @@ from mcp_memory.models.embed.rule_relevance import (
 from mcp_memory.store.values import Filters, Vectors
 
 if TYPE_CHECKING:
-    from mcp_memory.longterm.recall.dynamic import RecallLimits
+    from mcp_memory.longterm.recall.lines import RecallLimits
 
 
 GOVERNS = 0.15
