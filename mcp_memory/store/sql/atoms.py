@@ -122,9 +122,9 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
     """Return the atom with the same text, kind and fact, or None.
 
     It must be open or, for an extracted statement, valid from the same time: reading an ended statement again does not
-    make it true again. Values of one fact follow each other, so there only the same time counts as the same statement.
-    Of two atoms of which one is a sentence, the words alone are compared: its kind and its fact are guesses. A sentence
-    is not the same as a quarantined statement, which would hide it.
+    make it true again. Values of a fact follow each other, so there only the same time counts as the same statement.
+    If either atom is a sentence, only the words are compared: its kind and its fact are guesses. A sentence is not the
+    same as a quarantined statement, which would hide it.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:

@@ -5,8 +5,8 @@ commits the next version in the same transaction, undoing too; a version is neve
 
 A version has its words in full, and the text and groups as a delta from the version before (see `deltas`). After 2,000
 offloads, each a separate step, the text is 450 KB, all deltas are 610 KB and `canvases.jsonl` is 1.1 MB; the last
-version is read from its deltas in 0.2 s. So none has to be thinned. The first version is stored whole; so is one that
-follows a row changed from outside, which `crc` detects.
+version is read from its deltas in 0.2 s. So versions need no thinning. The first version is stored whole, and so is a
+version after a row that was changed from outside, which `crc` detects.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def save(
 
 
 def _outdate_files(tx: Transaction, number: int, *labels: str) -> None:
-    """Have the file of a canvas written anew; of several labels, all but the current one name files to delete."""
+    """Mark the file of a canvas for rewriting; all labels but the current one name files to delete."""
     tx.files.outdate(*(path_of(number, label) for label in dict.fromkeys(labels)))
 
 
@@ -103,7 +103,7 @@ def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]
 
 
 def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Value]]) -> None:
-    """Have a canvas be as it was elsewhere, with its versions there; without any it is one more version here."""
+    """Store a canvas from another home with its versions; without versions, add it as one more version here."""
     if not history:
         save(tx, canvas, expected=canvas.version, kind=IMPORTED)
         return
@@ -118,20 +118,20 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
 
 
 def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
-    """Commit versions of one canvas that follow each other, all made of the one that is there."""
+    """Commit consecutive versions of a canvas, based on its current version."""
     for version, one in enumerate(changes):
         save(tx, one.row, expected=one.row.version + version, kind=one.kind, detail=one.detail, job=job)
 
 
 def change(tx: Transaction, changes: Sequence[CanvasChange]) -> None:
-    """Commit the next version of some canvases. Conflict, before any file is written, where one has moved on."""
+    """Commit the next version of some canvases. Raises Conflict, before any file is written, if one has moved on."""
     must_be_at(tx, [one.row for one in changes])
     for one in changes:
         save(tx, one.row, expected=one.row.version, kind=one.kind, detail=one.detail)
 
 
 def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
-    """Raise Conflict, before any file is written, where a canvas is no longer at the version of its row."""
+    """Raise Conflict, before any file is written, if a canvas is no longer at the version of its row."""
     if any(canvas(tx, row.number).version != row.version for row in rows):
         raise Conflict
 
@@ -228,12 +228,12 @@ def groups_of(text: str) -> dict[str, Group]:
 
 
 def document(groups: str, text: str) -> str:
-    """Return the groups and the text of a canvas as the one text that versions are deltas of."""
+    """Return the groups and the text of a canvas as a single text, of which versions store deltas."""
     return f"{groups}\n{text}"
 
 
 def parts_of(document: str) -> tuple[str, str]:
-    """Return the groups and the text that a document is made of."""
+    """Split a document into the groups and the text."""
     groups, _, text = document.partition("\n")
     return groups, text
 
@@ -243,7 +243,7 @@ def crc_of(document: str) -> int:
 
 
 def versions(tx: Transaction, number: int) -> list[CanvasVersion]:
-    """Return the versions of a canvas, the first one first."""
+    """Return the versions of a canvas, oldest first."""
     rows = tx.all(
         "SELECT version, kind, detail, label, work, delta IS NULL FROM canvas_version"
         " WHERE space = :space AND canvas = ? ORDER BY version",
@@ -285,13 +285,13 @@ def _at_version(tx: Transaction, number: int, version: int) -> CanvasRow:
 
 
 def due(tx: Transaction, number: int) -> CanvasRow:
-    """Return a canvas as its newest version has it. Raises NotFound where its versions do not tell."""
+    """Return a canvas rebuilt from its newest version. Raises NotFound if the versions are incomplete."""
     newest = tx.get("SELECT max(version) FROM canvas_version WHERE space = :space AND canvas = ?", number)
     return _at_version(tx, number, newest or 0)
 
 
 def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
-    """Write a canvas as its versions have it, row and file. Returns it, and whether its row differed."""
+    """Rewrite the row and file of a canvas from its versions. Return the canvas, and whether its row differed."""
     row, now = canvas(tx, number), due(tx, number)
     _put(tx, now, version=now.version)
     _outdate_files(tx, number, now.label, row.label)
@@ -300,7 +300,7 @@ def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
 
 
 def draw(tx: Transaction, number: int) -> None:
-    """Have the row of a canvas say what its versions do; where these do not tell, its file may have its text."""
+    """Restore the row of a canvas from its versions; if these are incomplete, take the text from its file."""
     row = canvas(tx, number)
     try:
         now = due(tx, number)
@@ -312,7 +312,7 @@ def draw(tx: Transaction, number: int) -> None:
 
 
 def differing(tx: Transaction) -> list[int]:
-    """Return the canvases whose rows do not say what their newest versions do."""
+    """Return the canvases whose rows differ from their newest version."""
     found: list[int] = []
     for row in listed(tx, limit=-1):
         with suppress(NotFound):  # its versions do not tell
@@ -321,7 +321,7 @@ def differing(tx: Transaction) -> list[int]:
 
 
 def erase_history(tx: Transaction, number: int) -> list[str]:
-    """Erase what earlier versions of a canvas say; the current one stays, whole. Returns the labels that went."""
+    """Erase the words of earlier versions of a canvas and store the current version whole. Return the erased labels."""
     groups, text, version, label = tx.one(
         "SELECT groups, text, version, label FROM canvas WHERE space = :space AND number = ?", number
     ) or ("{}", "", 0, "")
@@ -342,7 +342,7 @@ def erase_history(tx: Transaction, number: int) -> list[str]:
 
 
 def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
-    """Return canvases with records that no model has looked over, most first."""
+    """Return canvases with records that no model has reviewed, most records first."""
     rows = tx.all(
         "SELECT c.number, c.status, r.id FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number"
         " WHERE c.space = :space AND c.updated >= ? ORDER BY c.number DESC, r.id",

@@ -2,12 +2,12 @@
 
 Digests remain after a purge has erased the words. Each home has a secret key, which no export or log contains, so the
 words cannot be guessed from the digests alone. For the same reason ids that importers or clients give are stored as
-keyed digests (`keyed_id`) if they look like a hash: it may be one of text with a secret, which is stored masked.
+keyed digests (`keyed_id`) if they look like a hash: it may be the hash of a text with a secret, which is stored masked.
 
 Words are compared without case, width and white space. A short turn is recognised by its words and its
-time (without a time, by its session), because many people say "yes, please": forgetting one of these turns must not
-match the others. Statements and texts imported from other programs may repeat the words of a turn, so they are
-compared with turns of every role.
+time (without a time, by its session), because many people say "yes, please": forgetting such a turn must not match the
+others. Statements and texts imported from other programs may repeat the words of a turn, so they are compared with
+turns of every role.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def secret(tx: HomeTransaction, purpose: str) -> bytes:
 
 
 def purged_id(key: Key, client_id: str) -> str:
-    """Return what replaces the id that a client gave to a turn or a call when that is purged."""
+    """Return the replacement for the client's id of a purged turn or call."""
     return client_id if is_keyed(client_id) else keyed_form("purged", keyed_hash(key, "purged id", client_id))
 
 
@@ -174,7 +174,7 @@ def stored_call(tx: Transaction, id: str | None) -> str | None:
 
 
 def stored_ids(key: Key, ids: Iterable[str]) -> dict[str, str]:
-    """Return the forms in which the ids of turns or calls may be stored, purged ones too, with the given ids."""
+    """Map the forms in which ids of turns or calls may be stored, including purged forms, to the given ids."""
     return {form: id for id in ids for form in (id, keyed_id(key, id), purged_id(key, id))}
 
 
@@ -184,7 +184,7 @@ def words_id(key: Key, kind: str, session: str, sha256: bytes) -> str:
 
 
 def purged_ref(key: Key, id: str) -> str:
-    """Return what replaces the id of a purged result, which is a hash of its content."""
+    """Return the replacement for the id of a purged result; the id itself is a hash of the content."""
     return f"r-{keyed_hash(key, 'purged ref', id)[: len(id) - 2]}"
 
 

@@ -74,8 +74,8 @@ def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str
 def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
     """Add aliases to entities.
 
-    If a name is new but one of its aliases is the chief name of an entity, it becomes an alias of that entity: `Maya
-    Lopez`, also called `Maya`, is the known Maya.
+    If a name is new but one alias is the chief name of an entity, it becomes an alias of that entity:
+    `Maya Lopez`, also called `Maya`, is the known Maya.
     """
     for name, others in aliases.items():
         names = [one for one in (name, *others) if key(one)]
@@ -158,7 +158,7 @@ def _get_or_make(tx: Transaction, name: str) -> int:
 
 
 def _insert(tx: Transaction, name: str, entity: int | None) -> int:
-    """Add a name to an entity, or to a new one."""
+    """Add a name to an entity; without an entity, create it."""
     number = tx.next("entity_name")
     tx.insert("entity_name", id=number, key=key(name), name=_clean(name), entity=entity or number)
     return number

@@ -1,4 +1,4 @@
-"""What rows are based on: the quotes of turns behind atoms, and the tool results that turns and atoms cite.
+"""The evidence of atoms (quotes of turns), and citations: the tool results that turns and atoms name.
 
 A row of `evidence` is a turn, a span of its characters and the quote. Quotes are checked against their turns before
 they are stored. Citations are made when turns and atoms are stored, of existing refs and nodes of the same space only;
@@ -49,7 +49,7 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
 
 
 def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
-    """Return evidence as rows, each once. Raises InvalidInput for a quote that is not at its place in the turn."""
+    """Return evidence as rows without duplicates. Raises InvalidInput for a quote that is not in its turn."""
     rows: list[Quote] = []
     for one in evidence:
         turn, (start, end) = number_of(one.turn, "t"), one.span
@@ -76,7 +76,7 @@ def last_said(tx: Transaction, quotes: Sequence[Quote]) -> int:
 
 
 def add_quotes(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
-    """Add quotes to an atom's evidence; tell whether any are new."""
+    """Add quotes to an atom's evidence; return whether any are new."""
     new = [
         tx.one(
             "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote) VALUES (:space, ?, ?, ?, ?, ?)"
@@ -109,7 +109,7 @@ def note_citations(tx: Transaction, source: str, text: str) -> None:
 
 
 def note_given_citations(tx: Transaction, source: str, given: Sequence[str]) -> None:
-    """Store the citations that a caller gave for a source. NotFound names one that is malformed or unknown."""
+    """Store the citations that a caller gave for a source. NotFound names a malformed or unknown citation."""
     rows: list[tuple[str, Lines]] = []
     for one in given:
         found = [row for name in named(one) for row in _named_refs(tx, name)]

@@ -28,7 +28,7 @@ Known = Callable[[str], tuple[str, ...]]
 
 
 def home_id(tx: HomeTransaction) -> str:
-    """Return what this memory is called in its exports."""
+    """Return the id of this memory in its exports."""
     return tx.get("SELECT uuid FROM home")
 
 
@@ -37,7 +37,7 @@ def origin(tx: Transaction) -> model.Origin:
 
 
 def export(tx: Transaction, take: Take) -> None:
-    """Hand over all rows of a space, each kind together."""
+    """Pass all rows of a space to `take`, kind by kind."""
     if not tx.space:
         return
     known = _origins(tx)
@@ -49,7 +49,7 @@ def export(tx: Transaction, take: Take) -> None:
 
 
 def _origins(tx: Transaction) -> Known:
-    """Return a function that gives the origins of a row that came from elsewhere."""
+    """Return a function that gives the origins of an imported row."""
     if tx.one("SELECT 1 FROM origin WHERE space = :space LIMIT 1") is None:
         return lambda id: ()
     sql = "SELECT origin FROM origin WHERE space = :space AND id = ? ORDER BY origin"
@@ -188,7 +188,7 @@ def _records(tx: Transaction, known: Known) -> Iterator[model.ExportedRecord]:
 
 
 def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
-    """Yield canvases with their versions; of one with forgotten words only the last version has any."""
+    """Yield canvases with their versions; if a canvas has forgotten words, only its last version has a text."""
     for row in sorted(canvases.listed(tx, limit=-1), key=lambda one: one.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
@@ -276,7 +276,7 @@ def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
 
 
 def _personas(tx: Transaction, known: Known) -> Iterator[model.ExportedPersona]:
-    """Yield the pages that models wrote, and the current one: the others list explicit statements."""
+    """Yield the pages that models wrote, and the current page; all other versions only list explicit statements."""
     gone = _gone(tx)
     for version, text, at, reason, by_model in tx.all(
         "SELECT version, text, at, reason, work IS NOT NULL FROM persona p WHERE space = :space AND (work IS NOT NULL"
@@ -310,7 +310,7 @@ def _citations(tx: Transaction, known: Known) -> Iterator[model.ExportedCitation
 
 
 def _sessions(tx: Transaction) -> Iterator[model.ExportedSession]:
-    """Yield how much of each was read: no further than to the first turn that a draft waits for."""
+    """Yield how far each session was read: at most up to the first turn that a draft waits for."""
     waiting = {one["turn"] for atom in tx.column("SELECT atom FROM draft WHERE space = :space")
                for one in json.loads(atom)["evidence"]}  # fmt: skip
     first_waiting: dict[int, int] = {}
@@ -368,7 +368,7 @@ def _tombstones(tx: Transaction, known: Known) -> Iterator[model.ExportedTombsto
 
 
 def _passed_on(tx: Transaction, known: Known) -> Iterator[model.ExportedTombstone]:
-    """Yield tombstones of other stores that matched nothing here: a third store may hold the rows that they name."""
+    """Yield imported tombstones that matched nothing here: a third store may have the rows that they name."""
     for name, here in tx.all(
         "SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", model.NOTHING, model.UNDONE
     ):

@@ -1,16 +1,16 @@
 """Forgetting: a tombstone excludes rows from every search and listing; undoing it restores them.
 
 `matching` selects rows by words, session and time. `reach_of` adds every row that is forgotten with the named ids: an
-explicit statement goes with its note, an extracted one with the last of its evidence turns, a sentence with the last
-turn that has some of its words. The dry run and the
-forgetting both call it, so the preview always matches the result.
+explicit statement goes with its note, an extracted statement with the last of its evidence turns, a sentence with the
+last turn that has some of its words. The dry run and the forgetting both call it, so the preview always matches the
+result.
 
 `digests` recognise forgotten rows when they are given again. Rows and files stay: evidence is not rewritten before it
 is purged. Index entries are deleted, and restored by the undo (vectors and the chunks of results by the next background
 indexing).
 
-Each forgetting, undoing and purging appends a line to `tombstones.jsonl`, without any forgotten words; of lines with
-the same `tombstone` the last one counts.
+Each forgetting, undoing and purging appends a line to `tombstones.jsonl`, without any forgotten words. The last line of
+a `tombstone` counts.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _is_husk(tx: Transaction, tombstone: int) -> bool:
 
 
 def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Refuse to undo a correction, or to bring it back, where these atoms were replaced since."""
+    """Raise an error if one of these atoms was replaced since: then a correction cannot be undone or restored."""
     sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
     for number, by in tx.among(sql, atoms):
         newer = f" by a{by}: undo that correction first" if by else ""
@@ -139,7 +139,7 @@ def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
 
 
 def _reopen(tx: Transaction, tombstone: int) -> None:
-    """Have the statements hold again that the corrections under a tombstone replaced."""
+    """Reopen the statements that the corrections under a tombstone replaced."""
     replaced = supersession.replaced_under(tx, tombstone)
     if not replaced:
         raise InvalidInput("It replaced no statement, so there is no correction to undo. Forget it instead.")
@@ -148,7 +148,7 @@ def _reopen(tx: Transaction, tombstone: int) -> None:
 
 
 def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Refuse that these atoms hold again where a single-valued fact of theirs has another value now."""
+    """Raise an error if reopening these atoms would give a single-valued fact a second current value."""
     clashes = tx.among(
         "SELECT now.atom, now.entity, now.relation, now.value FROM fact old JOIN fact now ON now.space = old.space"
         " AND now.entity_key = old.entity_key AND now.relation = old.relation AND now.atom <> old.atom"
@@ -353,7 +353,7 @@ def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
 def _with_words_of(
     tx: Transaction, atoms: Collection[int], turns: Collection[int], *, undone: int | None = None
 ) -> set[int]:
-    """Return the sentences among these atoms that have words which only these turns and forgotten ones say.
+    """Return the sentences among these atoms with words that occur only in these turns and in forgotten turns.
 
     Turns under the tombstone `undone` count as not forgotten.
     """
@@ -434,7 +434,7 @@ def tombstones(tx: Transaction) -> list[Tombstone]:
 
 
 def count(tx: Transaction) -> int:
-    """Return how many rows can be brought back; notes, which go with their atoms, are not counted."""
+    """Return how many forgotten rows can be restored; notes, which go with their atoms, are not counted."""
     gone = "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL"
     tables = (f"turn {gone} AND role <> 'note'", f"atom {gone}", f"ref {gone}")
     return sum(tx.get(f"SELECT count(*) FROM {table}") for table in tables)
@@ -459,7 +459,7 @@ def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[st
 
 
 def still_said(tx: Transaction, tombstone: str) -> list[str]:
-    """Return the turns that stay although atoms under a tombstone are based on their words."""
+    """Return the turns that remain although they are evidence of atoms under a tombstone."""
     atoms = tx.column("SELECT id FROM atom WHERE space = :space AND tombstone = ?", number_of(tombstone, "x"))
     return named_rows(sorted(_said_in(tx, atoms)), "t")
 

@@ -54,7 +54,7 @@ def _numbers(overlaps: Sequence[_Overlap]) -> set[int]:
 
 
 def _on_read_turns(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
-    """Return sentences that did not give way, with label, the statement that replaced it and if that is a sentence."""
+    """Map sentences that did not give way to their label, their replacement, and whether that is a sentence."""
     rows = tx.all(
         "SELECT r.id, r.label, r.superseded_by, n.reader IS NOT NULL FROM atom r"
         " LEFT JOIN atom n ON n.space = r.space AND n.id = r.superseded_by"
@@ -89,7 +89,7 @@ def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list
 
 
 def join(tx: Transaction, number: int, onto: int, label: str | None, *, because: str = GAVE_WAY) -> None:
-    """Replace a sentence by a statement, which gets its quotes, its label of a promise and what the sentence ended."""
+    """Replace a sentence by a statement, which inherits its quotes, its promise label and the atoms that it ended."""
     copy_words(tx, [number], onto)
     if label == "promise":
         tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", label, onto)
@@ -126,7 +126,7 @@ def _has_other_value(tx: Transaction, number: int) -> bool:
 
 
 def retire(tx: Transaction, number: int, *, by: int | None, because: str = GAVE_WAY) -> None:
-    """End a sentence as one that was never true."""
+    """End a sentence at its start, as if it was never true."""
     tx.run(
         "UPDATE atom SET valid_to = valid_from, superseded_by = ?, closed_because = ? WHERE space = :space AND id = ?",
         *(by, because, number),
@@ -147,7 +147,7 @@ def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
 
 
 def are_all(tx: Transaction, ids: Sequence[str]) -> list[int]:
-    """Return the open atoms among these if all of them are sentences, else nothing."""
+    """Return the open atoms among these if all of them are sentences, else an empty list."""
     rows = tx.among(
         "SELECT id, reader IS NOT NULL FROM atom WHERE space = :space AND valid_to IS NULL AND tombstone IS NULL"
         " AND id IN ({})",

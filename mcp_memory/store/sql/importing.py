@@ -65,7 +65,7 @@ def import_rows(
     names: Mapping[str, str],
     now: datetime,
 ) -> model.ImportReport:
-    """Store rows; `names` says how rows that came before are called here. See `Store.import_rows`."""
+    """Store exported rows; `names` maps ids of rows imported earlier to their ids here. See `Store.import_rows`."""
     tx.make_space()
     context = ImportContext(tx=tx, of=of, now=now, given=names, is_own=of == origin(tx))
     for entity in _only(rows, model.ExportedEntity):
@@ -100,7 +100,7 @@ def _only(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
 
 @dataclass(kw_only=True)
 class ImportContext:
-    """The state of an import in one transaction. `is_own`: the rows were exported from this very space."""
+    """The state of an import in one transaction. `is_own`: the rows were exported from this same space."""
 
     tx: Transaction
     of: model.Origin
@@ -116,23 +116,23 @@ class ImportContext:
     _jobs: dict[Stage, int] = field(default_factory=dict[Stage, int])
 
     def name(self, id: str | None) -> str:
-        """Return how a row is called here; nothing where it is not here."""
+        """Return the local id of a row; empty if the row is not here."""
         return GONE if id is None else self.names.get(id) or self.given.get(id, GONE)
 
     def find(self, id: str, at: datetime | None, origins: Sequence[str]) -> str | None:
-        """Return how a row is called here that arrived before, GONE where it was forgotten; None for a new one."""
+        """Return the local id of a row that was imported before, GONE if it was forgotten, None if the row is new."""
         keys = (model.origin_of(self.of, id, at), *origins)
         found = known_as(self.tx, keys)
         return next((found[key] for key in keys if key in found), None)
 
     def note(self, id: str, at: datetime | None, origins: Sequence[str], here: str) -> None:
-        """Store the origin of a row and its id here. Rows that are not here are not noted: they may come later."""
+        """Store the origin of a row and its local id. Rows that are not here are skipped, since they may come later."""
         self.names[id] = here
         if here != GONE and not self.is_own:
             note_origins(self.tx, dict.fromkeys((model.origin_of(self.of, id, at), *origins), here))
 
     def meet(self, here: str) -> None:
-        """Count a row that arrived before: one that was forgotten since is kept out, not here."""
+        """Count a row that was imported before: as known, or as forgotten if it was forgotten since."""
         table, key = {"t": ("turn", here[1:]), "a": ("atom", here[1:])}.get(here[:1], ("ref", here))
         if self.tx.one(f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NOT NULL", key):
             self.forgotten += 1
@@ -174,7 +174,7 @@ class ImportContext:
 
 
 def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
-    """Return how rows are called here that came from elsewhere, or are of this space, by their origins."""
+    """Map the known origins among these, of imported rows or of rows of this space, to local ids."""
     found: dict[str, str] = {}
     if not tx.space or not origins:
         return found
@@ -189,7 +189,7 @@ def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
 
 
 def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
-    """Remember how rows of elsewhere are called here."""
+    """Store the local ids of imported rows by origin."""
     tx.make_space()
     mine = model.origin_of(origin(tx), "")
     tx.many(
@@ -200,7 +200,7 @@ def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
 
 
 def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
-    """Return the places of statements, each in all its wordings, that were forgotten here as a statement or a turn."""
+    """Return the indexes of statements, each with all its wordings, that were forgotten here (also as a turn)."""
     return {
         place
         for place, wordings in enumerate(statements)
@@ -209,7 +209,7 @@ def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -
 
 
 def _current_name(tx: Transaction, id: str) -> str | None:
-    """Return how a row is called here: GONE under a tombstone of elsewhere that was not undone since."""
+    """Return the local id of a row: GONE under an imported tombstone that was not undone since."""
     if not id.startswith(model.gone_by("")):
         return id
     tombstone = id.removeprefix(model.gone_by(""))
@@ -218,7 +218,7 @@ def _current_name(tx: Transaction, id: str) -> str | None:
 
 
 def _own(tx: Transaction, tail: str) -> str | None:
-    """Return the id of a row of this space that an origin names, if it is that row and no other of the same number."""
+    """Return the id of a row of this space that an origin names, unless another row has that number now."""
     if tail.startswith("r-"):
         return tx.get("SELECT id FROM ref WHERE space = :space AND id = ?", tail)
     found = _OWN.fullmatch(tail)
@@ -234,7 +234,7 @@ def _own(tx: Transaction, tail: str) -> str | None:
 
 
 def _canvas_begun(tx: Transaction, number: int) -> str | None:
-    """Return when the first record of a canvas was made."""
+    """Return the time of a canvas's first record."""
     return tx.get("SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", number)
 
 
@@ -242,7 +242,7 @@ def _canvas_begun(tx: Transaction, number: int) -> str | None:
 
 
 def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
-    """Import a result whose bytes are at hand; the same bytes are kept once."""
+    """Import a result if its bytes are available; the same bytes are stored once."""
     known = context.find(row.id, None, row.origins)
     if known is not None:
         context.meet(known)
@@ -270,7 +270,7 @@ def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
 def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn | model.ExportedAtom]) -> None:
     """Import turns and atoms in their order, an atom after the turn of its first evidence.
 
-    A note is stored together with its atom, under whose id here its journal line is written. The note of a known
+    A note is stored together with its atom, because its journal line needs the atom's local id. The note of a known
     statement is skipped.
     """
     run = _Run(context)
@@ -287,7 +287,7 @@ def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn
 
 
 class _Run:
-    """Turns of one session that are stored together, or a note that waits for its atom."""
+    """Consecutive turns of a session that are stored together, or a note that waits for its atom."""
 
     def __init__(self, context: ImportContext) -> None:
         self._context = context
@@ -336,7 +336,7 @@ def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None
 
 
 def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> list[str | None]:
-    """Return the client ids under which to store turns of one session.
+    """Return the client ids under which to store turns of a session.
 
     The other home keyed its derived ids with a secret that is not in the export. A turn with a time is given an id by
     its stored words instead, so that the history it came from is recognised here too.
@@ -358,7 +358,7 @@ def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> li
 def _insert_turns(
     context: ImportContext, rows: Sequence[model.ExportedTurn], *, told: dict[str, Any] | None = None
 ) -> None:
-    """Store turns of one session at its end, but for those that were forgotten here."""
+    """Store turns at the end of their session, except turns that were forgotten here."""
     tx, session = context.tx, rows[0].session
     new = [
         NewTurn(
@@ -399,7 +399,7 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
     """Import an atom, with its note if that is new too.
 
     A known atom gets further evidence and its end; an atom that ended here stays ended. If both stores have an open
-    value of a single-valued fact, the one that became true last is current, and ends the other.
+    value of a single-valued fact, the value that became true last is current and ends the other.
     """
     tx = context.tx
     known = context.find(row.id, row.learned_at, row.origins)
@@ -432,7 +432,7 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
 
 
 def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_rows.Quote]:
-    """Return the evidence of an atom, of turns that are here."""
+    """Return the evidence of an atom from turns that exist here."""
     found: list[evidence_rows.Quote] = []
     for one in row.evidence:
         turn = context.name(one.turn)
@@ -452,9 +452,9 @@ def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_ro
 
 
 def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
-    """Return the atom that says the same of the same time, and carries the same fact.
+    """Return the local atom with the same text, start and fact, or None.
 
-    A sentence that gave way is only the same as another one, and a statement is not the same as a sentence, which it
+    A sentence that gave way can only equal another such sentence; and a statement does not equal a sentence, which it
     replaces.
     """
     moment, wanted = to_ms(row.valid_from), (None, None, None)
@@ -524,7 +524,7 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
 
 
 def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersession.Supersession:
-    """Return which atoms an imported one ends here, and its own end."""
+    """Return the local atoms that an imported atom ends, and its own end."""
     ended = [number_of(name, "a") for older in row.supersedes if (name := context.name(older)) != GONE]
     successor = context.name(row.superseded_by)
     until = optional_ms(row.valid_to)
@@ -545,7 +545,7 @@ def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersessi
 def _told(
     row: model.ExportedAtom, note: model.ExportedTurn, number: int, found: supersession.Supersession
 ) -> dict[str, Any]:
-    """Return the statement of a note's journal line, with ids of this store."""
+    """Return the statement in a note's journal line, with the ids of this store."""
     told = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
     ends = [f"a{older}" for older in found.ends]
     told |= {"atom": f"a{number}", "supersedes": ends, "ends": ends}
@@ -611,7 +611,7 @@ def _insert_atom(
 
 
 def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
-    """Have the open sentences with the same words give way to a new statement."""
+    """End the open sentences that have the same words as a new statement."""
     for sentence, label in tx.all(
         "SELECT id, label FROM atom WHERE space = :space AND folded = ? AND reader IS NOT NULL AND valid_to IS NULL"
         " AND tombstone IS NULL",
@@ -621,7 +621,7 @@ def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
 
 
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
-    """End an atom by the new one that replaces it; one that ended already gets its successor."""
+    """End an atom by the new atom that replaces it; an atom that has ended already only gets its successor."""
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL",
         older,
@@ -648,7 +648,7 @@ def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
 
 
 def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]) -> None:
-    """Import a canvas, or later changes to a known one. A canvas that was changed on both sides stays as it is here."""
+    """Import a canvas, or later changes to a known canvas. A canvas that both sides changed stays as it is."""
     if context.is_own:
         context.names[f"c{row.number}"] = f"c{row.number}"
         context.known += 1 + len(taken)
@@ -681,7 +681,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
 def _went_on(
     context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
 ) -> bool:
-    """Return whether a canvas has records or versions that are not among those that come in."""
+    """Return whether a canvas has records or versions that the import lacks."""
     came = {context.find(one.id, one.timestamp, one.origins) for one in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
     versions = [(one.number, one.kind) for one in canvases.versions(context.tx, number)]
@@ -724,7 +724,7 @@ def _write_canvas(
 
 
 def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: int, here: Callable[[str], str]) -> int:
-    """Store a record, or the better summary of one that is here."""
+    """Store a record, or the better summary of a known record."""
     tx, known = context.tx, context.find(row.id, row.timestamp, row.origins)
     if known is not None:
         context.note(row.id, row.timestamp, row.origins, known)
@@ -761,7 +761,7 @@ def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: in
 def _imported_versions(
     context: ImportContext, row: model.ExportedCanvas, here: Callable[[str], str], number: int
 ) -> list[dict[str, Value]]:
-    """Return the versions of a canvas as rows; none where they do not come to what the canvas is."""
+    """Return the versions of a canvas as rows; empty if they do not result in the exported canvas."""
     kept = [one for one in row.versions if one.delta is not None]
     history = [here(one.delta) for one in kept if one.delta is not None]
     due = canvases.document(canvases.groups_text(canvases.groups_of(here(json.dumps(row.groups)))), here(row.text))
@@ -791,7 +791,7 @@ def _imported_versions(
 
 
 def _renumbered(text: str, old: int, new: int) -> str:
-    """Return a text with the ids of a canvas's nodes and groups, `003-N4`, under another number."""
+    """Return a text with the node and group ids of a canvas (`003-N4`) under its new number."""
     return re.sub(rf"(?<![\w-]){old:03}-(?=[NF]\d)", f"{new:03}-", text, flags=re.ASCII)
 
 
@@ -799,7 +799,7 @@ def _renumbered(text: str, old: int, new: int) -> str:
 
 
 def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene]) -> None:
-    """Import the versions of a scene. If another scene has its name, it gets a new one.
+    """Import the versions of a scene. If another scene has its slug, it gets a free slug.
 
     A scene that was rewritten here stays; imported versions follow only if they are newer.
     """
@@ -831,7 +831,7 @@ def _scene_id(row: model.ExportedScene) -> str:
 
 
 def _free_slug(context: ImportContext, slug: str) -> str:
-    """Return a name that no page has, or had."""
+    """Return a slug that no page has or had."""
     name, number = slug, 1
     while context.tx.one("SELECT 1 FROM scene WHERE space = :space AND slug = ?", name):
         number += 1
@@ -886,14 +886,14 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
 
 
 def _with_names(context: ImportContext, text: str) -> str:
-    """Return a page with the atoms that it cites as they are called here, without what cites none."""
+    """Return a page with its citations renamed to local ids, without the lines whose atoms are missing here."""
     gone = [atom for atom in cited(text) if context.name(atom) == GONE]
     left = without(text, gone)
     return renamed(left, {atom: context.name(atom) for atom in cited(left)})
 
 
 def _with_links(context: ImportContext, text: str) -> str:
-    """Return a page whose links to other pages go where those are here."""
+    """Return a page with its links renamed to the local pages."""
     moved = {old.removeprefix("s:"): new for old, new in context.names.items() if old.startswith("s:")}
     changed = {old: new for old, new in moved.items() if old != new}
     if not changed:
@@ -916,7 +916,7 @@ def _import_citation(context: ImportContext, row: model.ExportedCitation) -> Non
 
 
 def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
-    """Count a session as read as far as it was there, where nothing of this home's own waits before that."""
+    """Advance a session's cursor to the imported position, unless turns of this home wait before that."""
     tx, number = context.tx, context.tx.session(row.name)
     if number is None or context.is_own:
         return
@@ -947,10 +947,10 @@ def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
 
 
 def _import_progress(context: ImportContext, row: model.ExportedProgress) -> None:
-    """Count a stage as far as it had come there, where no rows of this home's own wait before that.
+    """Advance a stage to the imported position, unless rows of this home wait before that.
 
-    Turns that the sentence reader has read there are not read again in any case: their statements came with them, but
-    for those that were forgotten.
+    Turns that the sentence reader has read elsewhere are never read again: their statements are in the import, except
+    the forgotten ones.
     """
     tx, name = context.tx, context.name(row.upto)
     if name == GONE or context.is_own:

@@ -1,7 +1,7 @@
 """Jobs (questions to a model): their leases, the progress of each stage, and the log of their results.
 
 At most one job of a stage (of a session, for extraction) is unfinished, and only its id can be committed: a process
-that takes it over makes a new id, so a late answer to the old one is refused. Cursors move with the commit, never
+that takes it over makes a new id, so a late answer under the old id is refused. Cursors move with the commit, never
 backwards. A lease, and the wait of a parked job, end by the clock of the database.
 """
 
@@ -69,9 +69,9 @@ def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
 
 
 def extracted(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
-    """Move the cursors of sessions to these positions. Raises Conflict if one was already read up to there.
+    """Move the cursors of sessions to these positions. Raises Conflict if a session was already read up to there.
 
-    Other unfinished jobs on these sessions read turns that are read now: they go.
+    Other unfinished jobs on these sessions are deleted: their turns are read now.
     """
     for session, position in upto.items():
         number = _session(tx, session)
@@ -161,7 +161,7 @@ def _lasts(tx: Transaction, work: Work) -> bool:
 
 
 def _prolonged(tx: Transaction, number: int, lease: timedelta) -> Work:
-    """Give a job to its holder with a full lease."""
+    """Renew the lease of a job and return it."""
     tx.run(
         f"UPDATE work SET until = {NOW} + ? WHERE space = :space AND id = ? AND until < {NOW} + ?",
         *(milliseconds(lease), number, milliseconds(lease)),
@@ -172,10 +172,9 @@ def _prolonged(tx: Transaction, number: int, lease: timedelta) -> Work:
 def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
     """Return whether another job committed between the planning of this basis and its lease.
 
-    After the lease only the one open job of a stage moves the stage's position; a session that an extraction reads
-    beside its own may still be read by another job, and then the second one to commit is refused. The basis has the
-    position as the `start` of its `parts` (extract), `drafts` (merge), `after` (scenes, summaries), `version`
-    (persona) or `upto` (canvas).
+    After the lease only this job moves the stage's position. A further session that an extraction reads may still be
+    read by another job; then the second commit is refused. The basis has the position as the `start` of its `parts`
+    (extract), `drafts` (merge), `after` (scenes, summaries), `version` (persona) or `upto` (canvas).
     """
     planned: dict[str, Any] = json.loads(basis)
     match stage:

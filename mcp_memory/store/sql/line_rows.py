@@ -1,8 +1,8 @@
-"""The codec of line files, from lines to rows: `line_files` is the other way.
+"""The codec of line files, from lines to rows; `line_files` is the opposite direction.
 
-`row_of` reads a line and proves what can be proven of it; `LineImport` stores rows under the numbers of their lines, as
-a rebuild and the recovery of lost lines do. Explicit statements come with the notes of the journal: `statements` is
-what all notes together come to.
+`row_of` parses a line and checks its hashes; `LineImport` stores rows under the numbers of their lines, for a rebuild
+and for the recovery of lost lines. Explicit statements come with the notes of the journal: `statements` combines all
+notes of a space.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Row:
 
 
 def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Return which row a line is about, as (kind, name for people). Raises KeyError for a line that says none."""
+    """Return the row that a line is about, as (kind, name for people). Raises KeyError if the line has no key."""
     name = next(name for name in KINDS if name in fields or name == "session")
     shown = str(fields[name])
     if name == "canvas":
@@ -51,7 +51,7 @@ def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_idle(fields: Mapping[str, Any]) -> bool:
-    """Return whether a line says of a session that it never had an active canvas, for which there is no row."""
+    """Return whether a line states that a session never had an active canvas; such a line makes no row."""
     return "active" in fields and fields["active"] is None and fields.get("activated") is None
 
 
@@ -123,7 +123,7 @@ def _masked(fields: Mapping[str, Any]) -> dict[str, Value]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LineForm:
-    """How a line becomes a row: by column, the field and its reader. `also` reads what takes several fields."""
+    """How a line becomes a row: by column, the field and its reader. `also` derives columns from several fields."""
 
     table: str
     key: Mapping[str, tuple[str, Read]]
@@ -142,7 +142,7 @@ class _LineForm:
 
 
 def _same(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
-    """Return columns whose fields have their names."""
+    """Return readers for columns that have the same names as their fields."""
     return {name: (name, read) for name in names}
 
 
@@ -210,7 +210,7 @@ _RESULT = _LineForm(
 
 
 def row_of(fields: dict[str, Any]) -> Row:
-    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError where it is not sound."""
+    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError if the line is damaged."""
     return _FORMS[key_of(fields)[0]].read(fields)
 
 
@@ -238,14 +238,14 @@ class Statement:
     because: str | None = None
 
     def ended(self, since: int, label: str | None) -> dict[str, Value]:
-        """Return how an older atom that began at `since` ends by this one."""
+        """Return the columns that end an older atom, which began at `since`, by this statement."""
         until = max(_int(self.values["valid_from"]), since)
         because = supersession.because_of(self.because, cast("str | None", self.values["label"]), label)
         return {"valid_to": until, "superseded_by": self.number, "closed_because": because}
 
 
 def statement_of(fields: Mapping[str, Any]) -> Statement:
-    """Return what the line of a note says, before anything ended it."""
+    """Return the statement in the line of a note, before later statements ended it."""
     told: Any = fields["told"]
     text, by = _text(fields["content"]), told.get("by")
     fact: dict[str, Value] | None = None
@@ -278,16 +278,16 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
 
 
 def undone_corrections(tombstones: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the ids of the corrections that are undone by these lines, of which the last of a tombstone counts."""
+    """Return the ids of the corrections that these lines undo; the last line of a tombstone counts."""
     last = {str(fields.get("tombstone")): fields for fields in tombstones}
     undone = (one.get("ids") for one in last.values() if (one.get("how"), one.get("undone_at")) == ("correction", None))
     return {str(id) for ids in undone if isinstance(ids, list) for id in cast("list[Any]", ids)}
 
 
 def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = ()) -> dict[int, Statement]:
-    """Return what the notes of a space come to, by number.
+    """Return the statements that result from all notes of a space, by number.
 
-    Each ends what its line says that it ended, except the corrections that were `undone`.
+    Each statement ends the atoms that its line lists, except the corrections that were `undone`.
     """
     found: dict[int, Statement] = {}
     for one in sorted(map(statement_of, notes), key=lambda one: one.number):
@@ -304,7 +304,7 @@ def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = 
 
 
 class LineImport:
-    """Rows on their way from lines into the tables of a space. `finish` stores what only all of them tell."""
+    """Stores rows from lines in the tables of a space. `finish` stores everything that depends on all lines."""
 
     def __init__(self, tx: Transaction) -> None:
         tx.make_space()
@@ -355,7 +355,7 @@ class LineImport:
         self.tx.run(sql, *values.values(), *key.values())
 
     def put_statement(self, new: Statement) -> None:
-        """Store an explicit statement whose note is there; its fact follows with `finish`."""
+        """Store an explicit statement whose note is stored; `finish` adds its fact."""
         tx = self.tx
         values = {**new.values, "folded": digests.folded(str(new.values["text"]))}
         note, text = int(str(values["evidence"])), str(values["text"])
@@ -372,7 +372,7 @@ class LineImport:
             self._update("atom", {"id": older}, by.ended(*began))
 
     def finish(self) -> None:
-        """Store facts and mentions, once it is known which statements ended or were forgotten; draw canvases."""
+        """Store facts and mentions, once all ended and forgotten statements are known, and draw canvases."""
         tx = self.tx
         catch_up_counters(tx)
         for number in self._canvases:
@@ -402,7 +402,7 @@ class LineImport:
         self._write("fact", {"atom": atom}, {**values, "entity_key": entities.key(str(fact["entity"]))})
 
     def _put_canvas(self, row: Row, values: Mapping[str, Value]) -> None:
-        """Have a canvas be at this version, if it is not at a later one; `finish` gives it its text and groups."""
+        """Set a canvas to this version unless it has a later version; `finish` adds its text and groups."""
         names = ("label", "session", "status", "folded", "updated")
         columns = ", ".join(f"{name} = excluded.{name}" for name in (*names, "version"))
         self.tx.run(
@@ -457,7 +457,7 @@ class LineImport:
             self._mark_purged(number, purged)
 
     def _mark_purged(self, number: int, purged: Value) -> None:
-        """Note which rows of a tombstone are empty; where others have their words still, it can be purged again."""
+        """Record which rows of a tombstone are empty; if other rows still have words, it can be purged again."""
         tx, count = self.tx, 0
         for table, words in (("turn", "content"), ("atom", "text"), ("ref", "path")):
             tx.run(
@@ -485,7 +485,7 @@ class LineImport:
         word_index.forget_chunks(tx, id)
 
     def _present_ref(self, id: str) -> str:
-        """Return the id of a ref that is here with its words, where the line has the id that a purge gave to it."""
+        """Return the id of a stored ref if the line has the id that a purge would give it; otherwise the line's id."""
         key = digests.key_of(self.tx)
         present: list[str] = self.tx.column("SELECT id FROM ref WHERE space = :space")
         return next((one for one in present if digests.purged_ref(key, one) == id), id)

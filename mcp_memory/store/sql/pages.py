@@ -1,8 +1,8 @@
 """The pages that stages write, with their versions: scenes (L2) and the persona (L3), the page about the user.
 
 The rows are authoritative: versions are added, never changed, and a deletion adds a version too. Files are a
-projection. Those of scenes are written before the rows are committed, so a kill leaves at worst a file that is newer
-than its row, or one without a scene; each commit makes all files of scenes match the rows. Other files are left alone.
+projection. Scene files are written before the rows are committed, so a kill leaves at worst a file that is newer than
+its row, or a file without a scene; each commit makes all scene files match the rows. Other files are left alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, no
 
 
 def write_scene_files(tx: Transaction) -> None:
-    """Have the files of all scenes written anew or deleted, without forgotten words."""
+    """Mark all scene files for rewriting or deletion; the content leaves forgotten words out."""
     tx.files.outdate(*(path for path, _ in scene_files(tx)))
 
 
@@ -94,7 +94,7 @@ def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
 
 
 def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the path of every scene there ever was, with the content of its file; None if it must not exist."""
+    """Yield the path of every scene that ever existed, with the content of its file; None if it must not exist."""
     found = scenes(tx)
     gone = _forgotten_atoms(tx, found)
     current = {scene.slug: left_of(scene, gone) for scene in found}
@@ -103,7 +103,7 @@ def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
 
 
 def _forgotten_atoms(tx: Transaction, scenes: Sequence[Scene]) -> set[str]:
-    """Return those of the atoms of scenes that are forgotten."""
+    """Return the forgotten atoms of scenes."""
     numbers = sorted({number for scene in scenes for number in numbers_of(scene.atoms, "a")})
     sql = "SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL AND id IN ({})"
     return {f"a{number}" for (number,) in tx.among(sql, numbers)}

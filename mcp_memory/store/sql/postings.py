@@ -1,7 +1,7 @@
-"""Postings of a question: which of its terms are read, and how many of their rows.
+"""Postings of a query: which of its terms are read, and how many of their rows.
 
 The cost of a query is the number of postings it reads, so that is bounded: terms in very many rows discriminate little
-and are left out while there are rarer ones. No list of stop words, no language.
+and are left out while there are rarer terms. No list of stop words, no language.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class TermRows(Protocol):
         ...
 
     def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:
-        """Return for each term the newest rows that have it, newest first, COMMON at most.
+        """Return for each term its newest rows, newest first, COMMON at most.
 
-        Atoms and chunks must pass; turns only with `passing`, since those that do not are context of their neighbours.
+        Atoms and chunks must pass; turns only with `passing`, because turns that do not pass are context of their
+        neighbours.
         """
         ...
 
@@ -69,7 +70,7 @@ class CommonTerms:
 
 
 def read(index: TermRows, wanted: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:
-    """See `Store.postings`. `common` are the terms known to be common; others that are found to be are added."""
+    """See `Store.postings`. `common` has the terms known to be common; newly found common terms are added."""
     also = _searchable([term for term in also if term not in wanted])
     wanted = _searchable(wanted)
     rare = _rare(index, [*wanted, *also], common)
@@ -99,14 +100,14 @@ def _rare(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, 
 
 
 def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -> list[Posting]:
-    """Return the postings of those of the terms that some row has."""
+    """Return the postings of the terms with at least one row, rarest first."""
     found = ((term, rare[term]) for term in terms if term in rare)
     postings = [Posting(term=term, rows=rows, documents=len(rows)) for term, rows in found if len(rows)]
     return sorted(postings, key=lambda posting: len(posting.rows))
 
 
 def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
-    """Yield the newest rows of common terms that pass.
+    """Yield the newest passing rows of common terms.
 
     Documents are estimated from the density of these rows among the numbers that were given since the oldest of them.
     """

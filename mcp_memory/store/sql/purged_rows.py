@@ -13,7 +13,7 @@ from mcp_memory.store.sql.transaction import HomeTransaction, to_ms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedRows:
-    """What is known of the purged rows of a home."""
+    """Ids and digests of the purged rows of a home."""
 
     key: digests.Key
     digests: Mapping[bytes, int]
@@ -26,7 +26,7 @@ class PurgedRows:
     def has(self, row: Mapping[str, Any]) -> bool:
         """Return whether a line of a line file or an export, or the front matter of a result, is a purged row.
 
-        A row that was learned after its words were forgotten is another one. A short turn is meant by its id too.
+        A row that was learned after its words were forgotten is a different row. A short turn must also match by id.
         """
         found = list[bytes]()
         text, sha256 = row.get("content", row.get("text")), row.get("sha256")

@@ -5,7 +5,7 @@ recognise the content, but no words. Everything derived from them is rewritten w
 in every version, the history of canvases, records, drafts, questions to models, edits of message lists, and facts and
 names that no remaining row mentions.
 
-It is one transaction that also rewrites the files. What the engine keeps of deleted rows is its own matter.
+A purge is a single transaction that also rewrites the files. Each engine erases its own remains of deleted rows.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Gone:
         return sorted({from_ms(moment).astimezone(UTC).date().isoformat() for (moment,) in rows})
 
     def names(self) -> list[str]:
-        """Return what the rows are called that their words are not in: by clients, speakers and tools."""
+        """Return the names that clients, speakers and tools gave to the rows, apart from their words."""
         tx = self._tx
         rows = [
             *tx.among("SELECT client_id, name FROM turn WHERE space = :space AND id IN ({})", self.turns),
@@ -311,7 +311,7 @@ def _forget_questions(tx: Transaction) -> None:
 
 
 def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
-    """Clear columns that quote the erased texts in any space, or contain one of their words in this space."""
+    """Clear columns that quote the erased texts in any space, or contain an erased word in this space."""
     for table, key, columns, clearing in _SWEPT:
         rows = tx.all(f"SELECT {key}, {columns} FROM {table}")
         found = [

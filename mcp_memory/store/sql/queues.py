@@ -47,7 +47,7 @@ def is_due(tx: HomeTransaction, queue: str) -> bool:
 
 
 def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
-    """Claim the unclaimed space that has been due longest; with `space`, claim that one even if it is not due."""
+    """Claim the unclaimed space that has been due longest; with `space`, claim that space even if it is not due."""
     if space is None:
         condition, values = _DUE, (queue, milliseconds(LONGEST_LEASE))
     else:
@@ -75,9 +75,9 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
 
 
 def release(tx: HomeTransaction, claim: Claim, *, again: timedelta) -> None:
-    """Release a claim; look at its space `again` after a while, or now if it was written to meanwhile.
+    """Release a claim; its space is due after `again`, or now if it was written to meanwhile.
 
-    Does nothing if the lease has expired and another has claimed the space.
+    Does nothing if the lease has expired and another worker has claimed the space.
     """
     tx.run(
         f"UPDATE due SET until = 0, at = CASE WHEN at < until THEN at ELSE {NOW} + ? END"

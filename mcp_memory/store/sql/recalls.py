@@ -1,6 +1,6 @@
 """The log of recalls: which rows were brought into a context, when and for which session.
 
-It is a cache of what happened, no evidence: bounded, not exported, and without words unless its owner wants them.
+It is a diagnostic log, not evidence: bounded, not exported, and without words unless the owner enables them.
 """
 
 from __future__ import annotations

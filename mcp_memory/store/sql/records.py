@@ -199,7 +199,7 @@ _OF_PROGRAM = (
 def thin(
     tx: Transaction, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
 ) -> list[ThinRecord]:
-    """Return records whose summary says little. Canvases lead: few of them are touched in a few days."""
+    """Return records with an uninformative summary. The query starts from canvases, since few change within days."""
     rows = tx.all(
         f"SELECT {_THIN} FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number {_OF_PROGRAM}"
         " AND c.updated >= ? AND r.id > ? AND r.score <= ? AND r.tokens_raw >= ?"

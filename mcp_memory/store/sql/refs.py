@@ -92,7 +92,7 @@ def find(tx: Transaction, id: str) -> Ref | None:
 
 
 def read(tx: Transaction, id: str) -> bytes:
-    """Return the raw bytes of a ref, checked against the hash in the database and the one in the file."""
+    """Return the raw bytes of a ref, checked against the hashes in the database and in the file."""
     found = ref(tx, id)
     try:
         content = tx.files.read(found.path)
@@ -136,7 +136,7 @@ def _is_intact(tx: Transaction, path: str) -> bool:
 
 
 def _find_purged(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
-    """Return the empty row that a purge left of a ref, by the id that the ref had."""
+    """Return the empty row of a purged ref, found by the ref's former id."""
     return _find(tx, digests.purged_ref(digests.key_of(tx), id))
 
 

@@ -302,7 +302,7 @@ TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:
-    """Yield each statement, in an order in which every table that is referred to is there."""
+    """Yield each statement, every table after the tables that it refers to."""
     for tables in of:
         yield from (statement.strip() for statement in tables.split(";") if statement.strip())
 

@@ -1,8 +1,8 @@
 """Statements that a program extracts from the sentences of the user.
 
 The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. Turns that it reads
-out of this order are marked one by one (`mark_read`): turns that were released from quarantine, and imported turns that
-were read where they come from. When a model has read all the turns of such a statement, the statement gives way
+out of this order are marked individually (`mark_read`): turns that were released from quarantine, and imported turns
+that another home has read. When a model has read all the turns of such a statement, the statement gives way
 (`giving_way`).
 """
 
@@ -51,7 +51,7 @@ def _cursor(tx: Transaction) -> int:
 
 
 def _after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
-    """Return the next turns, up to the first that is still to be judged."""
+    """Return the next turns, up to the first unjudged turn."""
     unjudged = _first_unjudged(tx, upto)
     return tx.column(
         f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id > ?"

@@ -1,4 +1,4 @@
-"""What the stages of the pyramid and of the canvas store, each with the end of its job and its cursor.
+"""Stores the outputs of the stages, each together with the end of its job and its cursor.
 
 Extracted atoms wait as drafts to be merged with the stored ones. Each draft is a row with a `NewAtom` as JSON; moments
 are in milliseconds. A draft with a forgotten turn as evidence is hidden until the forgetting is undone.
@@ -127,7 +127,7 @@ def _waiting(tx: Transaction, draft: str) -> NewAtom | None:
 
 
 def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
-    """Add a draft's evidence to atoms that say the same; return False if all of them have ended meanwhile.
+    """Add a draft's evidence to the atoms that it repeats; return False if all of them have ended meanwhile.
 
     If they were forgotten, the draft is dropped, so that the statement is not learned again.
     """

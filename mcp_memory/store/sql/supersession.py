@@ -1,14 +1,14 @@
-"""Supersession: the statements that a new one ends, and the one that ended it already.
+"""Supersession: the older statements that a new statement ends, and the stored statement that ended it already.
 
 An explicit statement takes precedence: it ends the open atoms that it names and the current value of its single-valued
-fact. Extracted statements may come in any order, a conversation of last year after one of today. Therefore
+fact. Extracted statements may arrive in any order, a conversation of last year after today's. Therefore
 
-* values of a single-valued fact are ordered by when they became true, each valid until the next; a late one is inserted
-  between them, so the value at any moment does not depend on the order of arrival;
+* values of a single-valued fact are ordered by when they became true, each valid until the next; a late value is
+  inserted between them, so the value at any moment does not depend on the order of arrival;
 * a statement replaces the atoms that it names if they were said no later; otherwise they replace it;
 * a statement with a known end stays outside this order: a summer in Paris does not end the life in Lisbon around it.
 
-No statement ends before it began: one that ends at its start was never true, and ends no other.
+No statement ends before it began: a statement that ends at its start was never true, and ends no other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GAVE_WAY = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.v
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersession:
-    """The atoms that a new atom ends; and when, and by which atom, the new one was ended itself, if it was."""
+    """The atoms that a new atom ends; and its own end, with the atom that ended it, if it was ended already."""
 
     ends: Sequence[int]
     until: int | None = None
@@ -86,7 +86,7 @@ def _reaching(values: Collection[_TimedAtom], moment: int) -> set[int]:
 
 
 def follows_single(tx: Transaction, atom: NewAtom) -> bool:
-    """Return whether an atom replaces one with a single-valued fact of the same entity and relation."""
+    """Return whether an atom replaces another value of the same single-valued fact."""
     older = numbers_of(atom.supersedes, "a")
     sql = (
         f"SELECT max(single_valued) FROM fact WHERE space = :space AND atom IN ({marks(older)})"
@@ -103,7 +103,7 @@ def still_open(tx: Transaction, ids: Collection[str]) -> list[str]:
 
 
 def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because: str) -> None:
-    """Record that one atom replaces others, from `at` on. Promises are done, unless a promise replaces them."""
+    """Record that atom `by` replaces others, from `at` on. Promises are done, unless a promise replaces them."""
     label: str | None = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", by)
     for number in atoms:
         began: int = tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", number)
@@ -117,23 +117,23 @@ def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because
 
 
 def because_of(because: str | None, label: str | None, older: str | None) -> str | None:
-    """Return why an atom with one label ended an older one with another; `because` is what it gives as its reason."""
+    """Return the reason stored with an ended atom, by the labels of both atoms; `because` is the given reason."""
     return because or (DONE if older == "promise" and label != "promise" else None)
 
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that an explicit one under a tombstone replaced."""
+    """Return the atoms that the explicit atoms under a tombstone replaced."""
     sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({GAVE_WAY})"
     return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
 
 
 def named_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that the explicit ones under a tombstone ended when they were stored."""
+    """Return the atoms that the explicit atoms under a tombstone ended when they were stored."""
     return [older for *_, named in _replacements(tx, tombstone) for older in named]
 
 
 def reopen(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Have replaced atoms hold again."""
+    """Make replaced atoms current again."""
     for number in atoms:
         tx.run(
             "UPDATE atom SET valid_to = NULL, superseded_by = NULL, closed_because = NULL"
@@ -145,7 +145,7 @@ def reopen(tx: Transaction, atoms: Sequence[int]) -> None:
 
 
 def end_again(tx: Transaction, tombstone: int) -> None:
-    """End the atoms again that the explicit ones under a tombstone had ended, and that are open."""
+    """End again the open atoms that the explicit atoms under a tombstone had ended."""
     for number, at, because, older in _replacements(tx, tombstone):
         ended = tx.column(
             f"SELECT id FROM atom WHERE space = :space AND valid_to IS NULL AND id IN ({marks(older)})", *older

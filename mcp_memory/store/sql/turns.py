@@ -29,7 +29,7 @@ _LOOK_BACK = 1000
 
 @dataclass(frozen=True)
 class Given:
-    """A turn that a client sent, with what is computed from it, once and best before the transaction."""
+    """A turn that a client sent, with values derived from it once, preferably before the transaction."""
 
     turn: NewTurn
 
@@ -39,7 +39,7 @@ class Given:
 
     @cached_property
     def terms(self) -> list[str] | None:
-        """The terms that it is found by; None for a note, which is found through its atom, which says the same."""
+        """Its index terms; None for a note, which is found through its atom with the same text."""
         turn = self.turn
         return None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name)
 
@@ -49,7 +49,7 @@ _AHEAD = 10
 
 
 def given(new: Sequence[NewTurn]) -> list[Given]:
-    """Return turns with what would keep others waiting if it were computed in the transaction."""
+    """Return turns with their derived values, computed before the transaction, for which other writers would wait."""
     turns = [Given(turn) for turn in new]
     for turn in turns[-_AHEAD:]:
         turn.terms  # noqa: B018
@@ -58,7 +58,7 @@ def given(new: Sequence[NewTurn]) -> list[Given]:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session as a transaction finds it: its number and next position, and the last turn of the space."""
+    """A session at the start of a transaction: its number and next position, and the last turn of the space."""
 
     number: int
     position: int
@@ -67,7 +67,7 @@ class _Session:
 
 
 def _find(tx: Transaction, session: str) -> Iterator[Any]:
-    """Ask for a session. Read the rows late: over a network, what is asked before that is answered with them."""
+    """Query a session. Read the rows late: over a network, earlier queries are then answered in the same round trip."""
     return tx.each(
         "SELECT s.id, (SELECT coalesce(max(t.position), -1) + 1 FROM turn t WHERE t.space = :space"
         f" AND t.session = s.id), coalesce(n.last, 0), {digests.ANY} FROM (SELECT 1) one"
@@ -78,7 +78,7 @@ def _find(tx: Transaction, session: str) -> Iterator[Any]:
 
 
 def _made(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
-    """Return the session that `_find` read; a new one is inserted. None if a purge has renamed it."""
+    """Return the session that `_find` read, inserting it if it is new; None if a purge has renamed it."""
     ((number, position, last_turn, any_forgotten),) = rows
     if number is None and any_forgotten and tx.session(session) is not None:
         return None
@@ -94,7 +94,7 @@ def append(
     vectors: Vectors | None = None,
     called: str | None = None,
 ) -> Appended:
-    """See `Store.append_turns`. `called` is what the client calls a session that a purge has renamed."""
+    """See `Store.append_turns`. `called` is the client's name for a session that a purge has renamed."""
     tx.make_space()
     asked = _find(tx, session)
     ids = _client_ids(tx, called or session, new)
@@ -201,7 +201,7 @@ def _insert(
 
 @dataclass(frozen=True, slots=True)
 class _ClientId:
-    """The id that a client gave to a turn, as it is stored. The same turn may also be stored under one of `others`."""
+    """The stored form of a client's id of a turn. The same turn may also be stored under an id of `others`."""
 
     stored: str | None = None
     others: tuple[str, ...] = ()
@@ -262,9 +262,9 @@ def _not_yet_stored(
 
 
 def _since_first(tx: Transaction, session: str, given: Sequence[tuple[str | None, bytes]]) -> list[Any]:
-    """Return the last turns of a session, newest first, from the first one that may be the first of the new ones.
+    """Return the last turns of a session, newest first, back to the earliest that may equal the first new turn.
 
-    None where all have ids, by which they are known.
+    Empty if all new turns have ids, which identify them.
     """
     if all(client_id is not None for client_id, _ in given):
         return []
@@ -285,7 +285,7 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, in
     """Return where in `known` a run of turns starts that also starts `given`, and the length of the run.
 
     Either the run reaches the session's end, as when a client sends its growing history again, or it has all of
-    `given` (two turns at least), as when an earlier call is repeated. One single turn found further back counts as
+    `given` (two turns at least), as when an earlier call is repeated. A single turn found further back counts as
     said twice.
     """
     for start in range(max(0, len(known) - len(given)), len(known)):
@@ -488,7 +488,7 @@ def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
 
 
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
-    """Return those of the ids that a turn of any session has, and whether it is forgotten."""
+    """Map the ids that a turn of any session has to whether that turn is forgotten."""
     key = digests.key_of(tx) if ids else b""
     given = digests.stored_ids(key, ids)
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"

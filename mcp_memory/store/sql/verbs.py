@@ -37,7 +37,7 @@ from mcp_memory.store.values import Appended, Claim, NewChunk, OffloadedResult, 
 
 
 class SqlVerbs(Engine, Protocol):
-    """A store over SQL. An engine adds the four methods that run a function in one transaction, and its own verbs."""
+    """A store over SQL. An engine adds the four methods that run a function in a transaction, and its own verbs."""
 
     # turns
     def append_turns(
