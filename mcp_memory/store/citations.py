@@ -1,7 +1,7 @@
 """The citations in a text: atoms and links in pages, tool results in turns and statements.
 
 Pages cite atoms as `(a12, a57)` and link pages as `[[Name]]`. A citation supports the words before it in its line, back
-to the previous citation; the last one of a line also supports the rest of the line. So forgetting an atom removes
+to the previous citation; the final citation of a line also supports the rest of the line. So forgetting an atom removes
 exactly the words that only this atom supports.
 
 A scene's title and summary have no citations. They are kept if the remaining text has the same words, otherwise they
@@ -42,12 +42,12 @@ _BELOW_ALL = 7  # the level of a line in bold that stands as a heading
 
 
 def cited(text: str) -> list[str]:
-    """Return the ids of the atoms that a text names as its evidence, in order, each once."""
+    """Return the ids of the atoms that a text cites, in order, without repetitions."""
     return list(dict.fromkeys(id for group in _GROUP.finditer(text) for id in _ids(group)))
 
 
 def links(text: str) -> list[str]:
-    """Return the names in `[[…]]`, in order, each once; of `[[name|as shown]]` the name."""
+    """Return the names in `[[…]]`, in order, without repetitions; of `[[name|as shown]]` the name."""
     return list(dict.fromkeys(name for found in _LINK.finditer(text) if (name := found[1].strip())))
 
 
@@ -96,9 +96,9 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str], bool] | None = None) -> str:
-    """Return the text with a mark before each citation whose atoms all have that mark: `…, said by a tool (a12)`.
+    """Return the text with a mark before each citation whose atoms all have that mark, such as `…, from a tool (a12)`.
 
-    `is_told` tells whether the words of the sentence up to the citation say already what the mark does.
+    No mark is added if `is_told` returns True for it and the words of the sentence up to the citation.
     """
     end = 0
 
@@ -122,7 +122,7 @@ _SENTENCE = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 def plain(text: str) -> str:
     """Return the text without its citations; links become the text they show.
 
-    What is left has none either: "((a1)a2)" and "([[x|a2]])" would otherwise leave "(a2)".
+    The result has no citations either: "((a1)a2)" and "([[x|a2]])" would otherwise leave "(a2)".
     """
     while (
         left := _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
@@ -273,7 +273,7 @@ class NamedResult:
 
 
 def named(text: str) -> list[NamedResult]:
-    """Return the results that a text names, in order, each once; at most the first hundreds."""
+    """Return the results that a text names, in order, without repetitions; at most the first hundreds."""
     if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
         return []
     found: dict[NamedResult, None] = {}

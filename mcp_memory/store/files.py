@@ -119,8 +119,8 @@ def is_scene_file(content: bytes) -> bool:
 def record_line(record: Record, *, number: int, step: str | None) -> bytes:
     """Return the line of `offload-<session>.jsonl`; the first seven names are fixed by the format.
 
-    `number` counts the records of a home, and `step` is the move that it made on its canvas. A later line with
-    the same number (or `timestamp`, `node_id` and `ref`) is the same call with a better summary, and counts.
+    `number` counts the records of a home, and `step` is its change to the canvas. A later line with the same number
+    (or `timestamp`, `node_id` and `ref`) is the same call with a better summary, and takes precedence.
     """
     return _line(
         {
@@ -209,7 +209,7 @@ _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """Open a file to read; None if there is no regular file."""
+    """Open a file to read; None if it is missing or not a regular file."""
     try:
         return open_own(path)
     except OSError as error:
@@ -219,7 +219,7 @@ def opened(path: Path) -> IO[bytes] | None:
 
 
 def content_of(path: Path) -> bytes | None:
-    """Return the content of a file; None if there is no regular file."""
+    """Return the content of a file; None if it is missing or not a regular file."""
     try:
         return read_own(path)
     except OSError as error:

@@ -18,7 +18,9 @@ Keeping = Literal["turns", "results", "purge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Conditions on rows to forget; all must match. `terms` are `text.base_terms`; times are of saying or taking."""
+    """Conditions on rows to forget; all must match. `terms` are `text.base_terms`; times are when a turn was said or a
+    result was taken.
+    """
 
     terms: Sequence[str] = ()
     session: str | None = None

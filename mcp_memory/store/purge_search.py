@@ -1,12 +1,13 @@
 """Purge verification: search every file of a home for residual matches of erased texts, in bytes.
 
-A text is looked for in pieces of PIECE bytes, one from every STEP bytes, as UTF-8 and as JSON escapes it. So no run of
-PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and named
-(`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched too.
+A text is searched for in pieces of PIECE bytes, starting at every STEP bytes, as UTF-8 and as JSON escapes it. So no
+run of PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and
+named (`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched
+too.
 
 Single words of at least LEAST bytes are searched for as well, and the erased names of sessions, files and tools. Words
-that occur in retained texts prove nothing. The others are reported by file and word: they may be part of the name of
-something else, such as a space.
+that occur in retained texts prove nothing. All other words are reported by file and word: they may be part of the name
+of something else, such as a space.
 
 A match means something different in each of three kinds of files. The store's own files are made of rows: a match is a
 fault and is reported. Logs and quarantined line files lose the lines that match. Any other file is a copy, such as a
@@ -54,7 +55,7 @@ def forms(text: bytes) -> set[bytes]:
 
 
 def _sampled(text: bytes) -> Iterator[bytes]:
-    """Yield a text; of a long one the start, the end and evenly spaced parts."""
+    """Yield a text; for a long text only the start, the end and evenly spaced parts."""
     if len(text) <= _WHOLE:
         yield text
         return
@@ -73,7 +74,7 @@ def _pieces(form: bytes) -> Iterator[bytes]:
 
 
 def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
-    """Yield texts in all their forms as blocks: offsets, names and bytes. Few large searches are fast."""
+    """Yield texts in all their forms as blocks (offsets, names and bytes), because few large searches are fast."""
     starts, held, data = list[int](), list[str](), bytearray()
     for name, text in kept:
         for form in forms(text):
@@ -126,7 +127,7 @@ def own_words() -> tuple[str, bytes]:
 
 
 def _words(texts: Iterable[bytes]) -> Iterator[str]:
-    """Yield the words of texts, and the parts of compound ones; dates and version numbers are left out."""
+    """Yield the words of texts, and the parts of compound words; dates and version numbers are left out."""
     for text in texts:
         for word in set(_WORD.findall(text[:_WORDS].decode("utf-8", "ignore"))):
             parts = _PART_OF_WORD.findall(word)
@@ -149,9 +150,9 @@ def _spellings(words: Iterable[str]) -> dict[bytes, str]:
 
 
 class Traces:
-    """The pieces of erased texts to search for; those that retained texts also have can be excluded.
+    """The pieces of erased texts to search for; pieces that retained texts contain too can be excluded.
 
-    `words`: texts whose single words are searched for as well; `names`: also these, whole.
+    `words`: texts whose single words are searched for as well; `names` are searched for as a whole too.
     """
 
     def __init__(self, texts: Iterable[bytes], *, words: Iterable[bytes] = (), names: Iterable[str] = ()) -> None:
@@ -195,7 +196,7 @@ class Traces:
             self._wanted -= {piece for piece, word in self._words.items() if word in excused}
 
     def excuse_file(self, path: Path) -> bool:
-        """Exclude pieces that occur in a retained file; tell whether there are any."""
+        """Exclude pieces that occur in a retained file; return whether there are any."""
         excused, carried = False, b""
         with open_own(path) as file:
             while block := file.read(_READ):

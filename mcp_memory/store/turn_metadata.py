@@ -1,8 +1,8 @@
-"""Turn metadata: what ranking needs of some turns of a space and of the turns around them, as columns.
+"""Turn metadata: the columns that ranking needs of some turns of a space and of the turns around them.
 
-A *place* is a turn's index in these columns, which are ordered by session and position. Turns of one *stretch* follow
-each other in their session without a gap: there the turn before is one place before. Across the edge of a stretch
-nothing is known: the next place may be the next turn, one much later, or one of another session.
+A *place* is a turn's index in these columns, which are ordered by session and position. Turns of a *stretch* follow
+each other in their session without a gap: the previous turn is at the previous place. Across the edge of a stretch
+nothing is known: the next place may be the next turn, a much later turn, or a turn of another session.
 """
 
 from __future__ import annotations

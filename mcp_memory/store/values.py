@@ -1,7 +1,7 @@
 """Frozen values that the verbs of a store take and return, in addition to the domain types of `types`.
 
 They include edits of message lists, token savings and model usage, and access tokens for HTTP with three rights, each
-of which includes the ones before it. The store has only the SHA-256 of a token's secret; the secret has 256 random
+of which includes the previous rights. The store has only the SHA-256 of a token's secret; the secret has 256 random
 bits, so a slow password hash is not needed.
 """
 
@@ -70,10 +70,10 @@ class Filters:
     """Filters of a search, applied before ranking. None means any.
 
     `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from. `as_of`:
-    atoms valid at that moment; None means now. `session`, `role`: turns only; `kind`, `entity` (they mention it, by
-    any of its names, compared without case), `scene` (its page cites them; of a scene that is not stored, those of
-    `scene_atoms`): atoms only. `upto`: rows that existed when
-    `Store.newest` returned this value, so that later pages of a question see the same rows.
+    atoms valid at that moment; None means now. `session`, `role`: turns only. For atoms only: `kind`; `entity` (any
+    name of an entity that they mention, compared without case); `scene` (its page cites them; for a scene that is not
+    stored, `scene_atoms` lists them). `upto`: rows that existed when `Store.newest` returned this value, so that later
+    pages of a query see the same rows.
     """
 
     session: str | None = None
@@ -108,9 +108,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """How many rows a layer of a space has, and the number of the newest; 0 where it has none.
+    """How many rows a layer of a space has, and the number of the newest row, or 0.
 
-    Of turns also the number of sessions with one, the mean size in bytes of UTF-8, and the sorted names of speakers.
+    Of turns also the number of sessions with a turn, the mean size in bytes of UTF-8, and the sorted names of speakers.
     """
 
     rows: int
@@ -124,7 +124,7 @@ class Totals:
 class Posting:
     """The rows with a term, as row numbers (812 for t812), and the number of documents: all rows of the layer with it.
 
-    There are more documents than rows for a common term, of which only the newest rows are given.
+    A common term has more documents than rows, because only its newest rows are returned.
     """
 
     term: str
@@ -138,7 +138,7 @@ class NewAtom:
 
     Without `evidence` it is an explicit statement: its text is appended to the session's turns and the journal as a
     note, which becomes its evidence. With `evidence` it was extracted from those turns. If the atom that it would
-    replace became true later, the new one is stored as history, closed by the other.
+    replace became true later, this atom is stored as history, closed by the other.
     """
 
     kind: Kind
@@ -195,8 +195,8 @@ UNJUDGED = "unjudged"
 class Held:
     """A turn or atom with reasons against it, and the review decision.
 
-    Without a decision, or with `kept`, it is quarantined: left out of automatic recall. `labelled` rows have nothing
-    but `DOUBTS`; they are recalled, and nobody needs to review them.
+    Without a decision, or with `kept`, it is quarantined: left out of automatic recall. `labelled` rows have only
+    `DOUBTS` as reasons; they are recalled, and need no review.
     """
 
     id: str
@@ -212,7 +212,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The turns of a session that no model has read yet: those from position `start`, without notes."""
+    """The turns of a session that no model has read yet, from position `start` on, without notes."""
 
     session: str
     start: int
@@ -231,8 +231,8 @@ class Backlog:
 class Work:
     """A job, `w12`: a question to a model. `basis` is JSON of its stage, from which the question can be made again.
 
-    `open`: leased `until` then, by the clock of the database; after that any process may lease it. `parked`: it failed
-    `attempts` times, last with `error`, and waits until then. `done`: it is in the log, with `outcome`.
+    `open`: leased until `until`, by the clock of the database; after that any process may lease it. `parked`: it failed
+    `attempts` times, last with `error`, and waits until `until`. `done`: it is in the log, with `outcome`.
     """
 
     id: str
@@ -258,9 +258,9 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A space that a worker of a queue has claimed; `token` distinguishes this claim from later ones.
+    """A space that a worker of a queue has claimed; `token` distinguishes this claim from later claims.
 
-    `age`: how long it was due before, by the clock of the database.
+    `age`: how long the space had been due, by the clock of the database.
     """
 
     queue: str
@@ -286,8 +286,8 @@ class Draft:
 class Merging:
     """The resolution of a draft.
 
-    `atom` None: it repeats stored atoms, and its evidence is added to `onto`, whose confidence grows. Otherwise `atom`
-    is stored, closing the atoms it supersedes; `onto` is empty.
+    If `atom` is None, the draft repeats stored atoms, and its evidence is added to `onto`, whose confidence grows.
+    Otherwise `atom` is stored, closing the atoms it supersedes; `onto` is empty.
     """
 
     draft: str
@@ -329,8 +329,8 @@ class Extraction:
 class Merge:
     """Output of L1's second half: drafts as atoms. `vectors` has one row for each Merging that has an atom, in order.
 
-    Superseded atoms that have ended or are gone are passed over, and so is a Merging whose draft is gone. Where a turn
-    of the evidence was forgotten, or all of `onto` ended, the draft waits for the next merge.
+    Superseded atoms that have ended or are gone are skipped, and so is a Merging whose draft is gone. If a turn of the
+    evidence was forgotten, or all of `onto` ended, the draft waits for the next merge.
     """
 
     merged: Sequence[Merging]
@@ -370,7 +370,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasPatch:
-    """The next versions of a canvas as a model would have it, in order, of the version that it read; none: as it is."""
+    """The next versions of a canvas that a model proposes, in order, based on the version it read; empty: no change."""
 
     changes: Sequence[CanvasChange] = ()
 
@@ -379,7 +379,7 @@ class CanvasPatch:
 class Summaries:
     """Better summaries of records up to number `upto`, and the canvases that show them.
 
-    Records that an agent or a model summarised meanwhile are passed over.
+    Records that an agent or a model summarised meanwhile are skipped.
     """
 
     amended: Sequence[Amended]
@@ -413,7 +413,7 @@ class StageState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Totals of the log of one stage. `asked` counts jobs with a question to a model; the others needed none."""
+    """Totals of the log of a stage. `asked` counts jobs with a question to a model; other jobs needed no question."""
 
     stage: Stage
     works: int
@@ -494,15 +494,15 @@ class NewRef:
 
     @property
     def id(self) -> str:
-        """The id of its ref, but where another result has it already: then it is longer."""
+        """The id of its ref, unless another result has that id already; then a longer id is chosen."""
         return f"r-{self.sha256[:12]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadedResult:
-    """A result on its way in with its step. `chunks`: its index, None where it is made in the background.
+    """A result to store with its step. `chunks`: its index, None if it is indexed in the background.
 
-    `left`: the canvas that the session leaves for this one. `saving`: what to enter in the ledger.
+    `left`: the canvas that the session leaves for this step's canvas. `saving`: the entry for the ledger.
     """
 
     new: NewRef
@@ -513,9 +513,9 @@ class OffloadedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasChange:
-    """The next version of a canvas: `row` as it is to be, at the version that it was made of; `kind` of change.
+    """The next version of a canvas: `row` has its new content and the version it is based on; `kind` of change.
 
-    `detail`: of `undone` the number of the version whose effect is taken back, of `forgotten` the refs, as JSON.
+    `detail`: for `undone` the number of the version that is reverted, for `forgotten` the refs, as JSON.
     """
 
     row: CanvasRow
@@ -537,9 +537,9 @@ class CanvasVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenStep:
-    """A record, and what its call was to its canvas: JSON of `shortterm.canvas.placement.StepNote`, if anything.
+    """A record, with what its call changed on the canvas, if anything: JSON of `shortterm.canvas.placement.StepNote`.
 
-    A forgotten one has its words here.
+    A forgotten record keeps its words here.
     """
 
     record: Record
@@ -548,7 +548,7 @@ class TakenStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewChunk:
-    """A run of lines of a ref to index: its position, and the text that it is found by.
+    """A run of lines of a ref to index: its position, and its indexed text.
 
     `lines` count from 1 and include both; `span` is in bytes of the raw result, the end not included. Parts of a long
     line have the same line numbers.
@@ -571,7 +571,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnindexedRef:
-    """A ref with chunks that are not indexed; those before byte `start` are."""
+    """A ref that is not fully indexed; chunks before byte `start` are indexed."""
 
     ref: str
     start: int
@@ -619,7 +619,7 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """How far the indexes have come, over all spaces."""
+    """The progress of the indexes, over all spaces."""
 
     embeddable: int
     """Rows that a model embeds; the vectors of a model that embedded as many are complete."""
@@ -641,7 +641,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Row counts of one space, without forgotten rows; sums are over its records."""
+    """Row counts of a space, without forgotten rows; sums are over its records."""
 
     sessions: int
     turns: int
@@ -679,8 +679,9 @@ class Grown:
 class MessageEdit:
     """The replacement of messages between two positions of a compressed message list, see `compression`.
 
-    `texts`: new texts by part of the one message there; or a `note` in place of all messages between the two. `shown`
-    is the digest of the replacement; `refs` have the removed content. `id` grows with time; 0 before it is stored.
+    `texts`: new texts by part of the single message there; or a `note` in place of all messages between the two.
+    `shown` is the digest of the replacement; `refs` have the removed content. `id` grows with time; 0 before it is
+    stored.
     """
 
     id: int = 0
@@ -716,7 +717,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """Totals of the savings of one kind. `…_later` counts a saving once for each recorded later call of its session."""
+    """Totals of the savings of a kind. `…_later` counts a saving once for each recorded later call of its session."""
 
     kind: SavingKind
     times: int
@@ -736,9 +737,9 @@ RecallHow = Literal["recall", "prompt", "start"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallEntry:
-    """A recall that brought something: the ids of the rows that it shows, and how many tokens it has.
+    """A recall that returned rows: their ids, and its size in tokens.
 
-    `query` is there only where the setting `log_contents` is on.
+    `query` is recorded only with the setting `log_contents`.
     """
 
     at: datetime
@@ -751,7 +752,7 @@ class RecallEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """An access token. `spaces` are those it opens, the first one being the default; `used_at` is exact to the hour."""
+    """An access token. `spaces` are the spaces it opens, the default first; `used_at` is exact to the hour."""
 
     id: str
     name: str

@@ -278,7 +278,7 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
 
 
 def undone_corrections(tombstones: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the ids of the corrections that these lines undo; the last line of a tombstone counts."""
+    """Return the ids of statements that were forgotten as corrections; the last line of a tombstone counts."""
     last = {str(fields.get("tombstone")): fields for fields in tombstones}
     undone = (one.get("ids") for one in last.values() if (one.get("how"), one.get("undone_at")) == ("correction", None))
     return {str(id) for ids in undone if isinstance(ids, list) for id in cast("list[Any]", ids)}
