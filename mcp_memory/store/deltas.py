@@ -65,12 +65,12 @@ def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
 def _within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
     if old == new:
         return
-    start = _shared(old, new)
-    end = min(_shared(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+    start = _common_prefix(old, new)
+    end = min(_common_prefix(old[::-1], new[::-1]), min(len(old), len(new)) - start)
     yield at + start, at + len(old) - end, new[start : len(new) - end]
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix(one: str, other: str) -> int:
     """Return the length of the common prefix of two texts."""
     differs = (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     return next(differs, min(len(one), len(other)))

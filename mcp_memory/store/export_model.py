@@ -74,7 +74,7 @@ class ExportedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTurn:
-    """`dated`: the client gave `said_at`, and it is part of the hash. A note has its statement in `told`."""
+    """`dated`: the client gave `said_at`, and it is part of the hash. A note carries its statement."""
 
     id: str
     session: str

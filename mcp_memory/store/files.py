@@ -208,7 +208,7 @@ _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP
 """What opening says where there is nothing, a folder, a pipe, a device, a socket or a link that leads to no file."""
 
 
-def opened(path: Path) -> IO[bytes] | None:
+def open_regular(path: Path) -> IO[bytes] | None:
     """Open a file to read; None if it is missing or not a regular file."""
     try:
         return open_own(path)

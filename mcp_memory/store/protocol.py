@@ -345,7 +345,7 @@ class JobStore(Protocol):
         ...
 
     def next_retry(self, space: str, /) -> timedelta | None:
-        """Return how long until an open or parked job may be leased by a holder that is not eager; None without jobs."""
+        """Return how long until a holder that is not eager may lease an open or parked job; None without jobs."""
         ...
 
     def stage_logs(self, space: str, /) -> list[Done]:
@@ -889,7 +889,7 @@ class AdminStore(Protocol):
     def export_rows(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
         """Pass every row of some spaces that was not forgotten to `take`, with its space, from one snapshot.
 
-        Kinds come in the order that `import_rows` requires; the same store gives the same rows.
+        Kinds are ordered as `import_rows` requires; the same store gives the same rows.
         """
         ...
 
@@ -1004,7 +1004,7 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def snapshot(self, to: Path) -> None:
-        """Copy the database, as of one moment, to a new file; others read and write meanwhile."""
+        """Copy the database to a new file, in a consistent state; others read and write meanwhile."""
         ...
 
     def repair(self, set_aside: Callable[[Path], object]) -> list[str]:
@@ -1033,7 +1033,7 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def exclude_retained(self, traces: Traces) -> list[str]:
-        """Exclude from `traces` everything that retained rows and refs also contain, and return where they do."""
+        """Exclude from `traces` everything that retained rows and refs also contain, and return their names."""
         ...
 
     def unverified_purges(self) -> list[str]:

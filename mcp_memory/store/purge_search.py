@@ -54,7 +54,7 @@ def forms(text: bytes) -> set[bytes]:
     return found
 
 
-def _sampled(text: bytes) -> Iterator[bytes]:
+def _sample(text: bytes) -> Iterator[bytes]:
     """Yield a text; for a long text only the start, the end and evenly spaced parts."""
     if len(text) <= _WHOLE:
         yield text
@@ -73,7 +73,7 @@ def _pieces(form: bytes) -> Iterator[bytes]:
         yield form[-PIECE:]
 
 
-def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
+def _join_blocks(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
     """Yield texts in all their forms as blocks (offsets, names and bytes), because few large searches are fast."""
     starts, held, data = list[int](), list[str](), bytearray()
     for name, text in kept:
@@ -160,7 +160,7 @@ class Traces:
         found = {
             piece
             for text in texts
-            for part in _sampled(text)
+            for part in _sample(text)
             for form in forms(part)
             for piece in _pieces(form)
             if len(set(piece)) > 2  # a row of dashes identifies no text
@@ -168,7 +168,7 @@ class Traces:
         self._words = {piece: word for piece, word in self._words.items() if piece not in found}
         self._pieces = found | self._words.keys()
         self._wanted = set(self._pieces)
-        self._index = _indexed(self._pieces)
+        self._index = _build_index(self._pieces)
 
     def __len__(self) -> int:
         """The number of pieces to search for, without the excluded ones."""
@@ -180,7 +180,7 @@ class Traces:
         Single words are only excluded with `words`, which is meant for contents, not for names.
         """
         names, excused = dict[str, None](), set[str]()
-        for starts, held, data in _together(kept):
+        for starts, held, data in _join_blocks(kept):
             for at, piece in self._hits(data, excused_too=True):
                 if piece not in self._words:
                     self._wanted.discard(piece)
@@ -208,7 +208,7 @@ class Traces:
                 carried = block[-PIECE:]
         return excused
 
-    def of(self, data: bytes) -> bool:
+    def matches(self, data: bytes) -> bool:
         """Return whether the bytes have a residual match."""
         return next(self._hits(data), None) is not None
 
@@ -268,7 +268,7 @@ class Traces:
                         yield start, piece
 
 
-def _indexed(pieces: set[bytes]) -> _PieceIndex | None:
+def _build_index(pieces: set[bytes]) -> _PieceIndex | None:
     import numpy as np
 
     if not pieces:
@@ -393,4 +393,4 @@ def _is_copy(home: Path, path: Path) -> bool:
 
 def _clear(path: Path, traces: Traces) -> None:
     lines = read_own(path).splitlines(keepends=True)
-    files.write_whole(path, b"".join(line for line in lines if not traces.of(line)))
+    files.write_whole(path, b"".join(line for line in lines if not traces.matches(line)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EMBEDDED_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
 
-def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
+def quantise(data: NDArray[np.float32]) -> NDArray[np.int8]:
     """Return the rows as int8, each of the same length; a row of zeros (no known word) is near to nothing.
 
     A unit vector is stored times 12 √dimensions (127 at least): components are around 12, so rounding moves a
@@ -31,7 +31,7 @@ def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
     return np.clip(np.rint(scaled), -127, 127).astype(np.int8)
 
 
-def normalised(row: NDArray[np.int8]) -> NDArray[np.float32]:
+def normalise(row: NDArray[np.int8]) -> NDArray[np.float32]:
     """Return a stored row as a unit vector; a row of zeros stays zero."""
     import numpy as np
 

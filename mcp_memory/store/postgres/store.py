@@ -43,7 +43,7 @@ def open_store(url: str, objects: str | None = None) -> PostgresStore:
     database = PostgresDatabase(url)
     try:
         if database.read(is_unfinished):
-            raise moving.unfinished(database.name)
+            raise moving.unfinished_error(database.name)
         return PostgresStore(database, open_objects(database, objects))
     except BaseException:
         database.close()

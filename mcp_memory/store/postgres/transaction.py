@@ -114,7 +114,7 @@ class SpaceObjects:
         data, key = row or (None, None)
         return data if key is None else self._uploads.objects.get(key)
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         return path
 
     def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:

@@ -58,8 +58,8 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         atom = replace(atom, entity=entities.chief(tx, atom.entity))
         if atom.reader is None:
             atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
-    quotes = evidence_rows.checked(tx, atom.evidence)
-    folded = digests.folded(atom.text)
+    quotes = evidence_rows.check_quotes(tx, atom.evidence)
+    folded = digests.fold_statement(atom.text)
     if not quotes and (gone := digests.forgotten_statement(tx, folded, said=to_ms(now))):
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
     same = _same_statement(tx, atom, folded)
@@ -256,12 +256,12 @@ def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
     return [found[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in found]
 
 
-def standing(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
+def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
     sql = "SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND tombstone IS NULL AND id IN ({})"
     return {f"a{number}": bool(is_current) for number, is_current in tx.among(sql, numbers_of(ids, "a"))}
 
 
-def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
     condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
     if after is not None:

@@ -167,16 +167,16 @@ def active(tx: Transaction, session: str | None = None) -> CanvasRow | None:
 
 def canvas(tx: Transaction, number: int, *, version: int | None = None) -> CanvasRow:
     if version is not None:
-        return _at_version(tx, number, version)
+        return _read_version(tx, number, version)
     row = tx.one(f"SELECT {_CANVAS} {_FROM} WHERE c.space = :space AND c.number = ?", number)
     if row is None:
-        known = ", ".join(f"{c.number:03}" for c in listed(tx, limit=8))
+        known = ", ".join(f"{c.number:03}" for c in list_canvases(tx, limit=8))
         hint = f"The latest are {known}." if known else "offload_tool_result starts one."
         raise NotFound(f"There is no canvas {number:03} in this space. {hint}")
     return _canvas(row)
 
 
-def listed(
+def list_canvases(
     tx: Transaction, *, session: str | None = None, label: str | None = None, limit: int = 100
 ) -> list[CanvasRow]:
     conditions, values = ["c.space = :space"], list[Value]()
@@ -262,7 +262,7 @@ def versions(tx: Transaction, number: int) -> list[CanvasVersion]:
     ]
 
 
-def _at_version(tx: Transaction, number: int, version: int) -> CanvasRow:
+def _read_version(tx: Transaction, number: int, version: int) -> CanvasRow:
     rows = tx.all(
         "SELECT v.label, s.name, v.status, v.folded, v.updated, v.version, v.crc, v.delta FROM canvas_version v"
         " JOIN session s ON s.space = v.space AND s.id = v.session WHERE v.space = :space AND v.canvas = ?"
@@ -284,15 +284,15 @@ def _at_version(tx: Transaction, number: int, version: int) -> CanvasRow:
         raise missing from None
 
 
-def due(tx: Transaction, number: int) -> CanvasRow:
+def read_newest(tx: Transaction, number: int) -> CanvasRow:
     """Return a canvas rebuilt from its newest version. Raises NotFound if the versions are incomplete."""
     newest = tx.get("SELECT max(version) FROM canvas_version WHERE space = :space AND canvas = ?", number)
-    return _at_version(tx, number, newest or 0)
+    return _read_version(tx, number, newest or 0)
 
 
 def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
     """Rewrite the row and file of a canvas from its versions. Return the canvas, and whether its row differed."""
-    row, now = canvas(tx, number), due(tx, number)
+    row, now = canvas(tx, number), read_newest(tx, number)
     _put(tx, now, version=now.version)
     _outdate_files(tx, number, now.label, row.label)
     tx.touch(f"canvas:{number:03}")
@@ -303,7 +303,7 @@ def draw(tx: Transaction, number: int) -> None:
     """Restore the row of a canvas from its versions; if these are incomplete, take the text from its file."""
     row = canvas(tx, number)
     try:
-        now = due(tx, number)
+        now = read_newest(tx, number)
     except NotFound:
         text = tx.files.read(path_of(number, row.label))
         now = replace(row, text=text.decode(errors="replace")) if text and not row.text else row
@@ -311,12 +311,12 @@ def draw(tx: Transaction, number: int) -> None:
         _put(tx, now, version=now.version)
 
 
-def differing(tx: Transaction) -> list[int]:
+def differing_canvases(tx: Transaction) -> list[int]:
     """Return the canvases whose rows differ from their newest version."""
     found: list[int] = []
-    for row in listed(tx, limit=-1):
+    for row in list_canvases(tx, limit=-1):
         with suppress(NotFound):  # its versions do not tell
-            found += [] if due(tx, row.number) == row else [row.number]
+            found += [] if read_newest(tx, row.number) == row else [row.number]
     return sorted(found)
 
 
@@ -348,7 +348,7 @@ def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
         " WHERE c.space = :space AND c.updated >= ? ORDER BY c.number DESC, r.id",
         to_ms(since),
     )
-    seen = jobs.looked_over(tx)
+    seen = jobs.last_reviewed(tx)
     found: dict[int, CanvasGrowth] = {}
     for number, status, record in rows:
         if record > seen.get(number, 0):

@@ -45,7 +45,7 @@ def add(tx: Transaction, tombstone: int) -> None:
     for role, content, said_at, dated, session in turns:
         found += [*_of_turn(key, role, content, said_at if dated else None), _in_session(key, role, content, session)]
         found += [] if dated else [_in_session(key, role, content, session, undated=True)]
-        found.append(_digest(key, "words", folded(content)))
+        found.append(_digest(key, "words", fold_statement(content)))
     statements = tx.column("SELECT folded FROM atom WHERE space = :space AND tombstone = ?", tombstone)
     found += [_digest(key, "atom", statement) for statement in statements]
     refs = tx.column("SELECT sha256 FROM ref WHERE space = :space AND tombstone = ?", tombstone)
@@ -56,12 +56,12 @@ def add(tx: Transaction, tombstone: int) -> None:
     )
 
 
-def folded(text: str) -> str:
+def fold_statement(text: str) -> str:
     """Return a statement's text in the form that is compared."""
     return " ".join(fold(text).split()).rstrip(".!。！")
 
 
-def of(tx: Transaction, id: str) -> list[bytes] | None:
+def of_row(tx: Transaction, id: str) -> list[bytes] | None:
     """Return the digests of a row; None if the row is missing, forgotten or a note."""
     key = key_of(tx)
     match id[:1]:
@@ -81,7 +81,7 @@ def of(tx: Transaction, id: str) -> list[bytes] | None:
 
 def of_words(key: Key, text: str) -> list[bytes]:
     """Return the digests of a turn or a statement by its words alone."""
-    return [_digest(key, what, folded(text)) for what in ("atom", "words")]
+    return [_digest(key, what, fold_statement(text)) for what in ("atom", "words")]
 
 
 def of_result(key: Key, sha256: str) -> bytes:
@@ -91,7 +91,7 @@ def of_result(key: Key, sha256: str) -> bytes:
 
 def is_distinct(text: str) -> bool:
     """Return whether a turn is long enough to be recognised by its words alone."""
-    return len(folded(text)) >= _DISTINCT
+    return len(fold_statement(text)) >= _DISTINCT
 
 
 def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> set[int]:
@@ -108,7 +108,7 @@ def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> 
 
 def forgotten_statement(tx: Transaction, text: str, *, said: int) -> int | None:
     """Return the tombstone of a statement that was said no later than it was forgotten, or None."""
-    row = _found(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
+    row = _find_tombstone(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
     return row[0] if row is not None and said <= row[1] else None
 
 
@@ -117,7 +117,7 @@ def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, i
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
     said = (tx.get(sql, *turns) if turns else None) or 0
-    return covered(tx, quotes) or forgotten_statement(tx, folded(text), said=said) is not None
+    return are_quotes_forgotten(tx, quotes) or forgotten_statement(tx, fold_statement(text), said=said) is not None
 
 
 def forgotten_words(tx: Transaction, text: str) -> bool:
@@ -125,16 +125,16 @@ def forgotten_words(tx: Transaction, text: str) -> bool:
     if not _any(tx):
         return False
     key = key_of(tx)
-    return any(_found(tx, digest) for digest in of_words(key, text))
+    return any(_find_tombstone(tx, digest) for digest in of_words(key, text))
 
 
 def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
     """Return the tombstone of a forgotten result with this hash, or None."""
-    row = _found(tx, _digest(key_of(tx), "ref", sha256)) if _any(tx) else None
+    row = _find_tombstone(tx, _digest(key_of(tx), "ref", sha256)) if _any(tx) else None
     return None if row is None else row[0]
 
 
-def covered(tx: Transaction, given: Sequence[tuple[int, int, int, str]]) -> bool:
+def are_quotes_forgotten(tx: Transaction, given: Sequence[tuple[int, int, int, str]]) -> bool:
     """Return whether all these quotes of turns are inside quotes of forgotten statements."""
     rows = tx.among(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
@@ -192,7 +192,7 @@ def _any(tx: Transaction) -> bool:
     return bool(tx.get(f"SELECT {ANY}"))
 
 
-def _found(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
+def _find_tombstone(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
     """Return the number and the time of the last tombstone with a digest."""
     return tx.one(
         "SELECT x.id, x.at FROM forgotten f JOIN tombstone x ON x.space = f.space AND x.id = f.tombstone"
@@ -209,7 +209,7 @@ def _is_again(tx: Transaction, key: Key, session: str, turn: NewTurn) -> bool:
     if said is not None:
         known_by.append(_in_session(key, turn.role, turn.content, session, undated=not turn.guessed))
     for digest in known_by:
-        row = _found(tx, digest)
+        row = _find_tombstone(tx, digest)
         if row is None:
             continue
         if turn.guessed:

@@ -90,7 +90,7 @@ def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
                 _insert(tx, one, entity)
 
 
-def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
+def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
     wanted = key(prefix)
     rows = tx.all(
         "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
@@ -124,7 +124,7 @@ def names(tx: Transaction, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {name: found[one] for name, one in keys.items() if one in found}
 
 
-def related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
+def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
     rows = tx.all(
         "SELECT c.name, count(*) FROM mention own CROSS JOIN atom r ON r.space = own.space AND r.id = own.atom"
         " CROSS JOIN mention m ON m.space = own.space AND m.atom = own.atom AND m.entity <> own.entity"

@@ -48,7 +48,7 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
     return found
 
 
-def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
+def check_quotes(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
     """Return evidence as rows without duplicates. Raises InvalidInput for a quote that is not in its turn."""
     rows: list[Quote] = []
     for one in evidence:
@@ -63,7 +63,7 @@ def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
     return list(dict.fromkeys(rows))
 
 
-def all_there(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
+def are_turns_present(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
     """Return whether none of the turns is forgotten."""
     turns = [number_of(one.turn, "t") for one in evidence]
     sql = f"SELECT 1 FROM turn WHERE space = :space AND id IN ({marks(turns)}) AND tombstone IS NOT NULL"
@@ -125,11 +125,11 @@ def note_given_citations(tx: Transaction, source: str, given: Sequence[str]) -> 
 def citations(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citation]]:
     if not sources or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
         return {}
-    found = {source: _cited(tx, source) for source in dict.fromkeys(sources)}
+    found = {source: _citations_of(tx, source) for source in dict.fromkeys(sources)}
     return {source: cites for source, cites in found.items() if cites}
 
 
-def _cited(tx: Transaction, source: str) -> list[Citation]:
+def _citations_of(tx: Transaction, source: str) -> list[Citation]:
     """Return the citations of a source; for an atom, also those of its turns. Equal lines are listed once."""
     sources = [source]
     if source.startswith("a"):

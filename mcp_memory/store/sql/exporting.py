@@ -189,7 +189,7 @@ def _records(tx: Transaction, known: Known) -> Iterator[model.ExportedRecord]:
 
 def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
     """Yield canvases with their versions; if a canvas has forgotten words, only its last version has a text."""
-    for row in sorted(canvases.listed(tx, limit=-1), key=lambda one: one.number):
+    for row in sorted(canvases.list_canvases(tx, limit=-1), key=lambda one: one.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
         )
@@ -249,7 +249,7 @@ def _refs_only(detail: str) -> str:
 
 
 def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
-    gone = _gone(tx)
+    gone = _forgotten_atoms(tx)
     rows = tx.all("SELECT slug, version, work IS NOT NULL FROM scene WHERE space = :space ORDER BY slug, version")
     by_model = {(slug, version): bool(made) for slug, version, made in rows}
     for slug in dict.fromkeys(slug for slug, _ in by_model):
@@ -277,7 +277,7 @@ def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
 
 def _personas(tx: Transaction, known: Known) -> Iterator[model.ExportedPersona]:
     """Yield the pages that models wrote, and the current page; all other versions only list explicit statements."""
-    gone = _gone(tx)
+    gone = _forgotten_atoms(tx)
     for version, text, at, reason, by_model in tx.all(
         "SELECT version, text, at, reason, work IS NOT NULL FROM persona p WHERE space = :space AND (work IS NOT NULL"
         " OR version = (SELECT max(version) FROM persona WHERE space = :space)) ORDER BY version"
@@ -293,7 +293,7 @@ def _personas(tx: Transaction, known: Known) -> Iterator[model.ExportedPersona]:
         )
 
 
-def _gone(tx: Transaction) -> set[str]:
+def _forgotten_atoms(tx: Transaction) -> set[str]:
     return {f"a{n}" for n in tx.column("SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL")}
 
 
@@ -359,7 +359,7 @@ def _tombstones(tx: Transaction, known: Known) -> Iterator[model.ExportedTombsto
             id=f"x{number}",
             at=from_ms(at),
             reason=reason,
-            gone=() if undone is not None else tuple(_taken(tx, number, of, known)),
+            gone=() if undone is not None else tuple(_tombstone_origins(tx, number, of, known)),
             undone_at=_moment(undone),
             purged_at=_moment(purged),
             origins=known(f"x{number}"),
@@ -388,7 +388,7 @@ def _passed_on(tx: Transaction, known: Known) -> Iterator[model.ExportedTombston
             )
 
 
-def _taken(tx: Transaction, number: int, of: model.Origin, known: Known) -> Iterator[str]:
+def _tombstone_origins(tx: Transaction, number: int, of: model.Origin, known: Known) -> Iterator[str]:
     for prefix, table in (("t", "turn"), ("a", "atom")):
         for id, learned in tx.all(
             f"SELECT id, learned_at FROM {table} WHERE space = :space AND tombstone = ? ORDER BY id", number

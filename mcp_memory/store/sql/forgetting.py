@@ -131,7 +131,7 @@ def _is_husk(tx: Transaction, tombstone: int) -> bool:
 
 
 def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Raise an error if one of these atoms was replaced since: then a correction cannot be undone or restored."""
+    """Raise an error if any of these atoms was replaced since: then a correction cannot be undone or restored."""
     sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
     for number, by in tx.among(sql, atoms):
         newer = f" by a{by}: undo that correction first" if by else ""
@@ -274,7 +274,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
             break
         turns |= notes
         atoms |= groundless
-    notes = _selected(tx, "SELECT id FROM turn WHERE space = :space AND role = 'note' AND id IN ({})", turns)
+    notes = _select_numbers(tx, "SELECT id FROM turn WHERE space = :space AND role = 'note' AND id IN ({})", turns)
     return Reach(
         turns=named_rows(sorted(turns - notes), "t"),
         atoms=named_rows(sorted(atoms), "a"),
@@ -314,7 +314,7 @@ def _is_task(id: str) -> bool:
 
 def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the notes of these atoms that are evidence of no other atom."""
-    notes = _selected(
+    notes = _select_numbers(
         tx,
         "SELECT DISTINCT t.id FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " WHERE e.space = :space AND t.role = 'note' AND t.tombstone IS NULL AND e.atom IN ({})",
@@ -334,7 +334,7 @@ def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
     A sentence of the user goes with the user's words, and with any words that no other turn has: the question that the
     user answered.
     """
-    atoms = _selected(
+    atoms = _select_numbers(
         tx,
         "SELECT DISTINCT a.id FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE e.space = :space AND a.tombstone IS NULL AND e.turn IN ({})",
@@ -378,12 +378,12 @@ def _with_words_of(
 def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the sentences that gave way to these statements."""
     of_space = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.tombstone IS NULL AND {supersession.GAVE_WAY}"
-    return _selected(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
+    return _select_numbers(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
 
 
 def _said_in(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the turns with the words of the atoms' evidence; notes and forgotten turns are left out."""
-    return _selected(
+    return _select_numbers(
         tx,
         "SELECT DISTINCT e.turn FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " WHERE e.space = :space AND t.tombstone IS NULL AND t.role <> 'note' AND e.atom IN ({})",
@@ -399,7 +399,7 @@ def _scenes(tx: Transaction, atoms: set[str]) -> list[str]:
     return [slug for slug, named in rows if not atoms.isdisjoint(json.loads(named))]
 
 
-def _selected(tx: Transaction, sql: str, of: Collection[int]) -> set[int]:
+def _select_numbers(tx: Transaction, sql: str, of: Collection[int]) -> set[int]:
     return {number for (number,) in tx.among(sql, sorted(of))}
 
 
@@ -421,11 +421,11 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
         ids=[*_ids_taken(tx, number, notes=False), *(_tasks_taken(took) if undone is None else ())],
         reason=reason,
         at=from_ms(at),
-        how=_took(took)["how"],
+        how=_parse_took(took)["how"],
         undone=undone is not None,
         purged=purged is not None,
         undone_at=None if undone is None else from_ms(undone),
-        took=tuple(_took(took)["ids"]),
+        took=tuple(_parse_took(took)["ids"]),
     )
 
 
@@ -484,13 +484,13 @@ def _tombstone_line(tx: Transaction, number: int) -> bytes:
         f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
     )[0]
     digests = tx.column("SELECT digest FROM forgotten WHERE space = :space AND tombstone = ? ORDER BY digest", number)
-    ids: list[str] = _took(took)["ids"] or _ids_taken(tx, number, notes=True)
+    ids: list[str] = _parse_took(took)["ids"] or _ids_taken(tx, number, notes=True)
     return files.json_line(
         {
             "tombstone": f"x{number}",
             "at": _iso(at),
             "reason": reason,
-            "how": _took(took)["how"],
+            "how": _parse_took(took)["how"],
             "ids": ids,
             "undone_at": _iso(undone),
             "purged_at": _iso(purged),
@@ -503,13 +503,13 @@ def _iso(ms: int | None) -> str | None:
     return None if ms is None else iso(from_ms(ms).astimezone(UTC))
 
 
-def _took(took: str | None) -> dict[str, Any]:
+def _parse_took(took: str | None) -> dict[str, Any]:
     """Return the ids in a tombstone's row, and how they were selected."""
     return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
 
 
 def _tasks_taken(took: str | None) -> list[str]:
-    return [id for id in _took(took)["ids"] if _is_task(id)]
+    return [id for id in _parse_took(took)["ids"] if _is_task(id)]
 
 
 def _ids_taken(tx: Transaction, number: int, *, notes: bool) -> list[str]:

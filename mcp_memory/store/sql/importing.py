@@ -413,17 +413,17 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
             _bring_up_to_date(context, row, number_of(known, "a"))
         return
     quotes = [] if note is not None else _quotes(context, row)
-    folded = digests.folded(row.text)
+    folded = digests.fold_statement(row.text)
     said = to_ms(note.said_at) if note is not None else evidence_rows.last_said(tx, quotes) if quotes else 0
     again = digests.forgotten_statement(tx, folded, said=said) is not None
-    if (note is None and not quotes) or again or (quotes and digests.covered(tx, quotes)):
+    if (note is None and not quotes) or again or (quotes and digests.are_quotes_forgotten(tx, quotes)):
         context.names[row.id] = GONE
         if note is not None:
             context.names[note.id] = GONE
         return
     found, number = _supersession(context, row), tx.last("atom") + 1
     if note is not None:
-        _insert_turns(context, [note], told=_told(row, note, number, found))
+        _insert_turns(context, [note], told=_local_statement(row, note, number, found))
         quotes = _quotes(context, row)
         if not quotes:  # the note itself was forgotten here
             context.names[row.id] = GONE
@@ -469,7 +469,7 @@ def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | No
         "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
         " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
         f" AND r.tombstone IS NULL AND {alike} ORDER BY CASE WHEN r.valid_from = ? THEN 0 ELSE 1 END, r.id",
-        *(digests.folded(row.text), *kinds, moment),
+        *(digests.fold_statement(row.text), *kinds, moment),
     ):
         of_its_time = since == moment or (row.valid_to is None and until is None)
         is_same_fact = (entity, relation, None if value is None else fold(value)) == wanted
@@ -542,7 +542,7 @@ def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersessi
     return supersession.Supersession(ends=sorted(set(ended)), until=until, by=by)
 
 
-def _told(
+def _local_statement(
     row: model.ExportedAtom, note: model.ExportedTurn, number: int, found: supersession.Supersession
 ) -> dict[str, Any]:
     """Return the statement in a note's journal line, with the ids of this store."""
@@ -667,7 +667,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
         if not (new or is_ahead) and row.updated <= here.updated:
             context.known += 1 + len(taken)
             return
-        if _went_on(context, number, row, taken):
+        if _has_diverged(context, number, row, taken):
             context.left.append(
                 f"Canvas {number:03} went on here and where it came from. It stays as it is here; "
                 f"{len(new)} steps from there were left out."
@@ -678,10 +678,10 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
     _write_canvas(context, row, taken, number=number, expected=expected)
 
 
-def _went_on(
+def _has_diverged(
     context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
 ) -> bool:
-    """Return whether a canvas has records or versions that the import lacks."""
+    """Return whether a canvas has records or versions that are missing from the import."""
     came = {context.find(one.id, one.timestamp, one.origins) for one in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
     versions = [(one.number, one.kind) for one in canvases.versions(context.tx, number)]
@@ -701,7 +701,7 @@ def _write_canvas(
     expected: int,
 ) -> None:
     def here(text: str) -> str:
-        return text if number == row.number else _renumbered(text, row.number, number)
+        return text if number == row.number else _renumber(text, row.number, number)
 
     canvas = CanvasRow(
         number=number,
@@ -790,7 +790,7 @@ def _imported_versions(
     ]
 
 
-def _renumbered(text: str, old: int, new: int) -> str:
+def _renumber(text: str, old: int, new: int) -> str:
     """Return a text with the node and group ids of a canvas (`003-N4`) under its new number."""
     return re.sub(rf"(?<![\w-]){old:03}-(?=[NF]\d)", f"{new:03}-", text, flags=re.ASCII)
 

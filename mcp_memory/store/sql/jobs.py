@@ -58,7 +58,7 @@ def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> in
     return number
 
 
-def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
+def advance_stage(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
     """Record that a stage ran and has read all atoms (`read`: turns) up to this number. It never moves backwards."""
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at) VALUES (:space, ?, ?, ?) ON CONFLICT (space, stage)"
@@ -68,7 +68,7 @@ def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
     )
 
 
-def extracted(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
+def advance_sessions(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
     """Move the cursors of sessions to these positions. Raises Conflict if a session was already read up to there.
 
     Other unfinished jobs on these sessions are deleted: their turns are read now.
@@ -103,10 +103,10 @@ def lease(
 ) -> Work | None:
     tx.make_space()
     session_no = _session(tx, session)
-    left = _left(tx, stage, session_no)
-    if left is not None and _lasts(tx, left):
+    left = _find_unfinished(tx, stage, session_no)
+    if left is not None and _is_waiting(tx, left):
         if left.state == "open" and left.holder == holder and left.basis == basis:
-            return _prolonged(tx, number_of(left.id, "w"), lease)
+            return _extend_lease(tx, number_of(left.id, "w"), lease)
         anothers = left.state == "open" and left.holder != holder
         resting = left.state == "parked" and not eager
         if anothers or resting:
@@ -131,7 +131,7 @@ def lease(
         at=to_ms(now),
     )
     tx.touch("work")
-    return _prolonged(tx, number, lease)
+    return _extend_lease(tx, number, lease)
 
 
 def _session(tx: Transaction, session: str | None) -> int | None:
@@ -143,7 +143,7 @@ def _session(tx: Transaction, session: str | None) -> int | None:
     return number
 
 
-def _left(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
+def _find_unfinished(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
     """Return the unfinished job of this stage (and session), or None."""
     row = tx.one(
         f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.stage = ? AND coalesce(w.session, 0) = ?"
@@ -153,20 +153,20 @@ def _left(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
     return None if row is None else _work(row)
 
 
-def _lasts(tx: Transaction, work: Work) -> bool:
+def _is_waiting(tx: Transaction, work: Work) -> bool:
     """Return whether the lease of a job, or the wait of a parked one, has not ended."""
     lasting = f"until > {NOW} AND until <= {NOW} + ?"
     sql = f"SELECT 1 FROM work WHERE space = :space AND id = ? AND {lasting}"
     return tx.one(sql, number_of(work.id, "w"), milliseconds(LONGEST_LEASE)) is not None
 
 
-def _prolonged(tx: Transaction, number: int, lease: timedelta) -> Work:
+def _extend_lease(tx: Transaction, number: int, lease: timedelta) -> Work:
     """Renew the lease of a job and return it."""
     tx.run(
         f"UPDATE work SET until = {NOW} + ? WHERE space = :space AND id = ? AND until < {NOW} + ?",
         *(milliseconds(lease), number, milliseconds(lease)),
     )
-    return _found(tx, number)
+    return _read_job(tx, number)
 
 
 def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
@@ -192,7 +192,7 @@ def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
             at = tx.get("SELECT max(version) FROM persona WHERE space = :space AND work > 0") or 0
             return planned.get("version", at) < at
         case "canvas":
-            at = looked_over(tx).get(planned.get("canvas"), 0)
+            at = last_reviewed(tx).get(planned.get("canvas"), 0)
             return planned.get("upto", at + 1) <= at
 
 
@@ -201,7 +201,7 @@ def _read_to(tx: Transaction, session: str) -> int:
     return tx.get(sql, _session(tx, session)) or 0
 
 
-def looked_over(tx: Transaction) -> dict[Any, int]:
+def last_reviewed(tx: Transaction) -> dict[Any, int]:
     """Return the last record that a model has reviewed of each canvas, from the bases of its jobs."""
     found: dict[Any, int] = {}
     for basis in tx.column("SELECT basis FROM work WHERE space = :space AND stage = 'canvas' AND state = 'done'"):
@@ -245,10 +245,10 @@ def next_retry(tx: Transaction) -> timedelta | None:
 
 
 def by_id(tx: Transaction, id: str) -> Work:
-    return _found(tx, number_of(id, "w"))
+    return _read_job(tx, number_of(id, "w"))
 
 
-def _found(tx: Transaction, number: int) -> Work:
+def _read_job(tx: Transaction, number: int) -> Work:
     row = tx.one(f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.id = ?", number)
     if row is None:
         raise NotFound(
@@ -276,7 +276,7 @@ def _work(row: Sequence[Any]) -> Work:
     )
 
 
-def done(tx: Transaction) -> list[Done]:
+def stage_totals(tx: Transaction) -> list[Done]:
     """Return the totals of the log, by stage."""
     # Most jobs come to one of a few outcomes, so grouping them first leaves little JSON to read.
     rows = tx.all(

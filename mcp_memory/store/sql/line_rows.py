@@ -1,8 +1,8 @@
 """The codec of line files, from lines to rows; `line_files` is the opposite direction.
 
-`row_of` parses a line and checks its hashes; `LineImport` stores rows under the numbers of their lines, for a rebuild
-and for the recovery of lost lines. Explicit statements come with the notes of the journal: `statements` combines all
-notes of a space.
+`row_of` parses a line and checks its hashes; `LineImport` stores rows under the numbers of their lines, when a space is
+rebuilt and when lost lines are recovered. Explicit statements come with the notes of the journal: `statements` combines
+all notes of a space.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _optional(read: Read) -> Read:
     return lambda value: None if value is None else read(value)
 
 
-def _dated(fields: Mapping[str, Any]) -> dict[str, Value]:
+def _hash_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
     """Return whether the time of a turn is in its hash, and the JSON of its statement. ValueError if no hash fits."""
     told: Any = fields.get("told")
     new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
@@ -110,13 +110,13 @@ def _dated(fields: Mapping[str, Any]) -> dict[str, Value]:
     return {"dated": dated, "told": None if told is None else json.dumps(told)}
 
 
-def _took(fields: Mapping[str, Any]) -> dict[str, Value]:
+def _tombstone_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
     for digest in fields["digests"]:
         _digest(digest)
     return {"took": json.dumps({"ids": [_text(id) for id in fields["ids"]], "how": fields["how"]})}
 
 
-def _masked(fields: Mapping[str, Any]) -> dict[str, Value]:
+def _result_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
     masked: Any = fields.get("masked")
     return {"arguments": json.dumps(fields["arguments"]), "masked": json.dumps(masked) if masked else None}
 
@@ -158,7 +158,7 @@ _FORMS = {
             **_same(_ms, "said_at", "learned_at"),
             **_same(_digest, "sha256"),
         },
-        also=_dated,
+        also=_hash_columns,
     ),
     "records": _LineForm(
         table="record",
@@ -193,7 +193,7 @@ _FORMS = {
         table="tombstone",
         key={"id": ("tombstone", _id("x"))},
         columns={**_same(_text, "reason"), **_same(_ms, "at"), **_same(_optional(_ms), "undone_at", "purged_at")},
-        also=_took,
+        also=_tombstone_columns,
     ),
 }
 _RESULT = _LineForm(
@@ -205,7 +205,7 @@ _RESULT = _LineForm(
         **_same(_moment, "timestamp"),
         **_same(_int, "bytes"),
     },
-    also=_masked,
+    also=_result_columns,
 )
 
 
@@ -237,7 +237,7 @@ class Statement:
     ends: Sequence[int] = ()
     because: str | None = None
 
-    def ended(self, since: int, label: str | None) -> dict[str, Value]:
+    def end_columns(self, since: int, label: str | None) -> dict[str, Value]:
         """Return the columns that end an older atom, which began at `since`, by this statement."""
         until = max(_int(self.values["valid_from"]), since)
         because = supersession.because_of(self.because, cast("str | None", self.values["label"]), label)
@@ -295,7 +295,7 @@ def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = 
         for older in () if f"a{one.number}" in undone else one.ends:
             if older in found:
                 values = found[older].values
-                end = one.ended(_int(values["valid_from"]), cast("str | None", values["label"]))
+                end = one.end_columns(_int(values["valid_from"]), cast("str | None", values["label"]))
                 found[older] = replace(found[older], values={**values, **end})
     return found
 
@@ -357,7 +357,7 @@ class LineImport:
     def put_statement(self, new: Statement) -> None:
         """Store an explicit statement whose note is stored; `finish` adds its fact."""
         tx = self.tx
-        values = {**new.values, "folded": digests.folded(str(new.values["text"]))}
+        values = {**new.values, "folded": digests.fold_statement(str(new.values["text"]))}
         note, text = int(str(values["evidence"])), str(values["text"])
         if not self._write("atom", {"id": new.number}, values):
             tx.index.remove("atom", [new.number])
@@ -369,7 +369,7 @@ class LineImport:
         """End an atom by a later statement."""
         began = self.tx.one("SELECT valid_from, label FROM atom WHERE space = :space AND id = ?", older)
         if began is not None:
-            self._update("atom", {"id": older}, by.ended(*began))
+            self._update("atom", {"id": older}, by.end_columns(*began))
 
     def finish(self) -> None:
         """Store facts and mentions, once all ended and forgotten statements are known, and draw canvases."""

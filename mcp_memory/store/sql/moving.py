@@ -229,7 +229,7 @@ class Move:
         self._target.write_home(lambda tx: tx.run("DROP TABLE move"))
 
 
-def unfinished(name: str) -> StoreUnavailable:
+def unfinished_error(name: str) -> StoreUnavailable:
     """Return the error for opening an unfinished target."""
     return StoreUnavailable(
         f"A move to {name} was not finished, so it has a part of a memory. Call the same `mcp-memory move` again: it "
@@ -249,14 +249,14 @@ def proof(store: Movable, tx: HomeTransaction, tell: Callable[[int], None]) -> I
         return dict(found)
 
     for table in tables():
-        yield table.name, of(_counted(_rows(tx, table), tell))
+        yield table.name, of(_report_each(_rows(tx, table), tell))
     yield "results", of(_results(store, tx, names))
     for identity in tx.column("SELECT identity FROM vector_index ORDER BY identity"):
         for layer in EMBEDDED_LAYERS:
             yield f"{layer} vectors by {identity}", of(_vectors(store, tx, names, layer, identity))
 
 
-def _counted(rows: Iterator[Key], tell: Callable[[int], None]) -> Iterator[Key]:
+def _report_each(rows: Iterator[Key], tell: Callable[[int], None]) -> Iterator[Key]:
     for row in rows:
         tell(1)
         yield row

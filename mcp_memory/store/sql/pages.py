@@ -30,7 +30,7 @@ _NEWEST_SCENES = (
 
 def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, now: datetime) -> None:
     if job is not None:
-        jobs.move(tx, "scenes", changes.upto, now=now)
+        jobs.advance_stage(tx, "scenes", changes.upto, now=now)
     if changes.wanted is not None:
         jobs.request(tx, "persona", changes.wanted)
     for edit in changes.edits:
@@ -159,7 +159,7 @@ def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
 def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
     """Store a page as the next version and return its number; without a job, only if its text is new."""
     if job is not None:
-        jobs.move(tx, "persona", page.upto, now=now)
+        jobs.advance_stage(tx, "persona", page.upto, now=now)
     elif (newest := persona(tx)) is not None and newest.text == page.text:
         return newest.version
     version: int = tx.get("SELECT coalesce(max(version), 0) + 1 FROM persona WHERE space = :space")

@@ -36,7 +36,7 @@ class PurgedRows:
                 found += digests.of_words(self.key, text)
         elif isinstance(sha256, str):
             found.append(digests.of_result(self.key, sha256))
-        return any(_learned(row) <= self.digests[digest] for digest in found if digest in self.digests)
+        return any(_learned_at(row) <= self.digests[digest] for digest in found if digest in self.digests)
 
 
 def purged_rows(tx: HomeTransaction) -> PurgedRows:
@@ -52,7 +52,7 @@ def purged_rows(tx: HomeTransaction) -> PurgedRows:
     )
 
 
-def _learned(row: Mapping[str, Any]) -> int:
+def _learned_at(row: Mapping[str, Any]) -> int:
     try:
         return to_ms(datetime.fromisoformat(row["learned_at"]))
     except (KeyError, TypeError, ValueError, OverflowError):

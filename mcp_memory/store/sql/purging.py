@@ -317,7 +317,7 @@ def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
         found = [
             row[:2]
             for row in rows
-            if any(text and (traces.of(text.encode()) or (row[0] == tx.space and says(text))) for text in row[2:])
+            if any(text and (traces.matches(text.encode()) or (row[0] == tx.space and says(text))) for text in row[2:])
         ]
         tx.many(clearing, found)
 

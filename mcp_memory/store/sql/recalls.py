@@ -32,7 +32,7 @@ def note(tx: Transaction, entry: RecallEntry) -> None:
     tx.announce(RECALLS)
 
 
-def listed(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
+def list_recalls(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
     rows = tx.all(
         "SELECT at, how, session, ids, tokens, query FROM recall WHERE space = :space ORDER BY id DESC LIMIT ?", limit
     )

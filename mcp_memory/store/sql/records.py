@@ -40,7 +40,7 @@ def commit_step(
         if result.chunks is not None:
             word_index.put_chunks(tx, ref.id, result.chunks, terms, start=0, complete=True)
         call = record.tool_call_id
-        earlier = call and listed(tx, session=record.session, tool_call_id=call, ref=ref.id, limit=1)
+        earlier = call and list_records(tx, session=record.session, tool_call_id=call, ref=ref.id, limit=1)
         if earlier:
             return earlier[0], False
         record = replace(record, ref=ref.id, result_ref=ref.path)
@@ -105,7 +105,7 @@ def _lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
         yield files.record_line(_record(row), number=number, step=step)
 
 
-def listed(
+def list_records(
     tx: Transaction,
     *,
     node: str | None = None,
@@ -222,7 +222,7 @@ def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
 
 
 def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime) -> None:
-    jobs.move(tx, "summaries", better.upto, now=now)
+    jobs.advance_stage(tx, "summaries", better.upto, now=now)
     canvas_rows.change(tx, [CanvasChange(row=row, kind="summaries") for row in better.canvases])
     for one in better.amended:
         tx.run(

@@ -97,22 +97,23 @@ def read(tx: Transaction, id: str) -> bytes:
     try:
         content = tx.files.read(found.path)
         if content is None:
-            raise Damaged(f"The file of {found.id} is missing: {tx.files.shown(found.path)}. {_TO_DO}")
+            raise Damaged(f"The file of {found.id} is missing: {tx.files.display_path(found.path)}. {_TO_DO}")
         fields, data = files.read_ref_file(content)
     except OSError as error:
         raise Damaged(
-            f"The file of {found.id} cannot be read ({error.strerror}): {tx.files.shown(found.path)}. {_TO_DO}"
+            f"The file of {found.id} cannot be read ({error.strerror}): {tx.files.display_path(found.path)}. {_TO_DO}"
         ) from None
     except Damaged as error:
         if str(error).startswith("The file"):
             raise
         raise Damaged(
-            f"The file of {found.id} is damaged: {error}. It is left as it is: {tx.files.shown(found.path)}. {_TO_DO}"
+            f"The file of {found.id} is damaged: {error}. It is left as it is: "
+            f"{tx.files.display_path(found.path)}. {_TO_DO}"
         ) from None
     if fields["sha256"] != found.sha256:
         raise Damaged(
             f"The file of {found.id} holds other bytes than were stored. It is left as it is: "
-            f"{tx.files.shown(found.path)}. {_TO_DO}"
+            f"{tx.files.display_path(found.path)}. {_TO_DO}"
         )
     return data
 

@@ -51,7 +51,7 @@ _OLD: dict[Keeping, tuple[str, str, str, str]] = {
 """For each kind: its id, the condition of old rows, the condition of old rows that stay, and the order."""
 
 
-def listed(tx: Transaction) -> list[Policy]:
+def list_policies(tx: Transaction) -> list[Policy]:
     return [_policy(row) for row in tx.all(f"SELECT {_COLUMNS} FROM retention WHERE space = :space ORDER BY what DESC")]
 
 
@@ -67,7 +67,7 @@ def put(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> N
     )
 
 
-def due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
+def start_due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
     at = to_ms(now)
     rows = tx.all(
         "UPDATE retention SET ran_at = ? WHERE space = :space AND"

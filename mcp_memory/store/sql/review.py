@@ -51,14 +51,16 @@ def quarantine(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: date
     tx.touch(*_topics(found))
 
 
-def listed(tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100) -> list[Held]:
+def list_quarantined(
+    tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100
+) -> list[Held]:
     if ids is None:
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
         which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
-        return [_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
+        return [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
     wanted = list(dict.fromkeys(ids))
     rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(wanted)})", *wanted)
-    found = {one.id: one for one in map(_held, rows)}
+    found = {one.id: one for one in map(_read_held, rows)}
     return [found[id] for id in wanted if id in found]
 
 
@@ -88,7 +90,7 @@ def judge(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime)
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-    known = {one.id for one in listed(tx, ids)}
+    known = {one.id for one in list_quarantined(tx, ids)}
     missing = [one_line(id, 40) for id in ids if id not in known]
     if missing:
         raise NotFound(f"Not held for review: {', '.join(missing[:10])}. Nothing was changed; `review` lists what is.")
@@ -97,7 +99,7 @@ def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: dateti
         [(verdict, to_ms(now), id) for id in ids],
     )
     tx.touch(*_topics(ids))
-    return listed(tx, ids)
+    return list_quarantined(tx, ids)
 
 
 def reasons(text: str | None) -> tuple[str, ...]:
@@ -109,7 +111,7 @@ def _topics(ids: Iterable[str]) -> list[str]:
     return [f"atom:{id}" for id in ids if id.startswith("a")]
 
 
-def _held(row: Sequence[Any]) -> Held:
+def _read_held(row: Sequence[Any]) -> Held:
     id, why, at, verdict, reviewed = row
     return Held(
         id=id,

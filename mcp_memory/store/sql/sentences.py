@@ -111,20 +111,20 @@ def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAt
             tx, replace(atom, single_valued=False, supersedes=supersession.still_open(tx, atom.supersedes)), now=now
         )
         for place, atom in enumerate(readings.atoms)
-        if evidence_rows.all_there(tx, atom.evidence) and _is_to_be_stored(tx, atom)
+        if evidence_rows.are_turns_present(tx, atom.evidence) and _is_to_be_stored(tx, atom)
     }
     new = {place: number_of(made.atom.id, "a") for place, made in written.items() if not made.duplicate}
     if readings.vectors is not None and new:
         tx.index.put_vectors("atom", list(new.values()), readings.vectors, rows=list(new))
     word_index.make_due(tx, readings.vectors)
     turns_read = numbers_of(readings.turns, "t")
-    jobs.move(tx, "read", max(turns_read), now=now)
+    jobs.advance_stage(tx, "read", max(turns_read), now=now)
     mark_read(tx, turns_read)
     return list(written.values())
 
 
 def _is_to_be_stored(tx: Transaction, atom: NewAtom) -> bool:
-    quotes = evidence_rows.checked(tx, atom.evidence)
+    quotes = evidence_rows.check_quotes(tx, atom.evidence)
     said_in = [turn for turn, *_ in quotes]
     is_unread = tx.one(
         f"SELECT 1 FROM turn t {_PROGRESS} WHERE t.space = :space AND t.id IN ({marks(said_in)}) AND {_NO_MODEL}",

@@ -77,18 +77,18 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
 
 
 def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None:
-    jobs.extracted(tx, job, extracted.upto)
+    jobs.advance_sessions(tx, job, extracted.upto)
     entities.learn(tx, extracted.aliases)
     for draft in extracted.drafts:
         _check(draft)
-        if not digests.was_forgotten(tx, draft.text, evidence_rows.checked(tx, draft.evidence)):
+        if not digests.was_forgotten(tx, draft.text, evidence_rows.check_quotes(tx, draft.evidence)):
             tx.insert("draft", id=tx.next("draft"), work=job, atom=_to_json(draft))
 
 
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
     rows = tx.all("SELECT id, work, atom FROM draft WHERE space = :space ORDER BY id")
     waiting = (Draft(id=f"d{number}", atom=_from_json(atom), job=f"w{job}") for number, job, atom in rows)
-    there = (draft for draft in waiting if evidence_rows.all_there(tx, draft.atom.evidence))
+    there = (draft for draft in waiting if evidence_rows.are_turns_present(tx, draft.atom.evidence))
     return [draft for draft, _ in zip(there, range(limit), strict=False)]
 
 
@@ -97,11 +97,11 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
     written: dict[str, WrittenAtom] = {}
     for one in done.merged:
         draft = _waiting(tx, one.draft)
-        if draft is None or not (one.atom is None or evidence_rows.all_there(tx, one.atom.evidence)):
+        if draft is None or not (one.atom is None or evidence_rows.are_turns_present(tx, one.atom.evidence)):
             continue  # forgotten in the meantime; the rest of it is asked about again
         extracted = one.atom or draft
         repeated = giving_way.are_all(tx, one.onto)
-        if digests.was_forgotten(tx, extracted.text, evidence_rows.checked(tx, extracted.evidence)):
+        if digests.was_forgotten(tx, extracted.text, evidence_rows.check_quotes(tx, extracted.evidence)):
             pass
         elif one.atom is None and not repeated:
             if not _confirm(tx, draft, one.onto):
@@ -123,7 +123,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
 def _waiting(tx: Transaction, draft: str) -> NewAtom | None:
     text = tx.get("SELECT atom FROM draft WHERE space = :space AND id = ?", number_of(draft, "d"))
     atom = None if text is None else _from_json(text)
-    return atom if atom is not None and evidence_rows.all_there(tx, atom.evidence) else None
+    return atom if atom is not None and evidence_rows.are_turns_present(tx, atom.evidence) else None
 
 
 def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
@@ -131,7 +131,7 @@ def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
 
     If they were forgotten, the draft is dropped, so that the statement is not learned again.
     """
-    quotes = evidence_rows.checked(tx, draft.evidence)
+    quotes = evidence_rows.check_quotes(tx, draft.evidence)
     numbers = numbers_of(onto, "a")
     rows = tx.all(
         f"SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND id IN ({marks(numbers)})"

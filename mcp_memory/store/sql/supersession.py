@@ -64,7 +64,7 @@ def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now:
 
     An end in the future is ignored: the statement's text mentions it.
     """
-    start, named = to_ms(atom.valid_from), _named(tx, atom.supersedes)
+    start, named = to_ms(atom.valid_from), _find_named(tx, atom.supersedes)
     ends = {one.number for one in named if one.said <= said}
     if atom.valid_to is not None and atom.valid_to <= now:
         return Supersession(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
@@ -167,7 +167,7 @@ def _replacements(tx: Transaction, tombstone: int) -> Iterator[tuple[int, dateti
             yield number, from_ms(start), fields.get("because", ""), older
 
 
-def _named(tx: Transaction, ids: Sequence[str]) -> list[_TimedAtom]:
+def _find_named(tx: Transaction, ids: Sequence[str]) -> list[_TimedAtom]:
     numbers = numbers_of(ids, "a")
     rows = tx.all(f"SELECT {_VALUE} FROM atom r WHERE r.space = :space AND r.id IN ({marks(numbers)})", *numbers)
     return [_TimedAtom(*row) for row in rows]

@@ -60,7 +60,7 @@ class Files(Protocol):
         """Return the content of a file; None if it does not exist."""
         ...
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         """Return the path of a file as shown in messages to the user."""
         ...
 

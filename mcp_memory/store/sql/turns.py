@@ -28,7 +28,7 @@ _LOOK_BACK = 1000
 
 
 @dataclass(frozen=True)
-class Given:
+class IncomingTurn:
     """A turn that a client sent, with values derived from it once, preferably before the transaction."""
 
     turn: NewTurn
@@ -48,9 +48,9 @@ _AHEAD = 10
 """Last turns of a call whose terms are computed ahead: of a whole history that comes again, most are stored."""
 
 
-def given(new: Sequence[NewTurn]) -> list[Given]:
+def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
     """Return turns with their derived values, computed before the transaction, for which other writers would wait."""
-    turns = [Given(turn) for turn in new]
+    turns = [IncomingTurn(turn) for turn in new]
     for turn in turns[-_AHEAD:]:
         turn.terms  # noqa: B018
     return turns
@@ -66,7 +66,7 @@ class _Session:
     any_forgotten: bool
 
 
-def _find(tx: Transaction, session: str) -> Iterator[Any]:
+def _query_session(tx: Transaction, session: str) -> Iterator[Any]:
     """Query a session. Read the rows late: over a network, earlier queries are then answered in the same round trip."""
     return tx.each(
         "SELECT s.id, (SELECT coalesce(max(t.position), -1) + 1 FROM turn t WHERE t.space = :space"
@@ -77,7 +77,7 @@ def _find(tx: Transaction, session: str) -> Iterator[Any]:
     )
 
 
-def _made(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
+def _get_or_make_session(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
     """Return the session that `_find` read, inserting it if it is new; None if a purge has renamed it."""
     ((number, position, last_turn, any_forgotten),) = rows
     if number is None and any_forgotten and tx.session(session) is not None:
@@ -88,7 +88,7 @@ def _made(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None
 def append(
     tx: Transaction,
     session: str,
-    new: Sequence[Given],
+    new: Sequence[IncomingTurn],
     *,
     now: datetime,
     vectors: Vectors | None = None,
@@ -96,10 +96,10 @@ def append(
 ) -> Appended:
     """See `Store.append_turns`. `called` is the client's name for a session that a purge has renamed."""
     tx.make_space()
-    asked = _find(tx, session)
+    asked = _query_session(tx, session)
     ids = _client_ids(tx, called or session, new)
     lacking, gone = _not_yet_stored(tx, session, new, ids)
-    found = _made(tx, session, asked)
+    found = _get_or_make_session(tx, session, asked)
     if found is None:
         return append(tx, tx.purged_name(session), new, now=now, vectors=vectors, called=session)
     again = [new[i].turn for i in lacking]
@@ -116,7 +116,7 @@ def append(
 
 def count_forgotten(tx: Transaction, session: str, new: Sequence[NewTurn]) -> int:
     """Return how many of these turns `append` would leave out because they were forgotten."""
-    given = [Given(turn) for turn in new]
+    given = [IncomingTurn(turn) for turn in new]
     lacking, gone = _not_yet_stored(tx, session, given, _client_ids(tx, session, given))
     return gone + len(digests.forgotten_turns(tx, session, [new[i] for i in lacking]))
 
@@ -132,9 +132,9 @@ def insert(
     """Insert turns with their terms at the end of their session. A note also has its atom's fields."""
     if not new:
         return []
-    given = [Given(turn) for turn in new]
+    given = [IncomingTurn(turn) for turn in new]
     ids = _client_ids(tx, session, given)
-    found = _made(tx, session, _find(tx, session))
+    found = _get_or_make_session(tx, session, _query_session(tx, session))
     if found is None:
         return insert(tx, tx.purged_name(session), new, now=now, told=told)
     return _insert(tx, session, given, found, ids=ids, now=now, told=told)
@@ -143,7 +143,7 @@ def insert(
 def _insert(
     tx: Transaction,
     session: str,
-    new: Sequence[Given],
+    new: Sequence[IncomingTurn],
     at: _Session,
     *,
     ids: Sequence[_ClientId],
@@ -207,14 +207,14 @@ class _ClientId:
     others: tuple[str, ...] = ()
 
 
-def _client_ids(tx: Transaction, session: str, new: Sequence[Given]) -> list[_ClientId]:
+def _client_ids(tx: Transaction, session: str, new: Sequence[IncomingTurn]) -> list[_ClientId]:
     if all(one.turn.client_id is None for one in new):
         return [_ClientId()] * len(new)
     key = digests.key_of(tx)
     return [_client_id(key, session, one) for one in new]
 
 
-def _client_id(key: digests.Key, session: str, one: Given) -> _ClientId:
+def _client_id(key: digests.Key, session: str, one: IncomingTurn) -> _ClientId:
     id = one.turn.client_id
     if id is None:
         return _ClientId()
@@ -225,11 +225,11 @@ def _client_id(key: digests.Key, session: str, one: Given) -> _ClientId:
 
 
 def _not_yet_stored(
-    tx: Transaction, session: str, new: Sequence[Given], ids: Sequence[_ClientId]
+    tx: Transaction, session: str, new: Sequence[IncomingTurn], ids: Sequence[_ClientId]
 ) -> tuple[list[int], int]:
     """Return the indexes in `new` of turns that the session lacks, and how many others are forgotten."""
     given = [(client.stored, one.hash) for one, client in zip(new, ids, strict=True)]
-    held = _held(tx, session, given, {client.stored: client.others for client in ids})
+    held = _state_lookup(tx, session, given, {client.stored: client.others for client in ids})
     rows = _since_first(tx, session, given)
     known = [(client_id, bytes(digest)) for client_id, digest, *_ in reversed(rows)]
     if any(purged for *_, purged in rows):  # of those there is but what their hash was made to
@@ -239,9 +239,9 @@ def _not_yet_stored(
             (id, digests.husk_hash(key, digest) if place in plain else digest)
             for place, (id, digest) in enumerate(known)
         ]
-        start, repeated = _repeated(known, [(id, digests.husk_hash(key, digest)) for id, digest in given])
+        start, repeated = _find_repeated_run(known, [(id, digests.husk_hash(key, digest)) for id, digest in given])
     else:
-        start, repeated = _repeated(known, given)
+        start, repeated = _find_repeated_run(known, given)
     seen: set[tuple[str | None, bytes]] = set()
     fresh: list[int] = []
     gone = 0
@@ -281,7 +281,7 @@ def _since_first(tx: Transaction, session: str, given: Sequence[tuple[str | None
     return [row[:4] for row in rows if row[4] >= first]
 
 
-def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, int]:
+def _find_repeated_run(known: Sequence[object], given: Sequence[object]) -> tuple[int, int]:
     """Return where in `known` a run of turns starts that also starts `given`, and the length of the run.
 
     Either the run reaches the session's end, as when a client sends its growing history again, or it has all of
@@ -298,7 +298,7 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, in
     return 0, 0
 
 
-def _held(
+def _state_lookup(
     tx: Transaction,
     session: str,
     given: Sequence[tuple[str | None, bytes]],
@@ -366,12 +366,12 @@ def of_session(tx: Transaction, session: str, *, start: int = 0, limit: int = 10
     return _select(tx, session, "t.position >= ? ORDER BY t.position LIMIT ?", start, limit)
 
 
-def last(tx: Transaction, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
+def last_turns(tx: Transaction, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
     wanted = f"t.role IN ({marks(roles)}) AND " if roles else ""
     return _select(tx, session, f"{wanted}1 = 1 ORDER BY t.position DESC LIMIT ?", *roles, limit)[::-1]
 
 
-def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
+def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
     """Return turns that pass the filters, without notes, the newest first."""
     condition, values = where(tx, "turn", filters)
     if after is not None:

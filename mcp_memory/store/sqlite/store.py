@@ -34,7 +34,7 @@ def open_store(home: Path) -> SQLiteStore:
     database = Database(home)
     if database.read(is_unfinished):
         database.close()
-        raise moving.unfinished(str(home))
+        raise moving.unfinished_error(str(home))
     return SQLiteStore(database)
 
 

@@ -87,7 +87,7 @@ class SpaceFiles:
     def read(self, path: str) -> bytes | None:
         return files.content_of(self._tx.folder / path)
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         return str(self._tx.folder / path)
 
     def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
