@@ -41,7 +41,7 @@ _LOOKED_BACK = 1_000  # characters; longer than any list of ids, and a page of s
 _BELOW_ALL = 7  # the level of a line in bold that stands as a heading
 
 
-def cited(text: str) -> list[str]:
+def cited_atoms(text: str) -> list[str]:
     """Return the ids of the atoms that a text cites, in order, without repetitions."""
     return list(dict.fromkeys(id for group in _GROUP.finditer(text) for id in _ids(group)))
 
@@ -51,13 +51,13 @@ def links(text: str) -> list[str]:
     return list(dict.fromkeys(name for found in _LINK.finditer(text) if (name := found[1].strip())))
 
 
-def uncovered(text: str) -> list[str]:
+def uncited_lines(text: str) -> list[str]:
     """Return the lines that cite no atom; headings, rules and blank lines need no citation."""
     lines = (line.strip() for line in text.splitlines())
-    return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited(line)]
+    return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited_atoms(line)]
 
 
-def tails(text: str) -> list[str]:
+def uncited_tails(text: str) -> list[str]:
     """Return the sentences that follow the last citation of their line."""
     return [tail.strip() for line in text.splitlines() if (tail := _tail(line))]
 
@@ -71,31 +71,31 @@ def _tail(line: str) -> str:
     return line[stop:] if _SENTENCE_END.search(ends) and _WORD.search(line, stop) else ""
 
 
-def covered(text: str) -> str:
+def without_uncited(text: str) -> str:
     """Return the text without its uncovered lines and tails, and without headings left without text."""
-    bare = set(uncovered(text))
+    bare = set(uncited_lines(text))
     lines = [line for line in text.splitlines() if line.strip() not in bare]
     return tidy([line[: len(line) - len(_tail(line))].rstrip() for line in lines])
 
 
-def without(text: str, ids: Collection[str]) -> str:
+def without_atoms(text: str, ids: Collection[str]) -> str:
     """Return the text without the words that only these atoms support, and without their ids elsewhere.
 
     Headings left without text are removed.
     """
     gone = set(ids)
-    if gone.isdisjoint(cited(text)):
+    if gone.isdisjoint(cited_atoms(text)):
         return text
     lines = [_line_without(line, gone) for line in text.splitlines()]
     return tidy([line for line in lines if line is not None]) + ("\n" if text.endswith("\n") else "")
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def rename_atoms(text: str, names: Mapping[str, str]) -> str:
     """Return the text with the cited atoms under other ids."""
     return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
 
 
-def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str], bool] | None = None) -> str:
+def mark_citations(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str], bool] | None = None) -> str:
     """Return the text with a mark before each citation whose atoms all have that mark, such as `…, from a tool (a12)`.
 
     No mark is added if `is_told` returns True for it and the words of the sentence up to the citation.
@@ -119,7 +119,7 @@ def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str],
 _SENTENCE = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 
 
-def plain(text: str) -> str:
+def without_citations(text: str) -> str:
     """Return the text without its citations; links become the text they show.
 
     The result has no citations either: "((a1)a2)" and "([[x|a2]])" would otherwise leave "(a2)".
@@ -131,7 +131,7 @@ def plain(text: str) -> str:
     return text
 
 
-def unlinked(text: str, names: Collection[str]) -> str:
+def without_links(text: str, names: Collection[str]) -> str:
     """Return the text with these links as plain text."""
     return _LINK.sub(lambda link: _as_shown(link) if link[1].strip() in names else link[0], text)
 
@@ -140,7 +140,7 @@ def _as_shown(link: re.Match[str]) -> str:
     return (link[2] or link[1]).strip()
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """Return the text with wrapped lines joined, so that each line has its own citation."""
     lines: list[str] = []
     for line in text.splitlines():
@@ -226,26 +226,30 @@ def _with_something_under(lines: Sequence[str]) -> list[str]:
 _TITLE, _SUMMARY = 60, 160
 
 
-def left_of(scene: Scene, gone: Collection[str]) -> Scene:
+def scene_without(scene: Scene, gone: Collection[str]) -> Scene:
     """Return the scene without the words that only these atoms support; the body is empty if no words are left."""
-    if set(gone).isdisjoint(scene.atoms) and set(gone).isdisjoint(cited(scene.body)):
+    if set(gone).isdisjoint(scene.atoms) and set(gone).isdisjoint(cited_atoms(scene.body)):
         return scene
-    body = without(scene.body, gone)
-    said = plain(body)
+    body = without_atoms(scene.body, gone)
+    said = without_citations(body)
     entities = tuple(name for name in scene.entities if fold(name) in fold(said))
     return replace(
         scene,
         title=scene.title if _says(said, scene.title) else one_line(", ".join(entities) or gist(body), _TITLE),
         summary=scene.summary if _says(said, scene.summary) else gist(body),
         body=body,
-        atoms=tuple(cited(body)),
+        atoms=tuple(cited_atoms(body)),
         entities=entities,
     )
 
 
 def gist(body: str) -> str:
     """Return the first statement of a page as one line."""
-    lines = (plain(line).lstrip(" -*+•>") for line in body.splitlines() if cited(line) and not line.startswith("#"))
+    lines = (
+        without_citations(line).lstrip(" -*+•>")
+        for line in body.splitlines()
+        if cited_atoms(line) and not line.startswith("#")
+    )
     return one_line(next(lines, "Nothing is left of it."), _SUMMARY)
 
 
@@ -272,7 +276,7 @@ class NamedResult:
     lines: tuple[int, int] | None = None
 
 
-def named(text: str) -> list[NamedResult]:
+def find_results(text: str) -> list[NamedResult]:
     """Return the results that a text names, in order, without repetitions; at most the first hundreds."""
     if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
         return []
@@ -285,7 +289,7 @@ def named(text: str) -> list[NamedResult]:
 
 
 def address(ref: str, lines: tuple[int, int] | None) -> str:
-    """Return a ref with its lines in the form that `named` reads."""
+    """Return a ref with its lines in the form that `find_results` reads."""
     if lines is None:
         return ref
     return f"{ref}:{lines[0]}" if lines[0] == lines[1] else f"{ref}:{lines[0]}-{lines[1]}"

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Citation, Evidence
-from mcp_memory.store.citations import NamedResult, named
+from mcp_memory.store.citations import NamedResult, find_results
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
 Quote = tuple[int, int, int, str]
@@ -105,14 +105,14 @@ Lines = tuple[int, int] | None
 
 def note_citations(tx: Transaction, source: str, text: str) -> None:
     """Store citations of all existing results that a text names."""
-    _insert_citations(tx, source, [one for name in named(text) for one in _named_refs(tx, name)])
+    _insert_citations(tx, source, [one for name in find_results(text) for one in _named_refs(tx, name)])
 
 
 def note_given_citations(tx: Transaction, source: str, given: Sequence[str]) -> None:
     """Store the citations that a caller gave for a source. NotFound names a malformed or unknown citation."""
     rows: list[tuple[str, Lines]] = []
     for one in given:
-        found = [row for name in named(one) for row in _named_refs(tx, name)]
+        found = [row for name in find_results(one) for row in _named_refs(tx, name)]
         if not found:
             raise NotFound(
                 f"There is no result {one_line(one, 60)!r} to cite. Name a ref, its lines or a node: "

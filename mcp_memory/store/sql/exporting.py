@@ -14,7 +14,7 @@ from datetime import datetime
 from mcp_memory.core.types import FORGOTTEN, Stage
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
-from mcp_memory.store.citations import left_of, without
+from mcp_memory.store.citations import scene_without, without_atoms
 from mcp_memory.store.sql import canvases, entities, evidence_rows, pages
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
@@ -254,7 +254,7 @@ def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
     by_model = {(slug, version): bool(made) for slug, version, made in rows}
     for slug in dict.fromkeys(slug for slug, _ in by_model):
         for version in reversed(pages.scene_versions(tx, slug)):
-            left = left_of(version, gone)
+            left = scene_without(version, gone)
             if version.atoms and not left.atoms:
                 continue  # all of its words were forgotten
             yield model.ExportedScene(
@@ -282,7 +282,7 @@ def _personas(tx: Transaction, known: Known) -> Iterator[model.ExportedPersona]:
         "SELECT version, text, at, reason, work IS NOT NULL FROM persona p WHERE space = :space AND (work IS NOT NULL"
         " OR version = (SELECT max(version) FROM persona WHERE space = :space)) ORDER BY version"
     ):
-        left = without(text, gone)
+        left = without_atoms(text, gone)
         yield model.ExportedPersona(
             version=version,
             text=left,

@@ -20,7 +20,7 @@ from mcp_memory.core.types import IMPORTED, CanvasRow, MaskedPlace, NewTurn, Sta
 from mcp_memory.language.words import fold
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
-from mcp_memory.store.citations import cited, renamed, without
+from mcp_memory.store.citations import cited_atoms, rename_atoms, without_atoms
 from mcp_memory.store.sql import (
     canvases,
     digests,
@@ -887,9 +887,9 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
 
 def _with_names(context: ImportContext, text: str) -> str:
     """Return a page with its citations renamed to local ids, without the lines whose atoms are missing here."""
-    gone = [atom for atom in cited(text) if context.name(atom) == GONE]
-    left = without(text, gone)
-    return renamed(left, {atom: context.name(atom) for atom in cited(left)})
+    gone = [atom for atom in cited_atoms(text) if context.name(atom) == GONE]
+    left = without_atoms(text, gone)
+    return rename_atoms(left, {atom: context.name(atom) for atom in cited_atoms(left)})
 
 
 def _with_links(context: ImportContext, text: str) -> str:

@@ -16,7 +16,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.store import files
-from mcp_memory.store.citations import left_of
+from mcp_memory.store.citations import scene_without
 from mcp_memory.store.sql import jobs
 from mcp_memory.store.sql.transaction import Transaction, from_ms, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
@@ -97,7 +97,7 @@ def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
     """Yield the path of every scene that ever existed, with the content of its file; None if it must not exist."""
     found = scenes(tx)
     gone = _forgotten_atoms(tx, found)
-    current = {scene.slug: left_of(scene, gone) for scene in found}
+    current = {scene.slug: scene_without(scene, gone) for scene in found}
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
         yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None
 

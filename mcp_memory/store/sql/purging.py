@@ -20,7 +20,7 @@ from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.store import files
-from mcp_memory.store.citations import cited, left_of
+from mcp_memory.store.citations import cited_atoms, scene_without
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, forgetting, pages, purged_names, renaming
@@ -284,9 +284,9 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
     """
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space"):
         for version in pages.scene_versions(tx, slug):
-            if gone.isdisjoint(version.atoms) and gone.isdisjoint(cited(version.body)):
+            if gone.isdisjoint(version.atoms) and gone.isdisjoint(cited_atoms(version.body)):
                 continue
-            left = left_of(version, gone)
+            left = scene_without(version, gone)
             tx.run(
                 "UPDATE scene SET title = ?, summary = ?, body = ?, atoms = ?, entities = ?, reason = ''"
                 " WHERE space = :space AND slug = ? AND version = ?",
