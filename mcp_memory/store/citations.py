@@ -48,7 +48,7 @@ def cited_atoms(text: str) -> list[str]:
 
 def links(text: str) -> list[str]:
     """Return the names in `[[…]]`, in order, without repetitions; of `[[name|as shown]]` the name."""
-    return list(dict.fromkeys(name for found in _LINK.finditer(text) if (name := found[1].strip())))
+    return list(dict.fromkeys(name for match in _LINK.finditer(text) if (name := match[1].strip())))
 
 
 def uncited_lines(text: str) -> list[str]:
@@ -106,12 +106,12 @@ def mark_citations(text: str, marks: Mapping[str, str], *, is_told: Callable[[st
         nonlocal end
         before = text[max(end, text.rfind("\n", 0, group.start()) + 1) : group.start()]
         end = group.end()
-        found = [marks.get(id) for id in _ids(group)]
-        if not found or found[0] is None or None in found or before.endswith(found[0]):
+        cited_marks = [marks.get(id) for id in _ids(group)]
+        if not cited_marks or cited_marks[0] is None or None in cited_marks or before.endswith(cited_marks[0]):
             return group[0]
-        if is_told is not None and is_told(found[0], _SENTENCE.split(text[: group.start()])[-1]):
+        if is_told is not None and is_told(cited_marks[0], _SENTENCE.split(text[: group.start()])[-1]):
             return group[0]
-        return f", {found[0]} {group[0].lstrip()}"
+        return f", {cited_marks[0]} {group[0].lstrip()}"
 
     return _SPACED_GROUP.sub(mark, text)
 
@@ -163,8 +163,8 @@ def _goes_on(before: str, line: str) -> bool:
 
 def _mark(line: str) -> str:
     """Return the list marker at the start of a line."""
-    found = _MARK.match(line)
-    return found[0] if found else ""
+    match = _MARK.match(line)
+    return match[0] if match else ""
 
 
 def _groups(text: str) -> Iterator[re.Match[str]]:
@@ -172,8 +172,8 @@ def _groups(text: str) -> Iterator[re.Match[str]]:
 
 
 def _ids(group: re.Match[str]) -> list[str]:
-    found = group[0]
-    return _ID.findall(_LINK.sub("", found) if "[[" in found else found)  # a page may be called from-a1
+    matched = group[0]
+    return _ID.findall(_LINK.sub("", matched) if "[[" in matched else matched)  # a page may be called from-a1
 
 
 def _line_without(line: str, gone: set[str]) -> str | None:
@@ -197,8 +197,8 @@ def _parts(group: re.Match[str]) -> Sequence[str]:
 
 def _stop(line: str, end: int) -> int:
     """Return the end of the words that a citation supports: after its full stop."""
-    found = _STOP.match(line, end)
-    return found.end() if found else end
+    match = _STOP.match(line, end)
+    return match.end() if match else end
 
 
 def tidy(lines: Sequence[str]) -> str:
@@ -231,12 +231,12 @@ def scene_without(scene: Scene, gone: Collection[str]) -> Scene:
     if set(gone).isdisjoint(scene.atoms) and set(gone).isdisjoint(cited_atoms(scene.body)):
         return scene
     body = without_atoms(scene.body, gone)
-    said = without_citations(body)
-    entities = tuple(name for name in scene.entities if fold(name) in fold(said))
+    words = without_citations(body)
+    entities = tuple(name for name in scene.entities if fold(name) in fold(words))
     return replace(
         scene,
-        title=scene.title if _says(said, scene.title) else one_line(", ".join(entities) or gist(body), _TITLE),
-        summary=scene.summary if _says(said, scene.summary) else gist(body),
+        title=scene.title if _says(words, scene.title) else one_line(", ".join(entities) or gist(body), _TITLE),
+        summary=scene.summary if _says(words, scene.summary) else gist(body),
         body=body,
         atoms=tuple(cited_atoms(body)),
         entities=entities,
@@ -253,8 +253,8 @@ def gist(body: str) -> str:
     return one_line(next(lines, "Nothing is left of it."), _SUMMARY)
 
 
-def _says(said: str, words: str) -> bool:
-    return set(query_terms(words)) <= set(base_terms(said))
+def _says(text: str, words: str) -> bool:
+    return set(query_terms(words)) <= set(base_terms(text))
 
 
 # --- names of tool results --------------------------------------------------------------------------
@@ -280,12 +280,12 @@ def find_results(text: str) -> list[NamedResult]:
     """Return the results that a text names, in order, without repetitions; at most the first hundreds."""
     if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
         return []
-    found: dict[NamedResult, None] = {}
+    results: dict[NamedResult, None] = {}
     for match in _RESULT.finditer(text):
-        found[NamedResult(match["node"] or match["ref"], _lines_of(match))] = None
-        if len(found) == _MOST_RESULTS:
+        results[NamedResult(match["node"] or match["ref"], _lines_of(match))] = None
+        if len(results) == _MOST_RESULTS:
             break
-    return list(found)
+    return list(results)
 
 
 def address(ref: str, lines: tuple[int, int] | None) -> str:

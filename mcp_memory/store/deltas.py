@@ -31,12 +31,12 @@ def combine(deltas: Iterable[str]) -> str:
 def texts(deltas: Iterable[str]) -> Iterator[str]:
     """Yield the text after each delta; the first delta is a whole text. Raises ValueError if one cannot be read."""
     text = ""
-    for one in deltas:
-        changes: Any = json.loads(one)
+    for delta_json in deltas:
+        changes: Any = json.loads(delta_json)
         try:
             text = changes if isinstance(changes, str) else "".join(_pieces(text, changes))
         except (TypeError, ValueError):
-            raise ValueError(f"no delta: {one[:40]}") from None
+            raise ValueError(f"no delta: {delta_json[:40]}") from None
         yield text
 
 
@@ -70,7 +70,7 @@ def _within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
     yield at + start, at + len(old) - end, new[start : len(new) - end]
 
 
-def _common_prefix(one: str, other: str) -> int:
+def _common_prefix(text: str, other: str) -> int:
     """Return the length of the common prefix of two texts."""
-    differs = (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
-    return next(differs, min(len(one), len(other)))
+    differs = (at for at, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1])
+    return next(differs, min(len(text), len(other)))

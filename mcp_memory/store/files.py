@@ -65,7 +65,7 @@ def ref_file(ref: Ref, data: bytes) -> bytes:
         "content_type": ref.content_type,
     }
     if ref.masked:
-        fields["masked"] = [[one.start, one.end, one.kind] for one in ref.masked]
+        fields["masked"] = [[place.start, place.end, place.kind] for place in ref.masked]
     # ASCII keeps the front matter valid UTF-8 and YAML whatever the arguments hold, lone surrogates too.
     head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in fields.items())
     return _FENCE + head.encode("ascii") + _FENCE + data
@@ -144,11 +144,11 @@ def record_line(record: Record, *, number: int, step: str | None) -> bytes:
 
 
 def journal_line(
-    turn: Turn, *, client_id: str | None, told: dict[str, Any] | None = None, held: Sequence[str] = ()
+    turn: Turn, *, client_id: str | None, statement: dict[str, Any] | None = None, reasons: Sequence[str] = ()
 ) -> bytes:
     """Return the line of `conversations/<day>.jsonl`; a note has the fields to rebuild its atom.
 
-    `held` has the reasons why a turn is quarantined. Times are in UTC, so that the bytes do not depend on the
+    `reasons` has the reasons why a turn is quarantined. Times are in UTC, so that the bytes do not depend on the
     machine's time zone.
     """
     fields: dict[str, Any] = {
@@ -163,7 +163,7 @@ def journal_line(
         "client_id": client_id,
         "sha256": turn.sha256,
     }
-    beside = {"told": told, "held": list(held)}
+    beside = {"told": statement, "held": list(reasons)}
     return _line({**fields, **{name: value for name, value in beside.items() if value}})
 
 

@@ -47,11 +47,11 @@ _SPREAD = 0x9E3779B97F4A7C15
 
 def forms(text: bytes) -> set[bytes]:
     """Return the byte forms that a text may have in a file."""
-    found = {text}
+    all_forms = {text}
     plain = text.decode("utf-8", "replace")
     for only_ascii in (True, False):
-        found.add(json.dumps(plain, ensure_ascii=only_ascii)[1:-1].encode("utf-8", "backslashreplace"))
-    return found
+        all_forms.add(json.dumps(plain, ensure_ascii=only_ascii)[1:-1].encode("utf-8", "backslashreplace"))
+    return all_forms
 
 
 def _sample(text: bytes) -> Iterator[bytes]:
@@ -75,16 +75,16 @@ def _pieces(form: bytes) -> Iterator[bytes]:
 
 def _join_blocks(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
     """Yield texts in all their forms as blocks (offsets, names and bytes), because few large searches are fast."""
-    starts, held, data = list[int](), list[str](), bytearray()
+    starts, names, data = list[int](), list[str](), bytearray()
     for name, text in kept:
         for form in forms(text):
             starts.append(len(data))
-            held.append(name)
+            names.append(name)
             data += form + b"\0"
         if len(data) >= _READ:
-            yield starts, held, bytes(data)
-            starts, held, data = [], [], bytearray()
-    yield starts, held, bytes(data)
+            yield starts, names, bytes(data)
+            starts, names, data = [], [], bytearray()
+    yield starts, names, bytes(data)
 
 
 @dataclass(slots=True)
@@ -131,22 +131,22 @@ def _words(texts: Iterable[bytes]) -> Iterator[str]:
     for text in texts:
         for word in set(_WORD.findall(text[:_WORDS].decode("utf-8", "ignore"))):
             parts = _PART_OF_WORD.findall(word)
-            for one in {word, *parts}:
-                if any(map(str.isalpha, one)) or one.isdecimal():
-                    yield one
+            for candidate in {word, *parts}:
+                if any(map(str.isalpha, candidate)) or candidate.isdecimal():
+                    yield candidate
 
 
 def _spellings(words: Iterable[str]) -> dict[bytes, str]:
     """Return the first PIECE bytes of each word as it may be written, with the word."""
-    found = dict[bytes, str]()
+    by_start = dict[bytes, str]()
     for word in words:
         for spelling in {word, word.lower(), word.capitalize(), word.upper()}:
             for form in forms(spelling.encode("utf-8", "surrogatepass")):
                 if len(form) >= LEAST:
-                    found.setdefault(form[:PIECE], word.lower())
-        if len(found) > _MOST_WORDS:
+                    by_start.setdefault(form[:PIECE], word.lower())
+        if len(by_start) > _MOST_WORDS:
             break
-    return found
+    return by_start
 
 
 class Traces:
@@ -157,7 +157,7 @@ class Traces:
 
     def __init__(self, texts: Iterable[bytes], *, words: Iterable[bytes] = (), names: Iterable[str] = ()) -> None:
         self._words = _spellings([*names, *_words(words), *_words(name.encode() for name in names)])
-        found = {
+        pieces = {
             piece
             for text in texts
             for part in _sample(text)
@@ -165,8 +165,8 @@ class Traces:
             for piece in _pieces(form)
             if len(set(piece)) > 2  # a row of dashes identifies no text
         }
-        self._words = {piece: word for piece, word in self._words.items() if piece not in found}
-        self._pieces = found | self._words.keys()
+        self._words = {piece: word for piece, word in self._words.items() if piece not in pieces}
+        self._pieces = pieces | self._words.keys()
         self._wanted = set(self._pieces)
         self._index = _build_index(self._pieces)
 
@@ -180,11 +180,11 @@ class Traces:
         Single words are only excluded with `words`, which is meant for contents, not for names.
         """
         names, excused = dict[str, None](), set[str]()
-        for starts, held, data in _join_blocks(kept):
+        for starts, text_names, data in _join_blocks(kept):
             for at, piece in self._hits(data, excused_too=True):
                 if piece not in self._words:
                     self._wanted.discard(piece)
-                    names[held[bisect_right(starts, at) - 1]] = None
+                    names[text_names[bisect_right(starts, at) - 1]] = None
                 elif words:
                     excused.add(self._words[piece])
         self._excuse_words(excused)
@@ -218,30 +218,30 @@ class Traces:
 
     def in_file(self, path: Path) -> Matches:
         """Return the residual matches of a file. Raises OSError if it cannot be read or is not a regular file."""
-        found = Matches()
+        matches = Matches()
         with open_own(path) as file:
             if path.suffix != ".zip" or not zipfile.is_zipfile(file):
                 file.seek(0)
-                self._in_stream(file, found)
-                return found
+                self._in_stream(file, matches)
+                return matches
             with zipfile.ZipFile(file) as archive:
                 for member in archive.infolist():
                     with archive.open(member) as stream:
-                        self._in_stream(stream, found, f"{member.filename} ")
-        return found
+                        self._in_stream(stream, matches, f"{member.filename} ")
+        return matches
 
-    def _in_stream(self, file: IO[bytes], found: Matches, prefix: str = "") -> None:
+    def _in_stream(self, file: IO[bytes], matches: Matches, prefix: str = "") -> None:
         size, carried = 0, b""
         while block := file.read(_READ):
             data = carried + block
             begins = size - len(carried)
             hits = {(at, piece) for at, piece in self._hits(data) if at + len(piece) > len(carried)}
             places = sorted({at for at, piece in hits if piece not in self._words})
-            found.places += [f"{prefix}at byte {begins + at:,}" for at in places]
-            found.words |= {self._words[piece] for _, piece in hits if piece in self._words}
+            matches.places += [f"{prefix}at byte {begins + at:,}" for at in places]
+            matches.words |= {self._words[piece] for _, piece in hits if piece in self._words}
             size += len(block)
             carried = data[-PIECE:]
-        found.bytes += size
+        matches.bytes += size
 
     def _hits(self, data: bytes, *, excused_too: bool = False) -> Iterator[tuple[int, bytes]]:
         import numpy as np
@@ -249,7 +249,7 @@ class Traces:
         index = self._index
         if index is None or len(data) < LEAST:
             return
-        wanted, short = self._pieces if excused_too else self._wanted, index.short
+        searched, short = self._pieces if excused_too else self._wanted, index.short
         for shift in range(LEAST):
             count = (len(data) - shift) // LEAST
             if count <= 0:
@@ -261,10 +261,10 @@ class Traces:
             for at in likely[index.heads[places] == words[likely]].tolist():
                 start = at * LEAST + shift
                 whole = data[start : start + PIECE]
-                if whole in wanted:
+                if whole in searched:
                     yield start, whole
                 for piece in short.get(int(words[at]), ()):
-                    if piece in wanted and data.startswith(piece, start):
+                    if piece in searched and data.startswith(piece, start):
                         yield start, piece
 
 
@@ -331,13 +331,13 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
             unread.append(f"{name}: {error.strerror or error}")
             continue
         count, size = count + 1, size + matches.bytes
-        places, said = matches.places, matches.words | traces.words_in(name.encode("utf-8", "surrogateescape"))
+        places, erased_words = matches.places, matches.words | traces.words_in(name.encode("utf-8", "surrogateescape"))
         if (places or matches.words) and _is_log(home, path):
             _clear(path, traces)
             cleared.append(name)
             continue
-        if said and not places:
-            words.append(f"{name}: {', '.join(sorted(said)[:_SHOWN])}")
+        if erased_words and not places:
+            words.append(f"{name}: {', '.join(sorted(erased_words)[:_SHOWN])}")
         if not places:
             continue
         if _is_copy(home, path):

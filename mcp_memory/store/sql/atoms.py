@@ -60,7 +60,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
             atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
     quotes = evidence_rows.check_quotes(tx, atom.evidence)
     folded = digests.fold_statement(atom.text)
-    if not quotes and (gone := digests.forgotten_statement(tx, folded, said=to_ms(now))):
+    if not quotes and (gone := digests.forgotten_statement(tx, folded, said_at=to_ms(now))):
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
     same = _same_statement(tx, atom, folded)
     is_reliable = atom.reader is None and bool(quotes or atom.source == "user")
@@ -69,11 +69,11 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         same = None
         giving_way.retire(tx, number_of(sentence.id, "a"), by=None)
     if quotes or atom.valid_to is not None:
-        said = evidence_rows.last_said(tx, quotes) if quotes else to_ms(now)
-        found = supersession.of_extracted(tx, atom, folded, said=said, now=now)
+        said_at = evidence_rows.last_said(tx, quotes) if quotes else to_ms(now)
+        superseded = supersession.of_extracted(tx, atom, folded, said_at=said_at, now=now)
     else:
-        found = supersession.of_explicit(tx, atom)
-    if same is not None and not set(found.ends) - {number_of(same.id, "a")}:
+        superseded = supersession.of_explicit(tx, atom)
+    if same is not None and not set(superseded.ends) - {number_of(same.id, "a")}:
         evidence_rows.confirm(tx, number_of(same.id, "a"), quotes, confidence=atom.confidence)
         _vouch(tx, same, atom.source)
         _pass_on_promise(tx, same, atom.label)
@@ -81,25 +81,25 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
     if same is not None and not quotes:  # repeated in order to end others: it ends the atom with the same text too
         atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
-        found = supersession.of_explicit(tx, atom)
+        superseded = supersession.of_explicit(tx, atom)
     number = tx.next("atom")
-    quotes = quotes or [_write_note(tx, number, atom, found, now=now)]
-    _insert(tx, number, atom, folded, quotes[0], found, now=now, work=work)
+    quotes = quotes or [_write_note(tx, number, atom, superseded, now=now)]
+    _insert(tx, number, atom, folded, quotes[0], superseded, now=now, work=work)
     evidence_rows.add_quotes(tx, number, quotes)
     review.note(tx, {f"a{number}": atom.held}, now=now)
-    supersession.end(tx, found.ends, by=number, at=atom.valid_from, because=atom.because)
+    supersession.end(tx, superseded.ends, by=number, at=atom.valid_from, because=atom.because)
     if sentence is not None:
         because = giving_way.STATED_AGAIN if work is None else giving_way.GAVE_WAY
         giving_way.join(tx, number_of(sentence.id, "a"), number, sentence.label, because=because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
         about.append(atom.entity)
-        _insert_fact(tx, number, atom, found)
+        _insert_fact(tx, number, atom, superseded)
     entities.mention(tx, number, about)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(atom.text))])
     evidence_rows.note_citations(tx, f"a{number}", atom.text)
     evidence_rows.note_given_citations(tx, f"a{number}", atom.cites)
-    ids = [f"a{number}", *(f"a{older}" for older in found.ends)]
+    ids = [f"a{number}", *(f"a{older}" for older in superseded.ends)]
     tx.touch(*(f"atom:{id}" for id in ids))
     written, *replaced = by_ids(tx, ids)
     return WrittenAtom(atom=written, replaced=replaced, duplicate=False)
@@ -136,14 +136,14 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
         " ORDER BY valid_to IS NOT NULL, reader IS NOT NULL, id",
         *(folded, *moment),
     )
-    for known in by_ids(tx, [f"a{number}" for number in numbers]):
-        if atom.reader is not None or known.is_sentence:
-            if known.is_sentence == (atom.reader is not None) or not (known.held or quarantines(atom.held)):
-                return known
+    for candidate in by_ids(tx, [f"a{number}" for number in numbers]):
+        if atom.reader is not None or candidate.is_sentence:
+            if candidate.is_sentence == (atom.reader is not None) or not (candidate.held or quarantines(atom.held)):
+                return candidate
             continue
-        is_same_fact = not atom.entity or (known.fact and _content(known.fact) == _content(atom))
-        if known.kind == atom.kind and is_same_fact:
-            return known
+        is_same_fact = not atom.entity or (candidate.fact and _content(candidate.fact) == _content(atom))
+        if candidate.kind == atom.kind and is_same_fact:
+            return candidate
     return None
 
 
@@ -164,14 +164,15 @@ def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
 
 
 def _write_note(
-    tx: Transaction, number: int, atom: NewAtom, found: Supersession, *, now: datetime
+    tx: Transaction, number: int, atom: NewAtom, superseded: Supersession, *, now: datetime
 ) -> evidence_rows.Quote:
     """Append an explicit statement as a note, with its journal line, and return the quote of the whole note.
 
     The journal line has all columns of atom `number` and the atoms that it ended, so that a rebuild needs only the
     line.
     """
-    told = {
+    until = superseded.until
+    statement = {
         "atom": f"a{number}",
         "kind": atom.kind,
         "priority": atom.priority,
@@ -184,16 +185,16 @@ def _write_note(
         "value": atom.value,
         "single_valued": atom.single_valued,
         "supersedes": list(atom.supersedes),
-        "ends": [f"a{older}" for older in found.ends],
+        "ends": [f"a{older}" for older in superseded.ends],
         **({"because": atom.because} if atom.because else {}),
-        **({"until": found.until, "by": found.by and f"a{found.by}"} if found.until is not None else {}),
+        **({"until": until, "by": superseded.by and f"a{superseded.by}"} if until is not None else {}),
         **({"cites": list(atom.cites)} if atom.cites else {}),
         **({"source": atom.source} if atom.source != "user" else {}),
         **({"held": list(atom.held)} if atom.held else {}),
         **({"label": atom.label} if atom.label else {}),
     }
     note = NewTurn(role="note", content=atom.text)
-    stored = turns.insert(tx, atom.session, [note], now=now, told=told)
+    stored = turns.insert(tx, atom.session, [note], now=now, statement=statement)
     turns.write_journal(tx, stored, now=now)
     tx.touch(f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
@@ -205,7 +206,7 @@ def _insert(
     atom: NewAtom,
     folded: str,
     first: evidence_rows.Quote,
-    found: Supersession,
+    superseded: Supersession,
     *,
     now: datetime,
     work: int | None,
@@ -223,8 +224,8 @@ def _insert(
         span_start=start,
         span_end=end,
         valid_from=to_ms(atom.valid_from),
-        valid_to=found.until,
-        superseded_by=found.by,
+        valid_to=superseded.until,
+        superseded_by=superseded.by,
         learned_at=to_ms(now),
         work=work,
         source=atom.source,
@@ -233,7 +234,7 @@ def _insert(
     )
 
 
-def _insert_fact(tx: Transaction, number: int, atom: NewAtom, found: Supersession) -> None:
+def _insert_fact(tx: Transaction, number: int, atom: NewAtom, superseded: Supersession) -> None:
     tx.insert(
         "fact",
         atom=number,
@@ -243,7 +244,7 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, found: Supersessio
         value=atom.value,
         single_valued=atom.single_valued,
         valid_from=to_ms(atom.valid_from),
-        valid_to=found.until,
+        valid_to=superseded.until,
     )
 
 
@@ -252,8 +253,8 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, found: Supersessio
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
     numbers = numbers_of(ids, "a")
-    found = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
-    return [found[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in found]
+    atoms = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
+    return [atoms[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in atoms]
 
 
 def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:

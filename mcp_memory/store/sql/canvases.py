@@ -59,8 +59,8 @@ def save(
         raise Conflict
     session, groups = _put(tx, canvas, version=expected + 1)
     before, after = None, document(groups, canvas.text)
-    if stored is not None and crc_of(held := document(stored[2], stored[3])) == stored[4]:
-        before = held
+    if stored is not None and crc_of(previous := document(stored[2], stored[3])) == stored[4]:
+        before = previous
     tx.insert(
         "canvas_version",
         canvas=canvas.number,
@@ -110,8 +110,8 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
     label = tx.get("SELECT label FROM canvas WHERE space = :space AND number = ?", canvas.number)
     _put(tx, canvas, version=int(str(history[-1]["version"])))
     tx.run("DELETE FROM canvas_version WHERE space = :space AND canvas = ?", canvas.number)
-    for one in history:
-        tx.insert("canvas_version", **one)
+    for version in history:
+        tx.insert("canvas_version", **version)
     _outdate_files(tx, canvas.number, canvas.label, *([label] if label is not None else []))
     log(tx, canvas=canvas.number)
     tx.touch(f"canvas:{canvas.number:03}")
@@ -119,15 +119,15 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
 
 def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
     """Commit consecutive versions of a canvas, based on its current version."""
-    for version, one in enumerate(changes):
-        save(tx, one.row, expected=one.row.version + version, kind=one.kind, detail=one.detail, job=job)
+    for version, new in enumerate(changes):
+        save(tx, new.row, expected=new.row.version + version, kind=new.kind, detail=new.detail, job=job)
 
 
 def change(tx: Transaction, changes: Sequence[CanvasChange]) -> None:
     """Commit the next version of some canvases. Raises Conflict, before any file is written, if one has moved on."""
-    must_be_at(tx, [one.row for one in changes])
-    for one in changes:
-        save(tx, one.row, expected=one.row.version, kind=one.kind, detail=one.detail)
+    must_be_at(tx, [new.row for new in changes])
+    for new in changes:
+        save(tx, new.row, expected=new.row.version, kind=new.kind, detail=new.detail)
 
 
 def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
@@ -170,8 +170,8 @@ def canvas(tx: Transaction, number: int, *, version: int | None = None) -> Canva
         return _read_version(tx, number, version)
     row = tx.one(f"SELECT {_CANVAS} {_FROM} WHERE c.space = :space AND c.number = ?", number)
     if row is None:
-        known = ", ".join(f"{c.number:03}" for c in list_canvases(tx, limit=8))
-        hint = f"The latest are {known}." if known else "offload_tool_result starts one."
+        latest = ", ".join(f"{c.number:03}" for c in list_canvases(tx, limit=8))
+        hint = f"The latest are {latest}." if latest else "offload_tool_result starts one."
         raise NotFound(f"There is no canvas {number:03} in this space. {hint}")
     return _canvas(row)
 
@@ -212,15 +212,15 @@ def _canvas(row: Sequence[Any]) -> CanvasRow:
 
 def groups_text(groups: dict[str, Group]) -> str:
     """Return the JSON of groups, in the order of their numbers."""
-    ordered = sorted(groups.items(), key=lambda one: (len(one[0]), one[0]))
+    ordered = sorted(groups.items(), key=lambda entry: (len(entry[0]), entry[0]))
     return json.dumps({id: asdict(group) for id, group in ordered}, ensure_ascii=False)
 
 
 def groups_of(text: str) -> dict[str, Group]:
-    found: dict[str, Any] = json.loads(text)
+    groups: dict[str, Any] = json.loads(text)
     return {
         id: Group(tuple(group["nodes"]), group.get("title", ""), group.get("summary", ""))
-        for id, group in found.items()
+        for id, group in groups.items()
     }
 
 
@@ -275,9 +275,9 @@ def _read_version(tx: Transaction, number: int, version: int) -> CanvasRow:
         raise missing
     label, session, status, folded, updated, _, crc, _ = rows[-1]
     try:
-        held = deltas.combine(row[-1] for row in rows)
-        groups, text = parts_of(held)
-        if crc_of(held) != crc:
+        content = deltas.combine(row[-1] for row in rows)
+        groups, text = parts_of(content)
+        if crc_of(content) != crc:
             raise missing
         return _canvas((number, label, session, text, status, folded, groups, updated, version))
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -313,11 +313,11 @@ def draw(tx: Transaction, number: int) -> None:
 
 def differing_canvases(tx: Transaction) -> list[int]:
     """Return the canvases whose rows differ from their newest version."""
-    found: list[int] = []
+    numbers: list[int] = []
     for row in list_canvases(tx, limit=-1):
         with suppress(NotFound):  # its versions do not tell
-            found += [] if read_newest(tx, row.number) == row else [row.number]
-    return sorted(found)
+            numbers += [] if read_newest(tx, row.number) == row else [row.number]
+    return sorted(numbers)
 
 
 def erase_history(tx: Transaction, number: int) -> list[str]:
@@ -349,12 +349,12 @@ def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
         to_ms(since),
     )
     seen = jobs.last_reviewed(tx)
-    found: dict[int, CanvasGrowth] = {}
+    grown: dict[int, CanvasGrowth] = {}
     for number, status, record in rows:
         if record > seen.get(number, 0):
-            steps = found[number].steps if number in found else 0
-            found[number] = CanvasGrowth(canvas=number, status=status, steps=steps + 1, upto=record)
-    return sorted(found.values(), key=lambda one: -one.steps)
+            steps = grown[number].steps if number in grown else 0
+            grown[number] = CanvasGrowth(canvas=number, status=status, steps=steps + 1, upto=record)
+    return sorted(grown.values(), key=lambda canvas: -canvas.steps)
 
 
 # --- the file ---------------------------------------------------------------------------------------

@@ -36,23 +36,24 @@ def key_of(tx: HomeTransaction) -> Key:
 def add(tx: Transaction, tombstone: int) -> None:
     """Store the digests of all rows of a tombstone."""
     key = key_of(tx)
-    found = list[bytes]()
+    new_digests = list[bytes]()
     turns = tx.all(
         "SELECT t.role, t.content, t.said_at, t.dated, s.name FROM turn t"
         " JOIN session s ON s.space = t.space AND s.id = t.session WHERE t.space = :space AND t.tombstone = ?",
         tombstone,
     )
     for role, content, said_at, dated, session in turns:
-        found += [*_of_turn(key, role, content, said_at if dated else None), _in_session(key, role, content, session)]
-        found += [] if dated else [_in_session(key, role, content, session, undated=True)]
-        found.append(_digest(key, "words", fold_statement(content)))
+        new_digests += _of_turn(key, role, content, said_at if dated else None)
+        new_digests.append(_in_session(key, role, content, session))
+        new_digests += [] if dated else [_in_session(key, role, content, session, undated=True)]
+        new_digests.append(_digest(key, "words", fold_statement(content)))
     statements = tx.column("SELECT folded FROM atom WHERE space = :space AND tombstone = ?", tombstone)
-    found += [_digest(key, "atom", statement) for statement in statements]
+    new_digests += [_digest(key, "atom", statement) for statement in statements]
     refs = tx.column("SELECT sha256 FROM ref WHERE space = :space AND tombstone = ?", tombstone)
-    found += [_digest(key, "ref", sha256) for sha256 in refs]
+    new_digests += [_digest(key, "ref", sha256) for sha256 in refs]
     tx.many(
         "INSERT INTO forgotten (space, digest, tombstone) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING",
-        [(digest, tombstone) for digest in found],
+        [(digest, tombstone) for digest in new_digests],
     )
 
 
@@ -94,7 +95,7 @@ def is_distinct(text: str) -> bool:
     return len(fold_statement(text)) >= _DISTINCT
 
 
-def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> set[int]:
+def forgotten_turns(tx: Transaction, session: str, turns: Sequence[NewTurn]) -> set[int]:
     """Return the indexes of the given turns that repeat a forgotten turn.
 
     A turn with a time matches if it was said before the forgotten turn was forgotten; said later, it is new. A turn
@@ -103,21 +104,22 @@ def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> 
     if not _any(tx):
         return set()
     key = key_of(tx)
-    return {place for place, turn in enumerate(given) if _is_again(tx, key, session, turn)}
+    return {place for place, turn in enumerate(turns) if _is_again(tx, key, session, turn)}
 
 
-def forgotten_statement(tx: Transaction, text: str, *, said: int) -> int | None:
+def forgotten_statement(tx: Transaction, text: str, *, said_at: int) -> int | None:
     """Return the tombstone of a statement that was said no later than it was forgotten, or None."""
     row = _find_tombstone(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
-    return row[0] if row is not None and said <= row[1] else None
+    return row[0] if row is not None and said_at <= row[1] else None
 
 
 def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
     """Return whether a statement, or all of its evidence, was forgotten after it was said."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
-    said = (tx.get(sql, *turns) if turns else None) or 0
-    return are_quotes_forgotten(tx, quotes) or forgotten_statement(tx, fold_statement(text), said=said) is not None
+    said_at = (tx.get(sql, *turns) if turns else None) or 0
+    folded = fold_statement(text)
+    return are_quotes_forgotten(tx, quotes) or forgotten_statement(tx, folded, said_at=said_at) is not None
 
 
 def forgotten_words(tx: Transaction, text: str) -> bool:
@@ -134,16 +136,16 @@ def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
     return None if row is None else row[0]
 
 
-def are_quotes_forgotten(tx: Transaction, given: Sequence[tuple[int, int, int, str]]) -> bool:
+def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
     """Return whether all these quotes of turns are inside quotes of forgotten statements."""
     rows = tx.among(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE e.space = :space AND a.tombstone IS NOT NULL AND e.turn IN ({})",
-        {turn for turn, *_ in given},
+        {turn for turn, *_ in quotes},
     )
     return bool(rows) and all(
-        any(turn == held and first <= start and end <= last for held, first, last in rows)
-        for turn, start, end, _ in given
+        any(turn == number and first <= start and end <= last for number, first, last in rows)
+        for turn, start, end, _ in quotes
     )
 
 
@@ -202,11 +204,11 @@ def _find_tombstone(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
 
 
 def _is_again(tx: Transaction, key: Key, session: str, turn: NewTurn) -> bool:
-    said = None if turn.said_at is None else to_ms(turn.said_at)
-    known_by = _of_turn(key, turn.role, turn.content, None if turn.guessed else said)
+    said_at = None if turn.said_at is None else to_ms(turn.said_at)
+    known_by = _of_turn(key, turn.role, turn.content, None if turn.guessed else said_at)
     if turn.role == "tool" and len(turn.content) >= _DISTINCT:
         known_by += of_words(key, turn.content)
-    if said is not None:
+    if said_at is not None:
         known_by.append(_in_session(key, turn.role, turn.content, session, undated=not turn.guessed))
     for digest in known_by:
         row = _find_tombstone(tx, digest)
@@ -214,10 +216,10 @@ def _is_again(tx: Transaction, key: Key, session: str, turn: NewTurn) -> bool:
             continue
         if turn.guessed:
             return True
-        if said is not None and said <= row[1]:
+        if said_at is not None and said_at <= row[1]:
             return True
         held_here = "SELECT 1 FROM turn WHERE space = :space AND tombstone = ? AND session = ? LIMIT 1"
-        if said is None and tx.one(held_here, row[0], tx.session(session)):
+        if said_at is None and tx.one(held_here, row[0], tx.session(session)):
             return True
     return False
 
@@ -229,8 +231,8 @@ def _in_session(key: Key, role: str, content: str, session: str, *, undated: boo
 
 def _of_turn(key: Key, role: str, content: str, said_at: int | None) -> list[bytes]:
     words = " ".join(fold(content).split())
-    found = [_digest(key, "turn", role, words)] if len(words) >= _DISTINCT else []
-    return found if said_at is None else [*found, _digest(key, "turn at", role, words, str(said_at))]
+    result = [_digest(key, "turn", role, words)] if len(words) >= _DISTINCT else []
+    return result if said_at is None else [*result, _digest(key, "turn at", role, words, str(said_at))]
 
 
 def _digest(key: Key, *parts: str) -> bytes:

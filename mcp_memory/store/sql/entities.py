@@ -37,12 +37,12 @@ def key(name: str) -> str:
 
 def chief(tx: Transaction, name: str) -> str:
     """Return the chief name of the entity with this name; an unknown name is returned as it is."""
-    known = tx.get(
+    stored = tx.get(
         "SELECT c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
         " WHERE n.space = :space AND n.key = ?",
         key(name),
     )
-    return known or _clean(name)
+    return stored or _clean(name)
 
 
 def make(tx: Transaction, name: str) -> None:
@@ -53,22 +53,21 @@ def make(tx: Transaction, name: str) -> None:
 
 def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
     """Store which entities an atom mentions; unknown names become new entities."""
-    found = {_get_or_make(tx, name) for name in names if key(name)}
-    tx.many(
-        "INSERT INTO mention (space, atom, entity) VALUES (:space, ?, ?)", [(atom, entity) for entity in sorted(found)]
-    )
+    entities = {_get_or_make(tx, name) for name in names if key(name)}
+    rows = [(atom, entity) for entity in sorted(entities)]
+    tx.many("INSERT INTO mention (space, atom, entity) VALUES (:space, ?, ?)", rows)
 
 
 def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Return the chief names of the entities that atoms mention, by atom; atoms without any are left out."""
-    found = defaultdict[int, list[str]](list)
+    names_by_atom = defaultdict[int, list[str]](list)
     for atom, name in tx.all(
         "SELECT m.atom, n.name FROM mention m JOIN entity_name n ON n.space = m.space AND n.id = m.entity"
         f" WHERE m.space = :space AND m.atom IN ({marks(atoms)}) ORDER BY n.id",
         *atoms,
     ):
-        found[atom].append(name)
-    return {atom: tuple(names) for atom, names in found.items()}
+        names_by_atom[atom].append(name)
+    return {atom: tuple(names) for atom, names in names_by_atom.items()}
 
 
 def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
@@ -78,26 +77,26 @@ def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
     `Maya Lopez`, also called `Maya`, is the known Maya.
     """
     for name, others in aliases.items():
-        names = [one for one in (name, *others) if key(one)]
+        names = [alias for alias in (name, *others) if key(alias)]
         if not key(name) or len(names) < 2:
             continue
         if _USER in map(key, names):
             _get_or_make(tx, _USER)
         chiefs = (_entity(tx, other, only="entity = id") for other in others)
         entity = _entity(tx, name) or next(filter(None, chiefs), None) or _get_or_make(tx, name)
-        for one in names:
-            if _entity(tx, one) is None:
-                _insert(tx, one, entity)
+        for alias in names:
+            if _entity(tx, alias) is None:
+                _insert(tx, alias, entity)
 
 
 def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
-    wanted = key(prefix)
+    start = key(prefix)
     rows = tx.all(
         "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
         "  WHERE m.space = c.space AND m.entity = c.id AND r.valid_to IS NULL AND r.tombstone IS NULL) AS current"
         f" FROM entity_name c WHERE {KNOWN} AND EXISTS (SELECT 1 FROM entity_name n WHERE n.space = c.space"
         "  AND n.entity = c.id AND substr(n.key, 1, length(?)) = ?) ORDER BY current DESC, c.key LIMIT ?",
-        *(wanted, wanted, limit),
+        *(start, start, limit),
     )
     aliases = aliases_of(tx, [entity for entity, _, _ in rows])
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
@@ -120,8 +119,8 @@ def names(tx: Transaction, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
         sorted(set(keys.values())),
     )
     aliases = aliases_of(tx, [entity for _, _, entity in rows])
-    found = {one: (chief, *aliases[entity]) for one, chief, entity in rows}
-    return {name: found[one] for name, one in keys.items() if one in found}
+    names_by_key = {name_key: (chief, *aliases[entity]) for name_key, chief, entity in rows}
+    return {name: names_by_key[name_key] for name, name_key in keys.items() if name_key in names_by_key}
 
 
 def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
@@ -138,14 +137,14 @@ def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, i
 
 def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:
     """Return the aliases of entities, without their chief names, in the order they were learned."""
-    found = defaultdict[int, list[str]](list)
+    aliases = defaultdict[int, list[str]](list)
     for entity, name in tx.all(
         "SELECT entity, name FROM entity_name WHERE space = :space AND id <> entity"
         f" AND entity IN ({marks(entities)}) ORDER BY id",
         *entities,
     ):
-        found[entity].append(name)
-    return found
+        aliases[entity].append(name)
+    return aliases
 
 
 def _entity(tx: Transaction, name: str, *, only: str = "1 = 1") -> int | None:

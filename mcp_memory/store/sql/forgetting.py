@@ -111,9 +111,9 @@ def _mark(tx: Transaction, reach: Reach, tombstone: int) -> None:
 
 
 def _reindex(tx: Transaction, layer: Layer, tombstone: int) -> None:
-    said = "AND role <> 'note'" if layer == "turn" else ""
+    only = "AND role <> 'note'" if layer == "turn" else ""
     rows = tx.all(
-        f"SELECT id, {word_index.INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = :space AND tombstone = ? {said}"
+        f"SELECT id, {word_index.INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = :space AND tombstone = ? {only}"
         " ORDER BY id",
         tombstone,
     )
@@ -207,22 +207,22 @@ def matching(tx: Transaction, which: Which) -> list[str]:
 def _matching_rows(tx: Transaction, layer: Layer, which: Which) -> Iterator[int]:
     """Yield the numbers of matching rows, ascending. Atoms match by session and time of their notes."""
     conditions, values = ["r.space = :space", "r.tombstone IS NULL"], list[Value]()
-    told, joined = "r", ""
+    source, joined = "r", ""
     if layer == "turn":
         conditions.append("r.role <> 'note'")
     elif which.session is not None or which.since or which.until:
-        told, joined = "n", "JOIN turn n ON n.space = r.space AND n.id = r.evidence AND n.role = 'note'"
+        source, joined = "n", "JOIN turn n ON n.space = r.space AND n.id = r.evidence AND n.role = 'note'"
     if which.session is not None:
-        conditions.append(f"{told}.session = {_SESSION}")
+        conditions.append(f"{source}.session = {_SESSION}")
         values.append(which.session)
     for moment, condition in ((which.since, ">="), (which.until, "<")):
         if moment is not None:
-            conditions.append(f"{told}.said_at {condition} ?")
+            conditions.append(f"{source}.said_at {condition} ?")
             values.append(to_ms(moment))
     sql = f"SELECT r.id FROM {layer} r {joined} WHERE {' AND '.join(conditions)}"
     if which.terms:
-        found = tx.index.with_all_terms(layer, which.terms)
-        yield from sorted(number for (number,) in tx.among(f"{sql} AND r.id IN ({{}})", found, *values))
+        with_terms = tx.index.with_all_terms(layer, which.terms)
+        yield from sorted(number for (number,) in tx.among(f"{sql} AND r.id IN ({{}})", with_terms, *values))
     else:
         yield from tx.column(f"{sql} ORDER BY r.id", *values)
 
@@ -241,32 +241,32 @@ def _matching_results(tx: Transaction, which: Which) -> list[str]:
             conditions.append(f"CAST(round(unixepoch(f.timestamp, 'subsec') * 1000) AS BIGINT) {condition} ?")
             values.append(to_ms(moment))
     sql = f"SELECT f.id FROM ref f WHERE {' AND '.join(conditions)} ORDER BY f.timestamp, f.id"
-    found: list[str] = tx.column(sql, *values)
+    ids: list[str] = tx.column(sql, *values)
     if not which.terms:
-        return found
-    held = tx.among(
+        return ids
+    with_terms = tx.among(
         "SELECT DISTINCT ref FROM chunk WHERE space = :space AND id IN ({})",
         tx.index.with_all_terms("chunk", which.terms),
     )
-    refs = {ref for (ref,) in held}
-    return [ref for ref in found if ref in refs]
+    refs = {ref for (ref,) in with_terms}
+    return [ref for ref in ids if ref in refs]
 
 
 # --- the rows that are forgotten with them ----------------------------------------------------------
 
 
 def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
-    wanted = list(dict.fromkeys(id.strip() for id in ids))
-    if not wanted:
+    named = list(dict.fromkeys(id.strip() for id in ids))
+    if not named:
         raise InvalidInput("There is nothing to forget: name ids such as t12, a5 or r-9f2c1a7b3d4e.")
-    missing = [id for id in wanted if not _is_there(tx, id)]
+    missing = [id for id in named if not _is_there(tx, id)]
     if missing:
         shown = ", ".join(one_line(id, 40) for id in missing[:10])
         raise NotFound(f"Not in this space, or forgotten already: {shown}. Nothing was forgotten; call again without.")
-    named_turns = {int(id[1:]) for id in wanted if id[0] == "t"}
-    named_atoms = {int(id[1:]) for id in wanted if id[0] == "a"}
-    refs = [id for id in wanted if id[0] == "r"]
-    tasks = tuple(id for id in wanted if _is_task(id))
+    named_turns = {int(id[1:]) for id in named if id[0] == "t"}
+    named_atoms = {int(id[1:]) for id in named if id[0] == "a"}
+    refs = [id for id in named if id[0] == "r"]
+    tasks = tuple(id for id in named if _is_task(id))
     turns, atoms = set(named_turns), set(named_atoms)
     while True:
         notes, groundless = _notes(tx, atoms), _groundless(tx, turns) | _gave_way(tx, atoms)
@@ -443,19 +443,19 @@ def count(tx: Transaction) -> int:
 def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
     """Return ids and words of the first rows under a tombstone; the words of a result are its call and summary."""
     gone = "WHERE r.space = :space AND r.tombstone = ? AND r.purged_at IS NULL"
-    told = (
+    summary = (
         "(SELECT c.tool_call || ': ' || c.summary FROM record c WHERE c.space = r.space AND c.ref = r.id"
         " ORDER BY c.id LIMIT 1)"
     )
-    found: list[tuple[str, str]] = []
+    words: list[tuple[str, str]] = []
     for columns in (
         f"'a' || r.id, r.text FROM atom r {gone}",
         f"'t' || r.id, r.content FROM turn r {gone} AND r.role <> 'note'",
-        f"r.id, coalesce({told}, r.tool) FROM ref r {gone}",
+        f"r.id, coalesce({summary}, r.tool) FROM ref r {gone}",
     ):
         sql = f"SELECT {columns} ORDER BY r.id LIMIT ?"
-        found += [(id, text) for id, text in tx.all(sql, number_of(tombstone, "x"), limit - len(found))]
-    return found
+        words += [(id, text) for id, text in tx.all(sql, number_of(tombstone, "x"), limit - len(words))]
+    return words
 
 
 def still_said(tx: Transaction, tombstone: str) -> list[str]:
@@ -494,7 +494,7 @@ def _tombstone_line(tx: Transaction, number: int) -> bytes:
             "ids": ids,
             "undone_at": _iso(undone),
             "purged_at": _iso(purged),
-            "digests": [bytes(one).hex() for one in digests],
+            "digests": [bytes(digest).hex() for digest in digests],
         }
     )
 
@@ -513,9 +513,9 @@ def _tasks_taken(took: str | None) -> list[str]:
 
 
 def _ids_taken(tx: Transaction, number: int, *, notes: bool) -> list[str]:
-    said = "" if notes else "AND role <> 'note'"
+    only = "" if notes else "AND role <> 'note'"
     return tx.column(
-        f"SELECT 't' || id FROM turn WHERE space = :space AND tombstone = ? {said} UNION ALL"
+        f"SELECT 't' || id FROM turn WHERE space = :space AND tombstone = ? {only} UNION ALL"
         " SELECT 'a' || id FROM atom WHERE space = :space AND tombstone = ? UNION ALL"
         " SELECT id FROM ref WHERE space = :space AND tombstone = ?",
         *(number, number, number),

@@ -37,9 +37,9 @@ def give_way(tx: Transaction, *, waits: bool) -> None:
     A sentence is joined into a statement with overlapping evidence. Without one it is withdrawn, unless it is a promise
     or drafts wait to be merged (`waits`).
     """
-    found = _on_read_turns(tx)
-    overlaps, hidden = _overlaps(tx, list(found))
-    for number, (label, newer, is_newer_sentence) in found.items():
+    sentences = _on_read_turns(tx)
+    overlaps, hidden = _overlaps(tx, list(sentences))
+    for number, (label, newer, is_newer_sentence) in sentences.items():
         onto = max(overlaps.get(number, ()), default=None)
         if newer is not None and not is_newer_sentence and (onto is None or newer not in _numbers(overlaps[number])):
             continue  # a later statement ended it
@@ -50,7 +50,7 @@ def give_way(tx: Transaction, *, waits: bool) -> None:
 
 
 def _numbers(overlaps: Sequence[_Overlap]) -> set[int]:
-    return {one.number for one in overlaps}
+    return {overlap.number for overlap in overlaps}
 
 
 def _on_read_turns(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
@@ -79,13 +79,13 @@ def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list
         " AND r.reader IS NULL AND r.tombstone IS NULL AND e.atom IN ({})",
         sentences,
     )
-    found, hidden = defaultdict[int, list[_Overlap]](list), set[int]()
+    overlaps, hidden = defaultdict[int, list[_Overlap]](list), set[int]()
     for sentence, number, is_open, start, end, first, last, passes in rows:
         if passes:
-            found[sentence].append(_Overlap(bool(is_open), min(end, last) - max(start, first), number))
+            overlaps[sentence].append(_Overlap(bool(is_open), min(end, last) - max(start, first), number))
         else:
             hidden.add(sentence)
-    return found, hidden
+    return overlaps, hidden
 
 
 def join(tx: Transaction, number: int, onto: int, label: str | None, *, because: str = GAVE_WAY) -> None:
@@ -93,21 +93,21 @@ def join(tx: Transaction, number: int, onto: int, label: str | None, *, because:
     copy_words(tx, [number], onto)
     if label == "promise":
         tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", label, onto)
-    older = [one for one in _ended_by(tx, number) if one != onto]
+    older = [atom for atom in _ended_by(tx, number) if atom != onto]
     tx.run_among("UPDATE atom SET superseded_by = ? WHERE space = :space AND id IN ({})", older, onto)
     retire(tx, number, by=onto, because=because)
     if onto in _ended_by(tx, number):  # as the older of the two
         supersession.reopen(tx, [onto])
-    tx.touch(f"atom:a{onto}", *(f"atom:a{one}" for one in older))
+    tx.touch(f"atom:a{onto}", *(f"atom:a{atom}" for atom in older))
 
 
 def _withdraw(tx: Transaction, number: int) -> None:
     """End a sentence in which a model found no statement, and reopen the statements that it ended."""
     older = _ended_by(tx, number)
     retire(tx, number, by=None)
-    for one in older:
-        if not _has_other_value(tx, one):
-            supersession.reopen(tx, [one])
+    for atom in older:
+        if not _has_other_value(tx, atom):
+            supersession.reopen(tx, [atom])
 
 
 def _ended_by(tx: Transaction, number: int) -> list[int]:

@@ -176,7 +176,7 @@ def take_requests(tx: HomeTransaction, key: str, *, wanted: int, a_minute: int) 
 
 
 def _token(id: str, name: str, digest: bytes, spaces: str, right: Any, at: int, *moments: int | None) -> Token:
-    until, used_at, revoked_at = (None if one is None else from_ms(one) for one in moments)
+    until, used_at, revoked_at = (None if moment is None else from_ms(moment) for moment in moments)
     return Token(
         id=id,
         name=name,

@@ -81,7 +81,7 @@ def import_rows(
         taken[record.canvas].append(record)
     for canvas in _only(rows, model.ExportedCanvas):
         _import_canvas(context, canvas, taken[canvas.number])
-    for _, versions in groupby(_only(rows, model.ExportedScene), key=lambda one: one.slug):
+    for _, versions in groupby(_only(rows, model.ExportedScene), key=lambda scene: scene.slug):
         _import_scene(context, list(versions))
     _import_personas(context, _only(rows, model.ExportedPersona))
     for citation in _only(rows, model.ExportedCitation):
@@ -122,8 +122,8 @@ class ImportContext:
     def find(self, id: str, at: datetime | None, origins: Sequence[str]) -> str | None:
         """Return the local id of a row that was imported before, GONE if it was forgotten, None if the row is new."""
         keys = (model.origin_of(self.of, id, at), *origins)
-        found = known_as(self.tx, keys)
-        return next((found[key] for key in keys if key in found), None)
+        local_ids = known_as(self.tx, keys)
+        return next((local_ids[key] for key in keys if key in local_ids), None)
 
     def note(self, id: str, at: datetime | None, origins: Sequence[str], here: str) -> None:
         """Store the origin of a row and its local id. Rows that are not here are skipped, since they may come later."""
@@ -175,17 +175,17 @@ class ImportContext:
 
 def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
     """Map the known origins among these, of imported rows or of rows of this space, to local ids."""
-    found: dict[str, str] = {}
+    local_ids: dict[str, str] = {}
     if not tx.space or not origins:
-        return found
+        return local_ids
     for name, id in tx.among("SELECT origin, id FROM origin WHERE space = :space AND origin IN ({})", origins):
         if (here := _current_name(tx, id)) is not None:
-            found[name] = here
+            local_ids[name] = here
     mine = model.origin_of(origin(tx), "")
     for name in origins:
         if name.startswith(mine) and (id := _own(tx, name.removeprefix(mine))):
-            found[name] = id
-    return found
+            local_ids[name] = id
+    return local_ids
 
 
 def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
@@ -221,16 +221,16 @@ def _own(tx: Transaction, tail: str) -> str | None:
     """Return the id of a row of this space that an origin names, unless another row has that number now."""
     if tail.startswith("r-"):
         return tx.get("SELECT id FROM ref WHERE space = :space AND id = ?", tail)
-    found = _OWN.fullmatch(tail)
-    if found is None:
+    match = _OWN.fullmatch(tail)
+    if match is None:
         return None
-    if found["kind"] == "c":
-        at: Any = _canvas_begun(tx, int(found["number"]))
+    if match["kind"] == "c":
+        at: Any = _canvas_begun(tx, int(match["number"]))
     else:
-        at = tx.get(_OWN_TIME[found["kind"] or "s"], found["page"] or int(found["number"]))
+        at = tx.get(_OWN_TIME[match["kind"] or "s"], match["page"] or int(match["number"]))
     if isinstance(at, str):
         at = to_ms(datetime.fromisoformat(at))
-    return found["id"] if at == int(found["at"]) else None
+    return match["id"] if at == int(match["at"]) else None
 
 
 def _canvas_begun(tx: Transaction, number: int) -> str | None:
@@ -243,9 +243,9 @@ def _canvas_begun(tx: Transaction, number: int) -> str | None:
 
 def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
     """Import a result if its bytes are available; the same bytes are stored once."""
-    known = context.find(row.id, None, row.origins)
-    if known is not None:
-        context.meet(known)
+    local_id = context.find(row.id, None, row.origins)
+    if local_id is not None:
+        context.meet(local_id)
     elif row.data is not None:
         new = NewRef(
             data=row.data,
@@ -258,13 +258,13 @@ def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
             masked=[MaskedPlace(start=start, end=end, kind=kind) for start, end, kind in row.masked],
         )
         before = context.tx.get("SELECT count(*) FROM ref WHERE space = :space")
-        known = refs.put(context.tx, new, refuse=False).id
+        local_id = refs.put(context.tx, new, refuse=False).id
         if context.tx.get("SELECT count(*) FROM ref WHERE space = :space") > before:
             context.stored += 1
         else:
-            context.meet(known)
-    if known is not None:
-        context.note(row.id, None, row.origins, known)
+            context.meet(local_id)
+    if local_id is not None:
+        context.note(row.id, None, row.origins, local_id)
 
 
 def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn | model.ExportedAtom]) -> None:
@@ -298,11 +298,11 @@ class _Run:
         same_session = not self._turns or self._turns[0].session == row.session
         if self.note is not None or not same_session or (row.client_id is not None and self._has(row.client_id)):
             self.end()
-        known = self._context.find(row.id, row.learned_at, row.origins)
-        known = _same_message(self._context, row) if known is None else known
-        if known is not None:
-            self._context.meet(known)
-            self._context.note(row.id, row.learned_at, row.origins, known)
+        local_id = self._context.find(row.id, row.learned_at, row.origins)
+        local_id = _same_message(self._context, row) if local_id is None else local_id
+        if local_id is not None:
+            self._context.meet(local_id)
+            self._context.note(row.id, row.learned_at, row.origins, local_id)
         elif row.role == "note":
             self.end()
             self.note = row
@@ -310,7 +310,7 @@ class _Run:
             self._turns.append(row)
 
     def _has(self, client_id: str) -> bool:
-        return any(one.client_id == client_id for one in self._turns)
+        return any(turn.client_id == client_id for turn in self._turns)
 
     def end(self) -> None:
         """Store the pending turns."""
@@ -329,10 +329,10 @@ def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None
     ids = [digests.keyed_id(key, row.client_id)]
     if row.dated and (kind := digests.derived_id(row.client_id)) is not None:
         ids.append(digests.words_id(key, kind, row.session, digest))
-    found = context.tx.among(
+    rows = context.tx.among(
         "SELECT id FROM turn WHERE space = :space AND sha256 = ? AND client_id IN ({}) LIMIT 1", ids, digest
     )
-    return f"t{found[0][0]}" if found else None
+    return f"t{rows[0][0]}" if rows else None
 
 
 def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> list[str | None]:
@@ -356,7 +356,7 @@ def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> li
 
 
 def _insert_turns(
-    context: ImportContext, rows: Sequence[model.ExportedTurn], *, told: dict[str, Any] | None = None
+    context: ImportContext, rows: Sequence[model.ExportedTurn], *, statement: dict[str, Any] | None = None
 ) -> None:
     """Store turns at the end of their session, except turns that were forgotten here."""
     tx, session = context.tx, rows[0].session
@@ -378,7 +378,7 @@ def _insert_turns(
     taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
     if not taken:
         return
-    stored = turns.insert(tx, session, [turn for _, turn in taken], now=context.now, told=told)
+    stored = turns.insert(tx, session, [turn for _, turn in taken], now=context.now, statement=statement)
     turns.write_journal(tx, stored, now=context.now)
     for (row, _), turn in zip(taken, stored, strict=True):
         # Ids in the text mean other rows here; the exported citations are imported separately.
@@ -402,53 +402,54 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
     value of a single-valued fact, the value that became true last is current and ends the other.
     """
     tx = context.tx
-    known = context.find(row.id, row.learned_at, row.origins)
-    known = _same_statement(context, row) if known is None else known
-    if known is not None:
-        context.note(row.id, row.learned_at, row.origins, known)
-        context.meet(known)
+    local_id = context.find(row.id, row.learned_at, row.origins)
+    local_id = _same_statement(context, row) if local_id is None else local_id
+    if local_id is not None:
+        context.note(row.id, row.learned_at, row.origins, local_id)
+        context.meet(local_id)
         if note is not None:  # the words of it that are here are those of another note
-            context.note(note.id, note.learned_at, note.origins, _first_turn(context, known))
-        if known != GONE:
-            _bring_up_to_date(context, row, number_of(known, "a"))
+            context.note(note.id, note.learned_at, note.origins, _first_turn(context, local_id))
+        if local_id != GONE:
+            _bring_up_to_date(context, row, number_of(local_id, "a"))
         return
     quotes = [] if note is not None else _quotes(context, row)
     folded = digests.fold_statement(row.text)
-    said = to_ms(note.said_at) if note is not None else evidence_rows.last_said(tx, quotes) if quotes else 0
-    again = digests.forgotten_statement(tx, folded, said=said) is not None
+    said_at = to_ms(note.said_at) if note is not None else evidence_rows.last_said(tx, quotes) if quotes else 0
+    again = digests.forgotten_statement(tx, folded, said_at=said_at) is not None
     if (note is None and not quotes) or again or (quotes and digests.are_quotes_forgotten(tx, quotes)):
         context.names[row.id] = GONE
         if note is not None:
             context.names[note.id] = GONE
         return
-    found, number = _supersession(context, row), tx.last("atom") + 1
+    superseded, number = _supersession(context, row), tx.last("atom") + 1
     if note is not None:
-        _insert_turns(context, [note], told=_local_statement(row, note, number, found))
+        _insert_turns(context, [note], statement=_local_statement(row, note, number, superseded))
         quotes = _quotes(context, row)
         if not quotes:  # the note itself was forgotten here
             context.names[row.id] = GONE
             return
-    _insert_atom(context, row, tx.next("atom"), folded, quotes, found)
+    _insert_atom(context, row, tx.next("atom"), folded, quotes, superseded)
 
 
 def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_rows.Quote]:
     """Return the evidence of an atom from turns that exist here."""
-    found: list[evidence_rows.Quote] = []
-    for one in row.evidence:
-        turn = context.name(one.turn)
+    quotes: list[evidence_rows.Quote] = []
+    for quoted in row.evidence:
+        turn = context.name(quoted.turn)
         if turn == GONE:
             continue
         number = number_of(turn, "t")
         text = context.tx.get("SELECT content FROM turn WHERE space = :space AND id = ? AND tombstone IS NULL", number)
         if text is None:
             continue
-        if text[one.start : one.end] == one.quote:
-            found.append((number, one.start, one.end, one.quote))
-        elif fold(text) != fold(one.quote):  # a note that says the same in other letters is as good as this one
-            raise InvalidInput(f"{row.id} quotes {one_line(one.quote, 40)!r} of {one.turn}, which does not say that.")
+        if text[quoted.start : quoted.end] == quoted.quote:
+            quotes.append((number, quoted.start, quoted.end, quoted.quote))
+        elif fold(text) != fold(quoted.quote):  # a note that says the same in other letters is as good as this one
+            quote = one_line(quoted.quote, 40)
+            raise InvalidInput(f"{row.id} quotes {quote!r} of {quoted.turn}, which does not say that.")
         else:
-            found.append((number, 0, len(text), text))
-    return list(dict.fromkeys(found))
+            quotes.append((number, 0, len(text), text))
+    return list(dict.fromkeys(quotes))
 
 
 def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
@@ -457,14 +458,14 @@ def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | No
     A sentence that gave way can only equal another such sentence; and a statement does not equal a sentence, which it
     replaces.
     """
-    moment, wanted = to_ms(row.valid_from), (None, None, None)
+    moment, own_fact = to_ms(row.valid_from), (None, None, None)
     if row.reader is None:
         alike, kinds = "r.reader IS NULL AND r.kind = ?", [row.kind]
     else:
         alike, kinds = supersession.GAVE_WAY if _gave_way(row) else f"NOT ({supersession.GAVE_WAY})", []
     if row.fact is not None:
         chief = entities.chief(context.tx, row.fact.entity)
-        wanted = (entities.key(chief), row.fact.relation, fold(row.fact.value))
+        own_fact = (entities.key(chief), row.fact.relation, fold(row.fact.value))
     for number, since, until, entity, relation, value in context.tx.all(
         "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
         " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
@@ -472,7 +473,7 @@ def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | No
         *(digests.fold_statement(row.text), *kinds, moment),
     ):
         of_its_time = since == moment or (row.valid_to is None and until is None)
-        is_same_fact = (entity, relation, None if value is None else fold(value)) == wanted
+        is_same_fact = (entity, relation, None if value is None else fold(value)) == own_fact
         if of_its_time and (is_same_fact or row.reader is not None):
             return f"a{number}"
     return None
@@ -543,15 +544,15 @@ def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersessi
 
 
 def _local_statement(
-    row: model.ExportedAtom, note: model.ExportedTurn, number: int, found: supersession.Supersession
+    row: model.ExportedAtom, note: model.ExportedTurn, number: int, superseded: supersession.Supersession
 ) -> dict[str, Any]:
     """Return the statement in a note's journal line, with the ids of this store."""
-    told = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
-    ends = [f"a{older}" for older in found.ends]
-    told |= {"atom": f"a{number}", "supersedes": ends, "ends": ends}
-    if found.until is not None and (found.by is not None or row.superseded_by is None):
-        told |= {"until": found.until, "by": None if found.by is None else f"a{found.by}"}
-    return told
+    statement = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
+    ends = [f"a{older}" for older in superseded.ends]
+    statement |= {"atom": f"a{number}", "supersedes": ends, "ends": ends}
+    if superseded.until is not None and (superseded.by is not None or row.superseded_by is None):
+        statement |= {"until": superseded.until, "by": None if superseded.by is None else f"a{superseded.by}"}
+    return statement
 
 
 def _insert_atom(
@@ -560,7 +561,7 @@ def _insert_atom(
     number: int,
     folded: str,
     quotes: Sequence[evidence_rows.Quote],
-    found: supersession.Supersession,
+    superseded: supersession.Supersession,
 ) -> None:
     tx = context.tx
     turn, start, end, _ = quotes[0]
@@ -576,8 +577,8 @@ def _insert_atom(
         span_start=start,
         span_end=end,
         valid_from=to_ms(row.valid_from),
-        valid_to=found.until,
-        superseded_by=found.by,
+        valid_to=superseded.until,
+        superseded_by=superseded.by,
         closed_because=row.closed_because,
         learned_at=to_ms(context.now),
         work=context.job("merge") if row.by_model else None,
@@ -586,7 +587,7 @@ def _insert_atom(
         reader=row.reader,
     )
     evidence_rows.add_quotes(tx, number, quotes)
-    for older in found.ends:
+    for older in superseded.ends:
         _end(tx, older, by=number, at=to_ms(row.valid_from))
     if row.fact is not None:
         chief = entities.chief(tx, row.fact.entity)
@@ -599,13 +600,13 @@ def _insert_atom(
             value=row.fact.value,
             single_valued=row.fact.single_valued,
             valid_from=to_ms(row.valid_from),
-            valid_to=found.until,
+            valid_to=superseded.until,
         )
-    if row.reader is None and found.until is None and (row.by_model or row.source == "user"):
+    if row.reader is None and superseded.until is None and (row.by_model or row.source == "user"):
         _replace_sentences(tx, number, folded)
     entities.mention(tx, number, row.entities)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(row.text))])
-    tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in found.ends))
+    tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in superseded.ends))
     context.note(row.id, row.learned_at, row.origins, f"a{number}")
     context.stored += 1
 
@@ -653,17 +654,17 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
         context.names[f"c{row.number}"] = f"c{row.number}"
         context.known += 1 + len(taken)
         return
-    known = context.find(f"c{row.number}", row.begun, row.origins)
-    if known is None:
+    local_id = context.find(f"c{row.number}", row.begun, row.origins)
+    if local_id is None:
         is_taken = context.tx.one("SELECT 1 FROM canvas WHERE space = :space AND number = ?", row.number)
         number, expected = canvases.next_number(context.tx) if is_taken else row.number, 0
         context.stored += 1
     else:
-        number = number_of(known, "c")
+        number = number_of(local_id, "c")
         here = canvases.canvas(context.tx, number)
-        new = [one for one in taken if context.find(one.id, one.timestamp, one.origins) is None]
+        new = [record for record in taken if context.find(record.id, record.timestamp, record.origins) is None]
         is_ahead = (len(row.versions) or 1) > len(canvases.versions(context.tx, number))
-        context.note(f"c{row.number}", row.begun, row.origins, known)
+        context.note(f"c{row.number}", row.begun, row.origins, local_id)
         if not (new or is_ahead) and row.updated <= here.updated:
             context.known += 1 + len(taken)
             return
@@ -673,7 +674,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
                 f"{len(new)} steps from there were left out."
             )
             return
-        context.changed.add(known)
+        context.changed.add(local_id)
         expected = here.version
     _write_canvas(context, row, taken, number=number, expected=expected)
 
@@ -682,11 +683,11 @@ def _has_diverged(
     context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
 ) -> bool:
     """Return whether a canvas has records or versions that are missing from the import."""
-    came = {context.find(one.id, one.timestamp, one.origins) for one in taken}
+    came = {context.find(record.id, record.timestamp, record.origins) for record in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
-    versions = [(one.number, one.kind) for one in canvases.versions(context.tx, number)]
+    versions = [(version.number, version.kind) for version in canvases.versions(context.tx, number)]
     if row.versions:
-        is_begin = versions == [(one.version, one.kind) for one in row.versions[: len(versions)]]
+        is_begin = versions == [(version.version, version.kind) for version in row.versions[: len(versions)]]
     else:
         is_begin = all(kind == canvases.IMPORTED for _, kind in versions)
     return not (is_begin and came.issuperset(here))
@@ -717,18 +718,18 @@ def _write_canvas(
     canvases.take_over(context.tx, canvas, _imported_versions(context, row, here, number))
     context.note(f"c{row.number}", row.begun, row.origins, f"c{number}")
     lines = defaultdict[str, list[int]](list)
-    for one in taken:
-        lines[one.session].append(_import_record(context, one, number, here))
+    for record in taken:
+        lines[record.session].append(_import_record(context, record, number, here))
     for session, numbers in lines.items():
         records.append(context.tx, session, numbers)
 
 
 def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: int, here: Callable[[str], str]) -> int:
     """Store a record, or the better summary of a known record."""
-    tx, known = context.tx, context.find(row.id, row.timestamp, row.origins)
-    if known is not None:
-        context.note(row.id, row.timestamp, row.origins, known)
-        number = number_of(known, "k")
+    tx, local_id = context.tx, context.find(row.id, row.timestamp, row.origins)
+    if local_id is not None:
+        context.note(row.id, row.timestamp, row.origins, local_id)
+        number = number_of(local_id, "k")
         tx.run(
             "UPDATE record SET summary = ?, score = ?, summary_by = ? WHERE space = :space AND id = ?",
             *(here(row.summary), row.score, row.summary_by, number),
@@ -762,11 +763,12 @@ def _imported_versions(
     context: ImportContext, row: model.ExportedCanvas, here: Callable[[str], str], number: int
 ) -> list[dict[str, Value]]:
     """Return the versions of a canvas as rows; empty if they do not result in the exported canvas."""
-    kept = [one for one in row.versions if one.delta is not None]
-    history = [here(one.delta) for one in kept if one.delta is not None]
+    kept = [version for version in row.versions if version.delta is not None]
+    history = [here(version.delta) for version in kept if version.delta is not None]
     due = canvases.document(canvases.groups_text(canvases.groups_of(here(json.dumps(row.groups)))), here(row.text))
     try:
-        crcs = dict(zip((one.version for one in kept), map(canvases.crc_of, deltas.texts(history)), strict=True))
+        kept_versions = [version.version for version in kept]
+        crcs = dict(zip(kept_versions, map(canvases.crc_of, deltas.texts(history)), strict=True))
     except ValueError:
         return []
     if not kept or kept[-1] != row.versions[-1] or crcs[kept[-1].version] != canvases.crc_of(due):
@@ -774,19 +776,19 @@ def _imported_versions(
     return [
         {
             "canvas": number,
-            "version": one.version,
-            "kind": one.kind,
-            "detail": one.detail,
-            "label": one.label,
-            "session": context.tx.make_session(one.session),
-            "status": one.status,
-            "folded": one.folded,
-            "updated": to_ms(one.updated),
-            "work": context.job("canvas") if one.by_model else None,
-            "crc": crcs.get(one.version, 0),
-            "delta": None if one.delta is None else here(one.delta),
+            "version": version.version,
+            "kind": version.kind,
+            "detail": version.detail,
+            "label": version.label,
+            "session": context.tx.make_session(version.session),
+            "status": version.status,
+            "folded": version.folded,
+            "updated": to_ms(version.updated),
+            "work": context.job("canvas") if version.by_model else None,
+            "crc": crcs.get(version.version, 0),
+            "delta": None if version.delta is None else here(version.delta),
         }
-        for one in row.versions
+        for version in row.versions
     ]
 
 
@@ -805,15 +807,15 @@ def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene
     """
     if context.is_own or not versions:
         return
-    known = {row.version: context.find(_scene_id(row), row.at, row.origins) for row in versions}
-    found = next((name for name in known.values() if name), None)
-    slug = _free_slug(context, versions[0].slug) if found is None else found.removeprefix("s:").rpartition("/")[0]
+    local_ids = {row.version: context.find(_scene_id(row), row.at, row.origins) for row in versions}
+    page_id = next((name for name in local_ids.values() if name), None)
+    slug = _free_slug(context, versions[0].slug) if page_id is None else page_id.removeprefix("s:").rpartition("/")[0]
     context.names[f"s:{versions[0].slug}"] = slug
-    new = [row for row in versions if known[row.version] is None]
+    new = [row for row in versions if local_ids[row.version] is None]
     newest = context.tx.one(
         "SELECT version, at FROM scene WHERE space = :space AND slug = ? ORDER BY version DESC LIMIT 1", slug
     )
-    is_own = newest is not None and f"s:{slug}/{newest[0]}" not in known.values()
+    is_own = newest is not None and f"s:{slug}/{newest[0]}" not in local_ids.values()
     if newest is not None and is_own and any(to_ms(row.at) <= newest[1] for row in new):
         context.left.append(f"Scene {slug} was written anew here; its earlier versions from elsewhere were left out.")
         new = [row for row in new if to_ms(row.at) > newest[1]]
@@ -866,11 +868,11 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
     tx, rows = context.tx, [row for row in versions if row.by_model]
     if context.is_own or not rows:
         return
-    known = {row.version: context.find(f"p{row.version}", row.at, row.origins) for row in rows}
-    new = [row for row in rows if known[row.version] is None]
+    local_ids = {row.version: context.find(f"p{row.version}", row.at, row.origins) for row in rows}
+    new = [row for row in rows if local_ids[row.version] is None]
     context.known += len(rows) - len(new)
     newest = tx.one("SELECT version, work FROM persona WHERE space = :space ORDER BY version DESC LIMIT 1")
-    if new and newest is not None and newest[1] is not None and f"p{newest[0]}" not in known.values():
+    if new and newest is not None and newest[1] is not None and f"p{newest[0]}" not in local_ids.values():
         context.left.append("The persona page stays the one of this space; the next distilling tells what came in too.")
         return
     last: int = newest[0] if newest is not None else 0
@@ -886,7 +888,7 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
 
 
 def _with_names(context: ImportContext, text: str) -> str:
-    """Return a page with its citations renamed to local ids, without the lines whose atoms are missing here."""
+    """Return a page with its citations renamed to local ids, without the words of atoms that are missing here."""
     gone = [atom for atom in cited_atoms(text) if context.name(atom) == GONE]
     left = without_atoms(text, gone)
     return rename_atoms(left, {atom: context.name(atom) for atom in cited_atoms(left)})
@@ -957,8 +959,8 @@ def _import_progress(context: ImportContext, row: model.ExportedProgress) -> Non
         return
     _move_cursor(context, row, name)
     if row.stage == "read":
-        upto, known = number_of(row.upto, "t"), {**context.given, **context.names}
-        turns_read = [here for id, here in known.items() if id[0] == "t" and number_of(id, "t") <= upto]
+        upto, local_ids = number_of(row.upto, "t"), {**context.given, **context.names}
+        turns_read = [here for id, here in local_ids.items() if id[0] == "t" and number_of(id, "t") <= upto]
         sentences.mark_read(tx, [number_of(here, "t") for here in turns_read if here != GONE])
 
 

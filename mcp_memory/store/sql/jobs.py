@@ -203,12 +203,12 @@ def _read_to(tx: Transaction, session: str) -> int:
 
 def last_reviewed(tx: Transaction) -> dict[Any, int]:
     """Return the last record that a model has reviewed of each canvas, from the bases of its jobs."""
-    found: dict[Any, int] = {}
+    last: dict[Any, int] = {}
     for basis in tx.column("SELECT basis FROM work WHERE space = :space AND stage = 'canvas' AND state = 'done'"):
         planned: dict[str, Any] = json.loads(basis)
         if "canvas" in planned:
-            found[planned["canvas"]] = max(found.get(planned["canvas"], 0), planned.get("upto", 0))
-    return found
+            last[planned["canvas"]] = max(last.get(planned["canvas"], 0), planned.get("upto", 0))
+    return last
 
 
 def park(tx: Transaction, id: str, *, error: str, wait: timedelta) -> None:
@@ -356,7 +356,7 @@ def stage_states(tx: Transaction) -> dict[Stage, StageState]:
     rows = tx.all(
         "SELECT stage, position, at, wanted FROM stage_cursor WHERE space = :space AND (at > 0 OR wanted IS NOT NULL)"
     )
-    return {stage: StageState(position=position, at=from_ms(at), wanted=wanted) for stage, position, at, wanted in rows}
+    return {stage: StageState(position=position, at=from_ms(at), wanted=reason) for stage, position, at, reason in rows}
 
 
 def request(tx: Transaction, stage: Stage, reason: str) -> None:

@@ -99,15 +99,15 @@ def _optional(read: Read) -> Read:
 
 def _hash_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
     """Return whether the time of a turn is in its hash, and the JSON of its statement. ValueError if no hash fits."""
-    told: Any = fields.get("told")
+    statement: Any = fields.get("told")
     new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
-    said, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
-    dated = evidence_hash(replace(new, said_at=said)) == digest
+    said_at, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
+    dated = evidence_hash(replace(new, said_at=said_at)) == digest
     if new.content and not dated and evidence_hash(new) != digest:  # a purged turn has only its hash left
         raise ValueError
-    if told is not None:
+    if statement is not None:
         statement_of(fields)
-    return {"dated": dated, "told": None if told is None else json.dumps(told)}
+    return {"dated": dated, "told": None if statement is None else json.dumps(statement)}
 
 
 def _tombstone_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
@@ -246,42 +246,46 @@ class Statement:
 
 def statement_of(fields: Mapping[str, Any]) -> Statement:
     """Return the statement in the line of a note, before later statements ended it."""
-    told: Any = fields["told"]
-    text, by = _text(fields["content"]), told.get("by")
+    stored: Any = fields["told"]
+    text, by = _text(fields["content"]), stored.get("by")
     fact: dict[str, Value] | None = None
-    if told["entity"] and told["relation"] and told["value"]:
-        fact = {name: told[name] for name in ("entity", "relation", "value", "single_valued")}
+    if stored["entity"] and stored["relation"] and stored["value"]:
+        fact = {name: stored[name] for name in ("entity", "relation", "value", "single_valued")}
     return Statement(
-        number=_id("a")(told["atom"]),
+        number=_id("a")(stored["atom"]),
         values={
-            "kind": _text(told["kind"]),
+            "kind": _text(stored["kind"]),
             "text": text,
-            "priority": _int(told["priority"]),
-            "confidence": told["confidence"],
+            "priority": _int(stored["priority"]),
+            "confidence": stored["confidence"],
             "evidence": _id("t")(fields["turn"]),
             "span_start": 0,
             "span_end": len(text),
-            "valid_from": _int(told["valid_from"]),
-            "valid_to": _optional(_int)(told.get("until")),
+            "valid_from": _int(stored["valid_from"]),
+            "valid_to": _optional(_int)(stored.get("until")),
             "superseded_by": _optional(_id("a"))(by),
             "closed_because": None,
             "learned_at": _ms(fields["learned_at"]),
-            "source": told.get("source", "user"),
-            "label": told.get("label"),
+            "source": stored.get("source", "user"),
+            "label": stored.get("label"),
         },
         fact=fact,
-        names=[*told["entities"], *([told["entity"]] if fact else [])],
-        held=told.get("held", ()),
-        ends=[_id("a")(id) for id in told.get("ends", told["supersedes"])],
-        because=told.get("because") or None,
+        names=[*stored["entities"], *([stored["entity"]] if fact else [])],
+        held=stored.get("held", ()),
+        ends=[_id("a")(id) for id in stored.get("ends", stored["supersedes"])],
+        because=stored.get("because") or None,
     )
 
 
 def undone_corrections(tombstones: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the ids of statements that were forgotten as corrections; the last line of a tombstone counts."""
     last = {str(fields.get("tombstone")): fields for fields in tombstones}
-    undone = (one.get("ids") for one in last.values() if (one.get("how"), one.get("undone_at")) == ("correction", None))
-    return {str(id) for ids in undone if isinstance(ids, list) for id in cast("list[Any]", ids)}
+    corrections = (
+        fields.get("ids")
+        for fields in last.values()
+        if (fields.get("how"), fields.get("undone_at")) == ("correction", None)
+    )
+    return {str(id) for ids in corrections if isinstance(ids, list) for id in cast("list[Any]", ids)}
 
 
 def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = ()) -> dict[int, Statement]:
@@ -289,15 +293,15 @@ def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = 
 
     Each statement ends the atoms that its line lists, except the corrections that were `undone`.
     """
-    found: dict[int, Statement] = {}
-    for one in sorted(map(statement_of, notes), key=lambda one: one.number):
-        found[one.number] = one
-        for older in () if f"a{one.number}" in undone else one.ends:
-            if older in found:
-                values = found[older].values
-                end = one.end_columns(_int(values["valid_from"]), cast("str | None", values["label"]))
-                found[older] = replace(found[older], values={**values, **end})
-    return found
+    by_number: dict[int, Statement] = {}
+    for statement in sorted(map(statement_of, notes), key=lambda one: one.number):
+        by_number[statement.number] = statement
+        for older in () if f"a{statement.number}" in undone else statement.ends:
+            if older in by_number:
+                values = by_number[older].values
+                end = statement.end_columns(_int(values["valid_from"]), cast("str | None", values["label"]))
+                by_number[older] = replace(by_number[older], values={**values, **end})
+    return by_number
 
 
 # --- storing ----------------------------------------------------------------------------------------
@@ -384,10 +388,10 @@ class LineImport:
             " WHERE space = :space AND EXISTS (SELECT 1 FROM atom a WHERE a.space = fact.space AND a.id = fact.atom"
             " AND (a.valid_to IS DISTINCT FROM fact.valid_to OR a.tombstone IS DISTINCT FROM fact.tombstone))"
         )
-        for number, one in self._statements.items():
-            self._put_fact(number, one.fact)
+        for number, statement in self._statements.items():
+            self._put_fact(number, statement.fact)
             if tx.one("SELECT 1 FROM mention WHERE space = :space AND atom = ?", number) is None:
-                entities.mention(tx, number, one.names)
+                entities.mention(tx, number, statement.names)
         self._statements.clear()
 
     def _put_fact(self, atom: int, fact: dict[str, Value] | None) -> None:
@@ -488,7 +492,7 @@ class LineImport:
         """Return the id of a stored ref if the line has the id that a purge would give it; otherwise the line's id."""
         key = digests.key_of(self.tx)
         present: list[str] = self.tx.column("SELECT id FROM ref WHERE space = :space")
-        return next((one for one in present if digests.purged_ref(key, one) == id), id)
+        return next((ref for ref in present if digests.purged_ref(key, ref) == id), id)
 
 
 def _pairs(values: Iterable[str], between: str) -> str:

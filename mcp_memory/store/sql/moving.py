@@ -174,21 +174,21 @@ class Move:
             return
         for number, of_space in groupby(rows, itemgetter(0)):
             name = self._names[number]
-            here, there = self._origin.in_space(self._source, name), self._target.in_space(tx, name)
+            source, target = self._origin.in_space(self._source, name), self._target.in_space(tx, name)
             fields = [dict(zip(table.columns, row, strict=True)) for row in of_space]
             if table.name == "ref":
-                _copy_results(here, there, fields)
+                _copy_results(source, target, fields)
             else:
-                self._index(here, there, table.name, fields)  # type: ignore[arg-type]
+                self._index(source, target, table.name, fields)  # type: ignore[arg-type]
 
-    def _index(self, here: Transaction, there: Transaction, layer: Layer, rows: Sequence[dict[str, Any]]) -> None:
-        there.index.put_terms(layer, [(row["id"], _terms(layer, row)) for row in rows])
+    def _index(self, source: Transaction, target: Transaction, layer: Layer, rows: Sequence[dict[str, Any]]) -> None:
+        target.index.put_terms(layer, [(row["id"], _terms(layer, row)) for row in rows])
         for identity in self._models:
-            found = here.index.stored_vectors(layer, [row["id"] for row in rows], identity)
-            if found:
+            vectors = source.index.stored_vectors(layer, [row["id"] for row in rows], identity)
+            if vectors:
                 import numpy as np
 
-                there.index.put_stored(layer, list(found), identity, np.stack(list(found.values())))
+                target.index.put_stored(layer, list(vectors), identity, np.stack(list(vectors.values())))
 
     def _empty(self, table: Table) -> None:
         """Delete the rows of a table in the target, and everything derived from them."""
@@ -200,14 +200,14 @@ class Move:
             fields = [dict(zip(table.columns, row, strict=True)) for row in of_space]
             match table.name:
                 case "turn" | "atom":
-                    there = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
-                    there.index.remove(table.name, [row["id"] for row in fields])
+                    target = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
+                    target.index.remove(table.name, [row["id"] for row in fields])
                 case "ref":
-                    there = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
+                    target = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
                     for row in fields:
-                        forget_chunks(there, row["id"])
+                        forget_chunks(target, row["id"])
                         if row["path"]:  # that of a purged one is empty
-                            there.files.remove(row["path"])
+                            target.files.remove(row["path"])
                 case _:
                     pass
         key = " AND ".join(f"{name} = ?" for name in table.key)
@@ -242,11 +242,11 @@ def proof(store: Movable, tx: HomeTransaction, tell: Callable[[int], None]) -> I
     names = dict(tx.all("SELECT id, name FROM space"))
 
     def of(rows: Iterator[Key]) -> Digests:
-        found = defaultdict[str, Digest](Digest)
+        by_space = defaultdict[str, Digest](Digest)
         for number, *row in rows:
             space = names.get(number, "")
-            found[space] = found[space].with_row(row)
-        return dict(found)
+            by_space[space] = by_space[space].with_row(row)
+        return dict(by_space)
 
     for table in tables():
         yield table.name, of(_report_each(_rows(tx, table), tell))
@@ -335,9 +335,9 @@ def _terms(layer: Layer, row: dict[str, Any]) -> Sequence[str] | None:
     return terms_of_row(layer, row["content" if layer == "turn" else "text"], row.get("name"))
 
 
-def _copy_results(here: Transaction, there: Transaction, refs: Sequence[dict[str, Any]]) -> None:
+def _copy_results(source: Transaction, target: Transaction, refs: Sequence[dict[str, Any]]) -> None:
     """Copy the raw bytes of results, except results that the source has lost or purged."""
     for row in refs:
-        data = here.files.read(row["path"])
+        data = source.files.read(row["path"])
         if data is not None:
-            there.files.write(row["path"], data)
+            target.files.write(row["path"], data)

@@ -83,9 +83,9 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
 def scenes(tx: Transaction) -> list[Scene]:
     """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
     rows = tx.all(f"{_NEWEST_SCENES} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
-    found = [_scene(row) for row in rows]
-    gone = _forgotten_atoms(tx, found)
-    return [scene for scene in found if not scene.atoms or not gone.issuperset(scene.atoms)]
+    all_scenes = [_scene(row) for row in rows]
+    gone = _forgotten_atoms(tx, all_scenes)
+    return [scene for scene in all_scenes if not scene.atoms or not gone.issuperset(scene.atoms)]
 
 
 def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
@@ -95,9 +95,9 @@ def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
 
 def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
     """Yield the path of every scene that ever existed, with the content of its file; None if it must not exist."""
-    found = scenes(tx)
-    gone = _forgotten_atoms(tx, found)
-    current = {scene.slug: scene_without(scene, gone) for scene in found}
+    current_scenes = scenes(tx)
+    gone = _forgotten_atoms(tx, current_scenes)
+    current = {scene.slug: scene_without(scene, gone) for scene in current_scenes}
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
         yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None
 

@@ -63,19 +63,19 @@ class CommonTerms:
 
     def of(self, tx: Transaction, layer: Layer) -> set[str]:
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM tombstone WHERE space = :space")
-        known = self._known.get((layer, tx.space))
-        if known is None or known[0] != newest:
-            known = self._known.put((layer, tx.space), (newest, set[str]()))
-        return known[1]
+        cached = self._known.get((layer, tx.space))
+        if cached is None or cached[0] != newest:
+            cached = self._known.put((layer, tx.space), (newest, set[str]()))
+        return cached[1]
 
 
-def read(index: TermRows, wanted: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:
+def read(index: TermRows, terms: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:
     """See `Store.postings`. `common` has the terms known to be common; newly found common terms are added."""
-    also = _searchable([term for term in also if term not in wanted])
-    wanted = _searchable(wanted)
-    rare = _rare(index, [*wanted, *also], common)
-    kept, dropped = _within(_rarest_first(rare, wanted), _TOGETHER, at_least=_AT_LEAST)
-    left_out = [*(term for term in wanted if term not in rare), *(posting.term for posting in dropped)]
+    also = _searchable([term for term in also if term not in terms])
+    terms = _searchable(terms)
+    rare = _rare(index, [*terms, *also], common)
+    kept, dropped = _within(_rarest_first(rare, terms), _TOGETHER, at_least=_AT_LEAST)
+    left_out = [*(term for term in terms if term not in rare), *(posting.term for posting in dropped)]
     if index.plain:
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
     # With a filter, the rows that pass may have only terms that were left out.
@@ -101,8 +101,8 @@ def _rare(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, 
 
 def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -> list[Posting]:
     """Return the postings of the terms with at least one row, rarest first."""
-    found = ((term, rare[term]) for term in terms if term in rare)
-    postings = [Posting(term=term, rows=rows, documents=len(rows)) for term, rows in found if len(rows)]
+    rows_by_term = ((term, rare[term]) for term in terms if term in rare)
+    postings = [Posting(term=term, rows=rows, documents=len(rows)) for term, rows in rows_by_term if len(rows)]
     return sorted(postings, key=lambda posting: len(posting.rows))
 
 
@@ -118,8 +118,8 @@ def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
             yield Posting(term=term, rows=rows, documents=max(COMMON * newest // max(1, since), COMMON))
 
 
-def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
+def _within(postings: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
     """Split postings, rarest first, into those with at most `rows` rows in total, and the others."""
-    together = accumulate(len(posting.rows) for posting in found)
+    together = accumulate(len(posting.rows) for posting in postings)
     kept = max(at_least, sum(1 for so_far in together if so_far <= rows))
-    return list(found[:kept]), list(found[kept:])
+    return list(postings[:kept]), list(postings[kept:])

@@ -28,15 +28,15 @@ class PurgedRows:
 
         A row that was learned after its words were forgotten is a different row. A short turn must also match by id.
         """
-        found = list[bytes]()
+        row_digests = list[bytes]()
         text, sha256 = row.get("content", row.get("text")), row.get("sha256")
         if isinstance(text, str):
             is_turn = row.get("role", "note") != "note"
             if not is_turn or digests.is_distinct(text) or row.get("turn", row.get("id")) in self.turns:
-                found += digests.of_words(self.key, text)
+                row_digests += digests.of_words(self.key, text)
         elif isinstance(sha256, str):
-            found.append(digests.of_result(self.key, sha256))
-        return any(_learned_at(row) <= self.digests[digest] for digest in found if digest in self.digests)
+            row_digests.append(digests.of_result(self.key, sha256))
+        return any(_learned_at(row) <= self.digests[digest] for digest in row_digests if digest in self.digests)
 
 
 def purged_rows(tx: HomeTransaction) -> PurgedRows:

@@ -106,7 +106,8 @@ class _Gone:
         self.turns: list[int] = tx.column(f"SELECT id FROM turn {under}", *tombstones)
         self.atoms: list[int] = tx.column(f"SELECT id FROM atom {under}", *tombstones)
         self.refs: list[str] = tx.column(f"SELECT id FROM ref {under}", *tombstones)
-        self.tasks = [id for one in tombstones for id in forgetting.tombstone_of(tx, one).ids if id.isdecimal()]
+        ids = (id for tombstone in tombstones for id in forgetting.tombstone_of(tx, tombstone).ids)
+        self.tasks = [id for id in ids if id.isdecimal()]
 
     def ids(self) -> list[str]:
         """Return the ids of the turns and atoms."""
@@ -205,7 +206,7 @@ class _Gone:
         )
         gone = {f"t{number}" for number in self.turns}
         for number, atom in tx.all("SELECT id, atom FROM draft WHERE space = :space"):
-            if not gone.isdisjoint(one["turn"] for one in json.loads(atom)["evidence"]):
+            if not gone.isdisjoint(quote["turn"] for quote in json.loads(atom)["evidence"]):
                 tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number)
         self._release([f"t{number}" for number in self.turns])
 
@@ -271,8 +272,8 @@ def _strings(value: Any) -> Iterator[bytes]:
             yield value.encode("utf-8", "surrogatepass")
         case dict() | list():
             members: list[Any] = list(value.values()) if isinstance(value, dict) else value  # pyright: ignore
-            for one in members:
-                yield from _strings(one)
+            for member in members:
+                yield from _strings(member)
         case _:
             pass
 
@@ -314,12 +315,12 @@ def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
     """Clear columns that quote the erased texts in any space, or contain an erased word in this space."""
     for table, key, columns, clearing in _SWEPT:
         rows = tx.all(f"SELECT {key}, {columns} FROM {table}")
-        found = [
+        hits = [
             row[:2]
             for row in rows
             if any(text and (traces.matches(text.encode()) or (row[0] == tx.space and says(text))) for text in row[2:])
         ]
-        tx.many(clearing, found)
+        tx.many(clearing, hits)
 
 
 def _erase_from_canvases(tx: Transaction, refs: Sequence[str], ids: Collection[str]) -> dict[int, list[str]]:

@@ -58,14 +58,14 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
         )
         condition = _DUE.replace(f"d.at <= {NOW}", "s.name = ?")
         values = (queue, space, milliseconds(LONGEST_LEASE))
-    found = tx.one(
+    row = tx.one(
         f"SELECT d.space, s.name, {NOW} - d.at FROM due d JOIN space s ON s.id = d.space WHERE {condition}"
         f" ORDER BY d.at LIMIT 1 {tx.skip_locked.format('d')}",
         *values,
     )
-    if found is None:
+    if row is None:
         return None
-    number, name, late = found
+    number, name, late = row
     token = secrets.token_hex(8)
     tx.run(
         f"UPDATE due SET token = ?, at = {NOW} + ?, until = {NOW} + ? WHERE space = ? AND queue = ?",

@@ -224,17 +224,17 @@ def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
 def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime) -> None:
     jobs.advance_stage(tx, "summaries", better.upto, now=now)
     canvas_rows.change(tx, [CanvasChange(row=row, kind="summaries") for row in better.canvases])
-    for one in better.amended:
+    for summary in better.amended:
         tx.run(
             "UPDATE record SET summary = ?, score = ?, summary_by = 'model', work = ?"
             " WHERE space = :space AND id = ? AND summary_by = 'synopsis'",
-            *(one.summary, one.score, job, one.number),
+            *(summary.summary, summary.score, job, summary.number),
         )
     changed = defaultdict[str, list[int]](list)
     for session, number in tx.all(
         f"SELECT s.name, r.id {_FROM} WHERE r.space = :space AND r.work = ? AND r.id IN ({marks(better.amended)})"
         " ORDER BY r.id",
-        *(job, *(one.number for one in better.amended)),
+        *(job, *(summary.number for summary in better.amended)),
     ):
         changed[session].append(number)
     for session, numbers in changed.items():

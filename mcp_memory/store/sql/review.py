@@ -33,22 +33,22 @@ HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
-def note(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+def note(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
     """Quarantine rows for the given reasons, or label them; rows that have reasons already keep their decision."""
     tx.many(
         "INSERT INTO held (space, id, reasons, at, verdict) VALUES (:space, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [
             (id, json.dumps(list(why)), to_ms(now), None if quarantines(why) else "labelled")
-            for id, why in found.items()
+            for id, why in row_reasons.items()
             if why
         ],
     )
 
 
-def quarantine(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+def quarantine(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
     tx.make_space()
-    note(tx, found, now=now)
-    tx.touch(*_topics(found))
+    note(tx, row_reasons, now=now)
+    tx.touch(*_topics(row_reasons))
 
 
 def list_quarantined(
@@ -58,10 +58,10 @@ def list_quarantined(
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
         which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
         return [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
-    wanted = list(dict.fromkeys(ids))
-    rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(wanted)})", *wanted)
-    found = {one.id: one for one in map(_read_held, rows)}
-    return [found[id] for id in wanted if id in found]
+    unique_ids = list(dict.fromkeys(ids))
+    rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(unique_ids)})", *unique_ids)
+    by_id = {held.id: held for held in map(_read_held, rows)}
+    return [by_id[id] for id in unique_ids if id in by_id]
 
 
 def may_have_attacks(tx: Transaction) -> bool:
@@ -75,23 +75,23 @@ def unjudged(tx: Transaction, *, limit: int) -> list[str]:
     return tx.column(f"SELECT h.id {HELD} AND {which}", marked, limit)
 
 
-def judge(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
     """Replace the mark `UNJUDGED` of rows by the reasons found; those without a reason are released."""
     where = "WHERE space = :space AND id = ? AND verdict IS NULL"
-    for id, why in found.items():
+    for id, why in row_reasons.items():
         stored = reasons(tx.get(f"SELECT reasons FROM held {where}", id))
         if UNJUDGED not in stored:
             continue  # reviewed or forgotten meanwhile
-        if left := [one for one in dict.fromkeys((*stored, *why)) if one != UNJUDGED]:
+        if left := [reason for reason in dict.fromkeys((*stored, *why)) if reason != UNJUDGED]:
             tx.run(f"UPDATE held SET reasons = ?, at = ? {where}", json.dumps(left), to_ms(now), id)
         else:
             tx.run(f"DELETE FROM held {where}", id)
-    tx.touch(*_topics(found))
+    tx.touch(*_topics(row_reasons))
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-    known = {one.id for one in list_quarantined(tx, ids)}
-    missing = [one_line(id, 40) for id in ids if id not in known]
+    reviewable = {held.id for held in list_quarantined(tx, ids)}
+    missing = [one_line(id, 40) for id in ids if id not in reviewable]
     if missing:
         raise NotFound(f"Not held for review: {', '.join(missing[:10])}. Nothing was changed; `review` lists what is.")
     tx.many(

@@ -318,17 +318,17 @@ class Table:
 
 def tables() -> list[Table]:
     """Return the tables, in the order of `statements`."""
-    found: dict[str, Table] = {}
+    by_name: dict[str, Table] = {}
     for statement in statements():
         if created := re.match(r"CREATE TABLE (\w+)", statement):
             columns = _COLUMN.findall(statement)
             named = _KEY.search(statement)
             key = re.split(", ", named[1]) if named else [name for name, _, primary in columns if primary]
-            found[created[1]] = Table(created[1], {name: kind for name, kind, _ in columns}, tuple(key))
+            by_name[created[1]] = Table(created[1], {name: kind for name, kind, _ in columns}, tuple(key))
         elif added := _ADDED.match(statement):
             table, name, kind = added.groups()
-            found[table].columns[name] = kind
-    return list(found.values())
+            by_name[table].columns[name] = kind
+    return list(by_name.values())
 
 
 def tables_of_spaces() -> list[str]:

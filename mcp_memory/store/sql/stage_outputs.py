@@ -88,30 +88,31 @@ def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
     rows = tx.all("SELECT id, work, atom FROM draft WHERE space = :space ORDER BY id")
     waiting = (Draft(id=f"d{number}", atom=_from_json(atom), job=f"w{job}") for number, job, atom in rows)
-    there = (draft for draft in waiting if evidence_rows.are_turns_present(tx, draft.atom.evidence))
-    return [draft for draft, _ in zip(there, range(limit), strict=False)]
+    current = (draft for draft in waiting if evidence_rows.are_turns_present(tx, draft.atom.evidence))
+    return [draft for draft, _ in zip(current, range(limit), strict=False)]
 
 
 def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetime) -> list[WrittenAtom]:
-    rows = {one.draft: row for row, one in enumerate(one for one in done.merged if one.atom is not None)}
+    with_atoms = (merging for merging in done.merged if merging.atom is not None)
+    rows = {merging.draft: row for row, merging in enumerate(with_atoms)}
     written: dict[str, WrittenAtom] = {}
-    for one in done.merged:
-        draft = _waiting(tx, one.draft)
-        if draft is None or not (one.atom is None or evidence_rows.are_turns_present(tx, one.atom.evidence)):
+    for merging in done.merged:
+        draft = _waiting(tx, merging.draft)
+        if draft is None or not (merging.atom is None or evidence_rows.are_turns_present(tx, merging.atom.evidence)):
             continue  # forgotten in the meantime; the rest of it is asked about again
-        extracted = one.atom or draft
-        repeated = giving_way.are_all(tx, one.onto)
+        extracted = merging.atom or draft
+        repeated = giving_way.are_all(tx, merging.onto)
         if digests.was_forgotten(tx, extracted.text, evidence_rows.check_quotes(tx, extracted.evidence)):
             pass
-        elif one.atom is None and not repeated:
-            if not _confirm(tx, draft, one.onto):
+        elif merging.atom is None and not repeated:
+            if not _confirm(tx, draft, merging.onto):
                 continue
         else:
             _check(extracted)
             atom = replace(extracted, supersedes=supersession.still_open(tx, extracted.supersedes))
-            written[one.draft] = atoms.put(tx, atom, now=now, work=job)
-            giving_way.copy_words(tx, repeated, number_of(written[one.draft].atom.id, "a"))
-        tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(one.draft, "d"))
+            written[merging.draft] = atoms.put(tx, atom, now=now, work=job)
+            giving_way.copy_words(tx, repeated, number_of(written[merging.draft].atom.id, "a"))
+        tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(merging.draft, "d"))
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
     embedded = {draft: number for draft, number in new.items() if draft in rows}
     if done.vectors is not None and embedded:

@@ -55,23 +55,23 @@ class _TimedAtom:
 
 def of_explicit(tx: Transaction, atom: NewAtom) -> Supersession:
     """Return the atoms that an explicit statement ends; its `supersedes` names open atoms only."""
-    holders = [one.number for one in _values(tx, atom) if one.end is None]
+    holders = [value.number for value in _values(tx, atom) if value.end is None]
     return Supersession(ends=sorted({*numbers_of(atom.supersedes, "a"), *holders}))
 
 
-def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now: datetime) -> Supersession:
-    """Return the supersession of an extracted statement; `said` is the time of its last turn, in milliseconds.
+def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said_at: int, now: datetime) -> Supersession:
+    """Return the supersession of an extracted statement; `said_at` is the time of its last turn, in milliseconds.
 
     An end in the future is ignored: the statement's text mentions it.
     """
     start, named = to_ms(atom.valid_from), _find_named(tx, atom.supersedes)
-    ends = {one.number for one in named if one.said <= said}
+    ends = {value.number for value in named if value.said <= said_at}
     if atom.valid_to is not None and atom.valid_to <= now:
         return Supersession(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
-    values = {one for one in _values(tx, atom) if one.number not in ends}
-    after = {one for one in values if (one.start, one.said, one.folded) > (start, said, folded)}
-    values -= {one for one in after if one.is_sentence}  # a model is yet to read it
-    later = {one for one in named if one.said > said} | (after & values)
+    values = {value for value in _values(tx, atom) if value.number not in ends}
+    after = {value for value in values if (value.start, value.said, value.folded) > (start, said_at, folded)}
+    values -= {value for value in after if value.is_sentence}  # a model is yet to read it
+    later = {value for value in named if value.said > said_at} | (after & values)
     if not later:
         return Supersession(ends=sorted(ends | _reaching(values, start)))
     next_one = min(later)
@@ -82,7 +82,7 @@ def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now:
 
 
 def _reaching(values: Collection[_TimedAtom], moment: int) -> set[int]:
-    return {one.number for one in values if one.end is None or one.end > moment}
+    return {value.number for value in values if value.end is None or value.end > moment}
 
 
 def follows_single(tx: Transaction, atom: NewAtom) -> bool:
@@ -151,17 +151,17 @@ def end_again(tx: Transaction, tombstone: int) -> None:
             f"SELECT id FROM atom WHERE space = :space AND valid_to IS NULL AND id IN ({marks(older)})", *older
         )
         end(tx, ended, by=number, at=at, because=because)
-        tx.touch(*(f"atom:a{one}" for one in ended))
+        tx.touch(*(f"atom:a{atom}" for atom in ended))
 
 
 def _replacements(tx: Transaction, tombstone: int) -> Iterator[tuple[int, datetime, str, list[int]]]:
     """Yield the explicit atoms under a tombstone: number, start, reason and which atoms it ended, by its note."""
-    for number, start, told in tx.all(
+    for number, start, statement in tx.all(
         "SELECT a.id, a.valid_from, n.told FROM atom a JOIN turn n ON n.space = a.space AND n.id = a.evidence"
         " WHERE a.space = :space AND a.tombstone = ? AND n.told IS NOT NULL ORDER BY a.id",
         tombstone,
     ):
-        fields = json.loads(told)
+        fields = json.loads(statement)
         older = numbers_of(fields.get("ends", fields["supersedes"]), "a")
         if older:
             yield number, from_ms(start), fields.get("because", ""), older

@@ -189,8 +189,8 @@ class HomeTransaction:
         """Return values in the order of the placeholders, with the space's number where `:space` is."""
         if not any(order):
             return values
-        given = iter(values)
-        return [self.space if is_space else next(given) for is_space in order] + list(given)
+        remaining = iter(values)
+        return [self.space if is_space else next(remaining) for is_space in order] + list(remaining)
 
 
 def neutral_session(key: bytes, name: str) -> str:
@@ -199,8 +199,8 @@ def neutral_session(key: bytes, name: str) -> str:
 
 
 def _shares(members: Iterable[Value]) -> Iterator[list[Value]]:
-    wanted = list(dict.fromkeys(members))
-    return (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
+    unique = list(dict.fromkeys(members))
+    return (unique[start : start + _AT_ONCE] for start in range(0, len(unique), _AT_ONCE))
 
 
 def in_home(
@@ -272,8 +272,8 @@ class Transaction(HomeTransaction):
     def session(self, name: str) -> int | None:
         """Return the number of a session, None if it has no rows. A name that was purged is still recognised."""
         sql = "SELECT id FROM session WHERE space = :space AND name = ?"
-        known: int | None = self.get(sql, name)
-        return known if known is not None else self.get(sql, self.purged_name(name))
+        number: int | None = self.get(sql, name)
+        return number if number is not None else self.get(sql, self.purged_name(name))
 
     def purged_name(self, session: str) -> str:
         """Return the name of a session after a purge."""
@@ -281,12 +281,12 @@ class Transaction(HomeTransaction):
 
     def make_session(self, name: str) -> int:
         """Return the number of a session, inserting it if it is new."""
-        known = self.session(name)
-        if known is None:
+        number = self.session(name)
+        if number is None:
             self.make_space()
-            known = self.next("session")
-            self.insert("session", id=known, name=name)
-        return known
+            number = self.next("session")
+            self.insert("session", id=number, name=name)
+        return number
 
     def make_due(self, *kinds: str, but: str = "") -> None:
         """Mark the space due in all queues of these kinds (`index`: `index …`), except the queue `but`."""
@@ -326,10 +326,10 @@ def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
     """Return a statement with `?` for every value, and for each whether it is the number of the space."""
     order: list[bool] = []
 
-    def placeholder(found: re.Match[str]) -> str:
-        if found[0].startswith("'"):
-            return found[0]
-        order.append(found[0] == ":space")
+    def placeholder(match: re.Match[str]) -> str:
+        if match[0].startswith("'"):
+            return match[0]
+        order.append(match[0] == ":space")
         return "?"
 
     return _PARAMETER.sub(placeholder, sql), tuple(order)
@@ -430,9 +430,9 @@ def from_ms(ms: int) -> datetime:
 
 def number_of(id: str, prefix: str) -> int:
     """Return 812 for `t812`. Raises NotFound, which also shows the form of such ids."""
-    given = id.strip()
-    digits = given[len(prefix) :]
-    if not (given.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+    stripped = id.strip()
+    digits = stripped[len(prefix) :]
+    if not (stripped.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
         raise NotFound(f"There is no {one_line(id, 40)!r}. Ids of this kind look like {prefix}12.")
     return int(digits)
 

@@ -43,8 +43,8 @@ class SqlVerbs(Engine, Protocol):
     def append_turns(
         self, space: str, /, session: str, new: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
     ) -> Appended:
-        given = turn_rows.prepare(new)  # before the transaction, for which others would wait
-        return self.write(space, turn_rows.append, session, given, now=now, vectors=vectors)
+        incoming = turn_rows.prepare(new)  # before the transaction, for which others would wait
+        return self.write(space, turn_rows.append, session, incoming, now=now, vectors=vectors)
 
     turns = reads(turn_rows.by_ids)
     session_turns = reads(turn_rows.of_session)

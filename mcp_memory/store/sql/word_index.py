@@ -128,10 +128,10 @@ def chunks_by_id(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes
         f" JOIN ref r ON r.space = c.space AND r.id = c.ref WHERE c.space = :space AND c.id IN ({marks(numbers)})",
         *numbers,
     )
-    found = {
+    by_number = {
         id: (Chunk(id=f"c{id}", ref=ref, lines=(first, last), span=(start, end)), path, size)
         for id, ref, first, last, start, end, path, size in rows
     }
-    wanted = [found[number] for number in numbers if number in found]
-    texts = tx.files.read_results([(path, size, chunk.span) for chunk, path, size in wanted])
-    return [(chunk, text) for (chunk, _, _), text in zip(wanted, texts, strict=True) if text is not None]
+    ordered = [by_number[number] for number in numbers if number in by_number]
+    texts = tx.files.read_results([(path, size, chunk.span) for chunk, path, size in ordered])
+    return [(chunk, text) for (chunk, _, _), text in zip(ordered, texts, strict=True) if text is not None]
