@@ -24,9 +24,7 @@ from mcp_memory.language.words import base_terms, fold, query_terms
 
 # Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
 _PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
-_BETWEEN = (
-    r"(?:[,;&，；、]|[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])+"  # never on two lines, as `splitlines` has them
-)
+_BETWEEN = r"(?:[,;&，；、]|[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])+"  # never across a line break of `splitlines`
 _LISTED = rf"(?:[(（]|(?<!\[)\[(?!\[))[ ]*{_PART}(?:{_BETWEEN}{_PART})*[ ]*(?:[)）]|(?<!\])\](?![\](]))"
 _GROUP = re.compile(rf"{_LISTED}(?:[ ]?{_LISTED})*")
 _SPACED_GROUP = re.compile(rf"[ \t]*(?:{_GROUP.pattern})")
@@ -38,7 +36,7 @@ _HEADING = re.compile(r"\s{0,3}(?:(#{1,6})\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
 _SENTENCE_END = re.compile(r"[.!?…。！？]")
 _WORD = re.compile(r"\w")
 _LOOKED_BACK = 1_000  # characters; longer than any list of ids, and a page of short lines takes linear time
-_BELOW_ALL = 7  # the level of a line in bold that stands as a heading
+_BELOW_ALL = 7  # the level of a bold line used as a heading
 
 
 def cited_atoms(text: str) -> list[str]:
@@ -173,7 +171,7 @@ def _groups(text: str) -> Iterator[re.Match[str]]:
 
 def _ids(group: re.Match[str]) -> list[str]:
     matched = group[0]
-    return _ID.findall(_LINK.sub("", matched) if "[[" in matched else matched)  # a page may be called from-a1
+    return _ID.findall(_LINK.sub("", matched) if "[[" in matched else matched)  # a page may be named from-a1
 
 
 def _line_without(line: str, gone: set[str]) -> str | None:
@@ -209,7 +207,7 @@ def tidy(lines: Sequence[str]) -> str:
 def _with_something_under(lines: Sequence[str]) -> list[str]:
     """Return the lines without headings that have no text below."""
     kept: list[str] = []
-    deepest = 0  # headings down to this level have something under them
+    deepest = 0  # headings down to this level have text below them
     for line in reversed(lines):
         heading = _HEADING.match(line)
         level = (len(heading[1]) if heading[1] else _BELOW_ALL) if heading else 0
@@ -278,7 +276,7 @@ class NamedResult:
 
 def find_results(text: str) -> list[NamedResult]:
     """Return the results that a text names, in order, without repetitions; at most the first hundreds."""
-    if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
+    if "r-" not in text and "-N" not in text:  # true for nearly every turn; the pattern takes ten times as long
         return []
     results: dict[NamedResult, None] = {}
     for match in _RESULT.finditer(text):

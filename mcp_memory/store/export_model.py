@@ -35,7 +35,7 @@ def origin_of(of: Origin, id: str, at: datetime | None = None) -> str:
 
 
 NOTHING, UNDONE = "-", "undone"
-"""In place of the tombstone of here, where a forgetting found nothing here to forget, or was undone there."""
+"""Stored instead of a local tombstone if an imported forgetting matched nothing here, or was undone elsewhere."""
 
 
 def gone_by(tombstone: str) -> str:
@@ -44,7 +44,7 @@ def gone_by(tombstone: str) -> str:
 
 
 READ = "read"
-"""In place of an id, where an origin marks a turn that the sentence reader does not read (again)."""
+"""Stored instead of an id if an origin marks a turn that the sentence reader must not read (again)."""
 
 
 def read_mark(turn: str) -> str:

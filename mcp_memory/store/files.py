@@ -66,7 +66,7 @@ def ref_file(ref: Ref, data: bytes) -> bytes:
     }
     if ref.masked:
         fields["masked"] = [[place.start, place.end, place.kind] for place in ref.masked]
-    # ASCII keeps the front matter valid UTF-8 and YAML whatever the arguments hold, lone surrogates too.
+    # ASCII keeps the front matter valid UTF-8 and YAML for any arguments, even with lone surrogates.
     head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in fields.items())
     return _FENCE + head.encode("ascii") + _FENCE + data
 
@@ -178,7 +178,7 @@ def _line(fields: dict[str, Any]) -> bytes:
 
 def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=separators)
-    # Readers that split lines as Unicode does would cut at these three.
+    # Readers that split at Unicode line breaks would split at these three.
     for char in "\x85\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
@@ -205,7 +205,7 @@ def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
-"""What opening says where there is nothing, a folder, a pipe, a device, a socket or a link that leads to no file."""
+"""Errors of opening a missing path, a folder, a pipe, a device, a socket or a dangling link."""
 
 
 def open_regular(path: Path) -> IO[bytes] | None:

@@ -225,7 +225,7 @@ class KnowledgeStore(Protocol):
         """
         ...
 
-    def names(self, space: str, /, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    def names(self, space: str, /, known_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return all names of the entity with each of these names, the chief name first.
 
         Unknown names, and names of forgotten entities, are left out.
@@ -422,12 +422,12 @@ class SearchStore(Protocol):
         ...
 
     def postings(
-        self, space: str, /, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, /, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
-        """Return the rows with the wanted index terms, leaving out common terms while there are rarer terms.
+        """Return the rows with any of the query terms, leaving out common terms while there are rarer terms.
 
         Atoms and chunks that do not pass the filters are left out. Turns are not, since they may be the context of
-        others (see `turn_metadata`); but every turn that passes and has a wanted term is included, of a common term the
+        others (see `turn_metadata`); but every turn that passes and has a query term is included, of a common term the
         newest. Terms of `also` are returned if they are rare.
         """
         ...
@@ -791,7 +791,7 @@ class RetentionStore(Protocol):
         """Add to the number of rows that a policy has forgotten or purged."""
         ...
 
-    def quarantine(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+    def quarantine(self, space: str, /, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
         """Quarantine turns and atoms (`t8`, `a5`) for these reasons; earlier reviews stay as they are.
 
         Rows that come with `NewTurn.held` or `NewAtom.held` are quarantined as they are stored.
@@ -816,7 +816,7 @@ class RetentionStore(Protocol):
         """Return the ids of rows that were quarantined as `UNJUDGED` and not reviewed since, oldest first."""
         ...
 
-    def judge(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+    def judge(self, space: str, /, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
         """Replace the mark `UNJUDGED` of rows by these reasons; rows without reasons leave quarantine.
 
         Rows that were reviewed or forgotten meanwhile stay as they are.
@@ -970,8 +970,8 @@ class AdminStore(Protocol):
         """
         ...
 
-    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Spend up to `wanted` requests of a client's allowance; return how many were granted.
+    def take_requests(self, key: str, *, count: int, a_minute: int) -> int:
+        """Spend up to `count` requests of a client's allowance; return how many were granted.
 
         The allowance is at most `a_minute` and refills at that rate. All processes share it.
         """

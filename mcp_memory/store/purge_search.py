@@ -163,7 +163,7 @@ class Traces:
             for part in _sample(text)
             for form in forms(part)
             for piece in _pieces(form)
-            if len(set(piece)) > 2  # a row of dashes identifies no text
+            if len(set(piece)) > 2  # a run of dashes does not identify a text
         }
         self._words = {piece: word for piece, word in self._words.items() if piece not in pieces}
         self._pieces = pieces | self._words.keys()
@@ -291,7 +291,7 @@ def _slot(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 _LOGS = ("hooks", "logs")
 _NEEDED = ("spaces", "run", "unsettled", "config.toml", "identity.json")
-"""Files that are no copies and are never deleted."""
+"""Folders and files that are not copies and are never deleted."""
 _SHOWN = 3
 
 
@@ -326,7 +326,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
         try:
             matches = traces.in_file(path)
         except FileNotFoundError:
-            continue  # a mark or a lock that came and went
+            continue  # a temporary marker or lock file
         except OSError as error:
             unread.append(f"{name}: {error.strerror or error}")
             continue

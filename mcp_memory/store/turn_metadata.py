@@ -36,9 +36,9 @@ class TurnMetadata:
     passes: NDArray[np.bool_]
     """Whether the turn may be returned: it is not forgotten and passes the filters."""
     who: dict[int, tuple[Role, str | None]]
-    """The role and the name of each speaker; of others than those in `speakers` too."""
+    """The role and the name of each speaker, including speakers that are not in `speakers`."""
     _after: NDArray[np.int32] = field(init=False)
-    """By row number, one more than its place; 0 for a row without one. The system gives memory for what is set."""
+    """By row number, its place plus one; 0 without a place. The system allocates only the pages that are written."""
 
     def __post_init__(self) -> None:
         import numpy as np

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Layer = Literal["turn", "atom", "chunk"]
-"""What has a word index: turns, atoms, and the lines of tool results. Of the last there are no vectors."""
+"""Rows with a word index: turns, atoms, and chunks of tool results. Chunks have no vectors."""
 
 
 class Conflict(Exception):
@@ -62,7 +62,7 @@ class Appended:
     stored: list[Turn]
     duplicates: int
     forgotten: int = 0
-    """Those that were forgotten and came again."""
+    """Turns that were forgotten and sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +89,11 @@ class Filters:
     unheld: bool = False
     """Leave out atoms that wait for review."""
     ended: bool = False
-    """Without `as_of`: atoms that have ended too, but for sentences that gave way to a model's statement."""
+    """Without `as_of`: include ended atoms, except sentences that gave way to a model's statement."""
     at: datetime | None = None
-    """Without `as_of` and `ended`: the present moment. Atoms that end after it pass; without it, none with an end."""
+    """Without `as_of` and `ended`: the present moment. Atoms that end later pass; if None, atoms with an end do not."""
     label: Label | None = None
-    """Of atoms, those of this class."""
+    """Atoms only: the label."""
     sentences: bool = True
     """Whether atoms that were extracted without a model pass."""
 
@@ -151,35 +151,35 @@ class NewAtom:
     relation: str | None = None
     value: str | None = None
     single_valued: bool = False
-    """At most one open fact per (entity, relation): an older open one is closed and superseded."""
+    """At most one open fact per (entity, relation): an older open fact is closed and superseded."""
     supersedes: Sequence[str] = ()
     because: str = ""
     """Why it supersedes them. A promise is closed as done without a reason (`store.sql.supersession`)."""
     cites: Sequence[str] = ()
-    """Results that support it: refs, with or without lines, or nodes; in addition to those that its text names."""
+    """Results that support it, in addition to the results its text names: refs, with or without lines, or nodes."""
     valid_to: datetime | None = None
-    """When it stopped being true, where that is known already; an end that is yet to come is not.
+    """When it stopped being true, if that is known; an end in the future is ignored.
 
-    It then ends no other value of its fact, nor does another end it.
+    With an end it neither ends another value of its fact nor is ended by one.
     """
     evidence: Sequence[Evidence] = ()
     entities: Sequence[str] = ()
     """The entities it mentions, by any of their names; new names become entities."""
     source: Source = "user"
-    """The speaker of the statement; of several, the most trusted one."""
+    """The speaker of the statement; of several, the most trusted."""
     held: Sequence[str] = ()
-    """Why it waits for review; see `Store.quarantined`. With nothing but `DOUBTS` it is stored with a label."""
+    """Why it waits for review; see `Store.quarantined`. If all reasons are `DOUBTS`, it is only labelled."""
     label: Label | None = None
-    """What the sentence states, see `Atom.label`."""
+    """The kind of sentence, see `Atom.label`."""
     reader: int | None = None
-    """The version of the sentence reader (`longterm.reader`) that extracted it; None: not extracted by it."""
+    """The version of the sentence reader (`longterm.reader`) that extracted it; None for other atoms."""
 
 
 Verdict = Literal["released", "kept"]
 """The review decision on a quarantined row: it may be recalled, or stays quarantined."""
 
 DOUBTS = frozenset(("other_value", "contradicted"))
-"""Reasons that label a row and do not quarantine it: a check is not sure that the user's words say it."""
+"""Reasons that only label a row: a check is not sure that the user's words support it."""
 
 
 def quarantines(reasons: Iterable[str]) -> bool:
@@ -188,7 +188,7 @@ def quarantines(reasons: Iterable[str]) -> bool:
 
 
 UNJUDGED = "unjudged"
-"""The reason of a quarantined row that is still to be judged; such rows are the queue of the background."""
+"""The reason of a quarantined row that was not judged yet; such rows are the queue of the background check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,13 +218,13 @@ class Backlog:
     start: int
     turns: int
     asked: int
-    """How many of them are the user's."""
+    """How many of them are turns of the user."""
     batches: int
     """How often turns of this session have been extracted."""
     last: datetime
-    """When the newest was stored."""
+    """When the newest turn was stored."""
     flush: int
-    """Turns before this position were asked for at once, by `flush`."""
+    """Turns before this position were requested at once by `flush`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +309,7 @@ class SceneEdit:
     atoms: Sequence[str] = ()
     entities: Sequence[str] = ()
     version: int | None = None
-    """The version that it was made from, where it must not follow another: then the commit is a Conflict."""
+    """The version that it is based on, if required: the commit is a Conflict if another version is current."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +408,7 @@ class StageState:
     position: int
     at: datetime
     wanted: str | None
-    """Why it was asked for out of turn."""
+    """Why it was requested before it was due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -472,7 +472,7 @@ class Tombstone:
     purged: bool = False
     undone_at: datetime | None = field(default=None, compare=False)
     took: tuple[str, ...] = field(default=(), compare=False)
-    """The ids that it excluded, also after it was undone; with those of notes."""
+    """The ids that it excluded, including notes; kept after it was undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -594,7 +594,7 @@ class ThinRecord:
     number: int
     record: Record
     then: str
-    """The call that came next in its session, empty where none did."""
+    """The next call in its session; empty if there was none."""
     newest: bool
     """No later record is of the same node."""
 
@@ -622,13 +622,13 @@ class IndexProgress:
     """The progress of the indexes, over all spaces."""
 
     embeddable: int
-    """Rows that a model embeds; the vectors of a model that embedded as many are complete."""
+    """Rows that a model has to embed; a model with as many vectors is complete."""
     vectors: Sequence[VectorIndex]
     """Every model with vectors, most complete first."""
     stale_terms: int
-    """About how many rows have terms of an earlier version of `words.index_terms`; they are found by those."""
+    """Approximate number of rows with terms of an earlier version of `words.index_terms`, which still find them."""
     unindexed_refs: int
-    """Tool results whose lines are not all in the index, or with such terms."""
+    """Tool results that are not fully indexed, or with terms of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -646,9 +646,9 @@ class Counts:
     sessions: int
     turns: int
     atoms: int
-    """Current ones and closed ones."""
+    """Current and closed atoms."""
     current: int
-    """Atoms held true now."""
+    """Current atoms."""
     facts: int
     entities: int
     scenes: int
@@ -659,9 +659,9 @@ class Counts:
     raw_bytes: int
     tokens_raw: int
     tokens_kept: int
-    """Both of the results in whose place a model was shown something shorter."""
+    """`tokens_raw` and `tokens_kept` count results that were replaced by a shorter text in a context."""
     masked: int
-    """Kept results in whose text secrets were masked."""
+    """Stored results with masked secrets."""
     quarantined: int
     """Turns and atoms that wait for review."""
 
@@ -693,7 +693,7 @@ class MessageEdit:
     note: str | None = None
     refs: tuple[str, ...] = ()
     calls: int = 0
-    """How many calls of the model it stands for."""
+    """The number of model calls it represents."""
 
 
 SavingKind = Literal["offload", "expand", "canvas", "compress", "compacted"]
@@ -732,7 +732,7 @@ RECALLS = "recalls"
 """The topic of the log of recalls in the change feed."""
 
 RecallHow = Literal["recall", "prompt", "start"]
-"""Who recalled: somebody who asked for it; a program, before a prompt or at the start of a conversation."""
+"""Who recalled: a caller on request, or a program before a prompt or at the start of a conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     quotes = evidence_rows.check_quotes(tx, atom.evidence)
     folded = digests.fold_statement(atom.text)
     if not quotes and (gone := digests.forgotten_statement(tx, folded, said_at=to_ms(now))):
-        raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
+        raise Refused(f"{one_line(atom.text, 60)!r} was forgotten under x{gone} after it was said. Nothing was stored.")
     same = _same_statement(tx, atom, folded)
     is_reliable = atom.reader is None and bool(quotes or atom.source == "user")
     sentence = same if same is not None and same.is_sentence and is_reliable else None
@@ -79,7 +79,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         _pass_on_promise(tx, same, atom.label)
         evidence_rows.note_given_citations(tx, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
-    if same is not None and not quotes:  # repeated in order to end others: it ends the atom with the same text too
+    if same is not None and not quotes:  # repeated to end other atoms: end its equal too
         atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
         superseded = supersession.of_explicit(tx, atom)
     number = tx.next("atom")
@@ -272,7 +272,7 @@ def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, l
         )
         values.append(number_of(after, "a"))
     sql = f"SELECT r.id FROM atom r WHERE {condition} ORDER BY {rank} DESC, r.id LIMIT ?"
-    # Words and names are looked up for those few alone: for all that are sorted it takes five times as long.
+    # Words and names are looked up only for the selected rows: for all sorted rows it takes five times as long.
     return by_ids(tx, [f"a{number}" for number in tx.column(sql, *values, limit)])
 
 
@@ -291,7 +291,7 @@ def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, lim
     if relation is not None:
         condition += " AND f.relation = ?"
         values.append(relation)
-    # Facts lead, and atoms are read by their keys; of one entity or scene its atoms lead, for they are few.
+    # Join order: facts first, then atoms by key; with an entity or a scene, its few atoms first.
     leads = "atom r JOIN fact f" if filters.entity or filters.scene else "fact f CROSS JOIN atom r"
     rows = tx.all(
         f"SELECT r.id, {_FACT} FROM {leads} ON f.space = r.space AND f.atom = r.id"

@@ -28,7 +28,7 @@ from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasVersion, C
 
 FILE = "canvases.jsonl"
 IMPORTED = "imported"
-"""The kind of a version that came without its history."""
+"""The kind of a version that was imported without its history."""
 
 _CANVAS = "c.number, c.label, s.name, c.text, c.status, c.folded, c.groups, c.updated, c.version"
 _FROM = "FROM canvas c JOIN session s ON s.space = c.space AND s.id = c.session"
@@ -315,7 +315,7 @@ def differing_canvases(tx: Transaction) -> list[int]:
     """Return the canvases whose rows differ from their newest version."""
     numbers: list[int] = []
     for row in list_canvases(tx, limit=-1):
-        with suppress(NotFound):  # its versions do not tell
+        with suppress(NotFound):  # its versions are incomplete
             numbers += [] if read_newest(tx, row.number) == row else [row.number]
     return sorted(numbers)
 

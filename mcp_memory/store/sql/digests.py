@@ -23,10 +23,10 @@ from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks
 Key = bytes
 
 ANY = "EXISTS (SELECT 1 FROM forgotten WHERE space = :space)"
-"""Whether anything of the space was ever forgotten."""
+"""The condition that anything of the space was ever forgotten."""
 
 _DISTINCT = 24
-"""Characters from which on a turn's words tell it from others."""
+"""Minimum characters of a turn that is recognised by its words alone."""
 
 
 def key_of(tx: HomeTransaction) -> Key:

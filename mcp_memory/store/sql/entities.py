@@ -24,9 +24,9 @@ _HAS_NAME_ALONE = "NOT EXISTS (SELECT 1 FROM mention m WHERE m.space = c.space A
 _KNOWN = f"c.space = :space AND c.entity = c.id AND ({_HAS_NAME_ALONE} OR {_MENTIONED})"
 
 KNOWN = _KNOWN.format("")
-"""The condition on a row `c` for the chief name of an entity of which something is left that was not forgotten."""
+"""The condition that a row `c` is the chief name of an entity that was not completely forgotten."""
 _SHOWN = _KNOWN.format(f" AND {review.PASSES}")
-"""The same, without entities that only quarantined statements mention: their names may be an attack's words."""
+"""Like KNOWN, without entities that only quarantined statements mention: their names may be part of an attack."""
 
 
 def key(name: str) -> str:
@@ -111,8 +111,8 @@ def all_names(tx: Transaction) -> dict[str, str]:
     )
 
 
-def names(tx: Transaction, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    keys = {name: key(name) for name in wanted}
+def names(tx: Transaction, known_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    keys = {name: key(name) for name in known_names}
     rows = tx.among(
         "SELECT n.key, c.name, n.entity FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
         f" WHERE n.space = :space AND {KNOWN} AND n.key IN ({{}})",

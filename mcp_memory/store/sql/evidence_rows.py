@@ -20,9 +20,9 @@ from mcp_memory.store.citations import NamedResult, find_results
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
 Quote = tuple[int, int, int, str]
-"""A row: the number of the turn, where the words begin and end, and they."""
+"""A row: the number of the turn, the start and end of the quote, and the quote."""
 
-_CERTAIN = 0.99  # the most that repetition can reach; only explicit statements are certain
+_CERTAIN = 0.99  # the limit for repeated statements; only explicit statements are certain
 
 
 def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]:

@@ -189,7 +189,7 @@ def _records(tx: Transaction, origins: Origins) -> Iterator[model.ExportedRecord
 
 def _canvases(tx: Transaction, origins: Origins) -> Iterator[model.ExportedCanvas]:
     """Yield canvases with their versions; if a canvas has forgotten words, only its last version has a text."""
-    for row in sorted(canvases.list_canvases(tx, limit=-1), key=lambda one: one.number):
+    for row in sorted(canvases.list_canvases(tx, limit=-1), key=lambda canvas: canvas.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
         )

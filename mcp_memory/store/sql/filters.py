@@ -79,7 +79,7 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
                 else:
                     add("(r.valid_to IS NULL OR r.valid_to > ?)", to_ms(filters.at))
                 if filters.kind is filters.entity is filters.scene is filters.label is None:
-                    # For SQLite, which else reads every row: the index of current atoms leads with their kinds.
+                    # Lets SQLite use the index of current atoms, which begins with the kind, instead of a full scan.
                     add(f"r.kind IN {get_args(Kind)}")
         else:
             moment = to_ms(filters.as_of)

@@ -67,9 +67,9 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
     number = number_of(tombstone, "x")
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)
     if row is None or row[0] is not None:
-        raise NotFound(f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already.")
+        raise NotFound(f"There is nothing to restore under {one_line(tombstone, 20)}, or it was restored already.")
     if row[1] is not None or _is_husk(tx, number):
-        raise NotFound(f"What was forgotten under x{number} was purged: nothing of it is left to bring back.")
+        raise NotFound(f"The rows forgotten under x{number} were purged and cannot be restored.")
     _refuse_groundless(tx, number)
     gone, topics = tombstone_of(tx, number), _topics(tx, number)
     _reindex(tx, "turn", number)
@@ -158,8 +158,8 @@ def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
     )
     for clash in clashes:
         raise InvalidInput(
-            f"Since then a{clash[0]} says that {clash[1]} {clash[2]} {clash[3]}, and only one such fact can hold. "
-            f"Forget a{clash[0]} first, or leave it as it is. Nothing was brought back."
+            f"Since then a{clash[0]} says that {clash[1]} {clash[2]} {clash[3]}, and only one such fact can be current. "
+            f"Forget a{clash[0]} first, or leave it as it is. Nothing was restored."
         )
 
 
@@ -175,8 +175,8 @@ def _refuse_groundless(tx: Transaction, tombstone: int) -> None:
     for atom, other, left in rows:
         if not left or atom in partly:
             raise InvalidInput(
-                f"What a{atom} is based on was forgotten since, under x{other}. Bring that back first. "
-                "Nothing was brought back."
+                f"What a{atom} is based on was forgotten since, under x{other}. Restore that first. "
+                "Nothing was restored."
             )
 
 
@@ -293,7 +293,7 @@ def _is_there(tx: Transaction, id: str) -> bool:
     if id.startswith("r-"):
         return tx.one("SELECT 1 FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", id) is not None
     if _is_task(id):
-        # After it was forgotten, a canvas with a newer version may have new words.
+        # A canvas with a version newer than the forgetting may have new words.
         sql = (
             "SELECT 1 FROM canvas c LEFT JOIN canvas_version v ON v.space = c.space AND v.canvas = c.number"
             " AND v.version = c.version WHERE c.space = :space AND c.number = ? AND (c.label <> ? OR v.kind <> ?)"

@@ -14,10 +14,10 @@ from mcp_memory.store.sql import evidence_rows, review, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
 GAVE_WAY = "A model has read these words."
-"""The reason for which a sentence ended that gave way to a model."""
+"""Why a sentence ended: it gave way to the statements of a model."""
 
 STATED_AGAIN = "It was stated again in the same words."
-"""The reason for which a sentence ended that is an explicit statement now."""
+"""Why a sentence ended: it is an explicit statement now."""
 
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 
@@ -96,7 +96,7 @@ def join(tx: Transaction, number: int, onto: int, label: str | None, *, because:
     older = [atom for atom in _ended_by(tx, number) if atom != onto]
     tx.run_among("UPDATE atom SET superseded_by = ? WHERE space = :space AND id IN ({})", older, onto)
     retire(tx, number, by=onto, because=because)
-    if onto in _ended_by(tx, number):  # as the older of the two
+    if onto in _ended_by(tx, number):  # the sentence had ended this older statement
         supersession.reopen(tx, [onto])
     tx.touch(f"atom:a{onto}", *(f"atom:a{atom}" for atom in older))
 

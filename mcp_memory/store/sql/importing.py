@@ -40,7 +40,7 @@ from mcp_memory.store.sql.transaction import Transaction, Value, number_of, opti
 from mcp_memory.store.values import NewRef
 
 GONE = ""
-"""How a row is called here that was forgotten, and never was here."""
+"""The local id of a row that was forgotten before it was imported, or that is not here."""
 
 R = TypeVar("R", bound=model.ExportedRow)
 
@@ -136,7 +136,7 @@ class ImportContext:
         table, key = {"t": ("turn", here[1:]), "a": ("atom", here[1:])}.get(here[:1], ("ref", here))
         if self.tx.one(f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NOT NULL", key):
             self.forgotten += 1
-        elif here != GONE:  # rows that are gone are reported by name
+        elif here != GONE:  # forgotten rows are reported by name
             self.known += 1
 
     def job(self, stage: Stage) -> int:
@@ -315,7 +315,7 @@ class _Run:
     def end(self) -> None:
         """Store the pending turns."""
         rows, self._turns = self._turns, []
-        if self.note is not None:  # its atom was not exported: it is a turn like any other
+        if self.note is not None:  # its atom was not exported, so it is imported like any turn
             rows, self.note = [*rows, self.note], None
         if rows:
             _insert_turns(self._context, rows)
@@ -407,7 +407,7 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
     if local_id is not None:
         context.note(row.id, row.learned_at, row.origins, local_id)
         context.meet(local_id)
-        if note is not None:  # the words of it that are here are those of another note
+        if note is not None:  # the same words are stored here with another note
             context.note(note.id, note.learned_at, note.origins, _first_turn(context, local_id))
         if local_id != GONE:
             _bring_up_to_date(context, row, number_of(local_id, "a"))
@@ -444,7 +444,7 @@ def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_ro
             continue
         if text[quoted.start : quoted.end] == quoted.quote:
             quotes.append((number, quoted.start, quoted.end, quoted.quote))
-        elif fold(text) != fold(quoted.quote):  # a note that says the same in other letters is as good as this one
+        elif fold(text) != fold(quoted.quote):  # a note that differs only in case is accepted
             quote = one_line(quoted.quote, 40)
             raise InvalidInput(f"{row.id} quotes {quote!r} of {quoted.turn}, which does not say that.")
         else:
@@ -670,8 +670,8 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
             return
         if _has_diverged(context, number, row, taken):
             context.left.append(
-                f"Canvas {number:03} went on here and where it came from. It stays as it is here; "
-                f"{len(new)} steps from there were left out."
+                f"Canvas {number:03} was changed both here and in its source. It stays as it is here; "
+                f"{len(new)} imported steps were left out."
             )
             return
         context.changed.add(local_id)
@@ -817,7 +817,7 @@ def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene
     )
     is_own = newest is not None and f"s:{slug}/{newest[0]}" not in local_ids.values()
     if newest is not None and is_own and any(to_ms(row.at) <= newest[1] for row in new):
-        context.left.append(f"Scene {slug} was written anew here; its earlier versions from elsewhere were left out.")
+        context.left.append(f"Scene {slug} was rewritten here; its earlier imported versions were left out.")
         new = [row for row in new if to_ms(row.at) > newest[1]]
     for row in new:
         _insert_scene(context, row, slug)
@@ -873,7 +873,7 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
     context.known += len(rows) - len(new)
     newest = tx.one("SELECT version, work FROM persona WHERE space = :space ORDER BY version DESC LIMIT 1")
     if new and newest is not None and newest[1] is not None and f"p{newest[0]}" not in local_ids.values():
-        context.left.append("The persona page stays the one of this space; the next distilling tells what came in too.")
+        context.left.append("The persona page of this space was kept; its next version covers the imported statements.")
         return
     last: int = newest[0] if newest is not None else 0
     for version, row in enumerate(new, start=last + 1):

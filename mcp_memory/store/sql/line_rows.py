@@ -27,7 +27,7 @@ KINDS = {
     "tombstone": "tombstones",
     "session": "sessions",
 }
-"""Kinds of lines, by the field with their number. A line is of the first kind whose field it has."""
+"""Kinds of lines, by the field with their number. The first field that a line has determines its kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +294,7 @@ def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = 
     Each statement ends the atoms that its line lists, except the corrections that were `undone`.
     """
     by_number: dict[int, Statement] = {}
-    for statement in sorted(map(statement_of, notes), key=lambda one: one.number):
+    for statement in sorted(map(statement_of, notes), key=lambda statement: statement.number):
         by_number[statement.number] = statement
         for older in () if f"a{statement.number}" in undone else statement.ends:
             if older in by_number:
@@ -479,7 +479,7 @@ class LineImport:
     def _mark_ref(self, id: str, row: Row) -> None:
         tx, at = self.tx, row.fields["at"]
         id = self._present_ref(id)
-        if row.values["purged_at"] is not None:  # by its husk it is known when it comes again
+        if row.values["purged_at"] is not None:  # the empty row recognises the result when it is stored again
             tx.run(
                 "INSERT INTO ref (space, id, path, tool, arguments, session, timestamp, bytes, sha256, content_type)"
                 " VALUES (:space, ?, '', '', 'null', '', ?, 0, '', '') ON CONFLICT DO NOTHING",

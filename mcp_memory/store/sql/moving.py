@@ -36,10 +36,10 @@ Key = Sequence[Any]
 _BATCH = 1_000
 _MADE_AGAIN = {"queue", "due", "change", "chunk", "vector_index"}
 _STATE = {"ref": {"indexed"}}
-"""Columns that say how far something is that is made again."""
+"""Columns with the progress of derived data, which is made again."""
 
 _ROWS = {"number": "kind <> 'chunk'"}
-"""The rows of a table that are moved, where it is not all of them."""
+"""Conditions on the rows that are moved, for tables of which not all rows are moved."""
 
 
 class Movable(Engine, Store, Protocol):
@@ -85,7 +85,7 @@ class Digest:
 
 
 Digests = dict[str, Digest]
-"""By the name of the space; "" for rows of the home."""
+"""Digests by name of the space; "" for rows of the home."""
 
 
 def tables() -> list[Table]:
@@ -154,7 +154,7 @@ class Move:
         if not resumed:
             self._copy_after(None, table, tell)
         elif not self._is_same(table):
-            if all(table.columns[name] == "INTEGER" for name in table.key):  # which all engines order alike
+            if all(table.columns[name] == "INTEGER" for name in table.key):  # all engines sort integers alike
                 self._copy_after(self._target.read_home(_last_key, table), table, tell)
             if not self._is_same(table):
                 self._empty(table)
@@ -206,7 +206,7 @@ class Move:
                     target = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
                     for row in fields:
                         forget_chunks(target, row["id"])
-                        if row["path"]:  # that of a purged one is empty
+                        if row["path"]:  # empty for a purged ref
                             target.files.remove(row["path"])
                 case _:
                     pass

@@ -49,7 +49,7 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
     newest = _newest_version(tx, safe_name(edit.slug, what="name of a scene"))
     is_current = edit.slug in {scene.slug for scene in scenes(tx)}
     if edit.version is not None and (newest is None or newest.version != edit.version):
-        raise Conflict(f"{edit.slug} was written anew in the meantime.")
+        raise Conflict(f"{edit.slug} was rewritten in the meantime.")
     match edit.action:
         case "create" if is_current:
             raise InvalidInput(f"There is a scene {edit.slug!r} already. Update it, or choose another name.")
@@ -179,7 +179,7 @@ def is_persona_written(tx: Transaction, page: str) -> bool:
     """Return whether the file already has the page."""
     try:
         return tx.files.read(PERSONA_FILE) == page.encode("utf-8", "backslashreplace")
-    except OSError:  # not readable: writing it again says why
+    except OSError:  # not readable: writing it raises the error
         return False
 
 

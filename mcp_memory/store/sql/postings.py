@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 COMMON = 1_500
-"""Rows at which a term counts as common; of a common term, only this number of newest rows is read."""
+"""Number of rows from which a term is common; of a common term only this many newest rows are read."""
 
 _TOGETHER = 6_000  # rows of all terms together; the rarest terms come first
 _RELATIVES = 3_000
-_AT_LEAST = 2  # terms to look for, common ones where there are no others
+_AT_LEAST = 2  # terms to search for, even if they are common
 _MOST = 64
 _REMEMBERED = 10_000
 _MOST_SPACES = 1_000
@@ -78,7 +78,7 @@ def read(index: TermRows, terms: Sequence[str], *, also: Sequence[str] = (), com
     left_out = [*(term for term in terms if term not in rare), *(posting.term for posting in dropped)]
     if index.plain:
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
-    # With a filter, the rows that pass may have only terms that were left out.
+    # With a filter, passing rows may contain only the terms that were left out.
     kept += _newest(index, left_out)
     return kept + _within(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
 

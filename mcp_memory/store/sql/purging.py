@@ -138,7 +138,7 @@ class _Gone:
             try:
                 yield files.read_ref_file(tx.files.read(path) or b"")[1]
             except (OSError, Damaged):
-                continue  # it is gone or torn already
+                continue  # already gone or torn
 
     def days(self) -> list[str]:
         """Return the days of the journal with lines of the turns."""

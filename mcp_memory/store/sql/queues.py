@@ -18,7 +18,7 @@ from mcp_memory.store.sql.transaction import NOW, HomeTransaction, milliseconds
 from mcp_memory.store.values import Claim
 
 LONGEST_LEASE = timedelta(hours=7)
-"""A lease that ends later was taken before the clock was set back, and counts as expired."""
+"""A lease that ends later was taken before the clock was set back, and is treated as expired."""
 
 _DUE = f"d.queue = ? AND d.at <= {NOW} AND (d.until <= {NOW} OR d.until > {NOW} + ?)"
 

@@ -24,7 +24,7 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
     """Store a result. The file is written first, so a kill leaves at worst a file without a row."""
     tx.make_space()
     digest = new.sha256
-    for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
+    for length in (12, 16, 24, 64):  # 48 bits may collide eventually; then the id grows
         id = f"r-{digest[:length]}"
         existing = _find(tx, id) or _find_purged(tx, id)
         if existing is None or existing[0].sha256 == digest or _is_husk_of(tx, existing[1], digest):
@@ -125,8 +125,8 @@ def _is_husk_of(tx: Transaction, tombstone: int | None, sha256: str) -> bool:
 
 def _undoing(tx: Transaction, tombstone: int) -> str:
     if tx.get("SELECT purged_at FROM tombstone WHERE space = :space AND id = ?", tombstone) is not None:
-        return "It was purged since; what it says can be told anew in other words."
-    return f"forget(undo='x{tombstone}') brings it back."
+        return "It was purged since; its content can only be stored again in other words."
+    return f"forget(undo='x{tombstone}') restores it."
 
 
 def _is_intact(tx: Transaction, path: str) -> bool:

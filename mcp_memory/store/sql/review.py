@@ -15,9 +15,9 @@ from mcp_memory.store.values import UNJUDGED, Held, Verdict, quarantines
 _OF_ATOM = "FROM held h WHERE h.space = r.space AND h.id = 'a' || r.id"
 _QUARANTINED = f"{_OF_ATOM} AND (h.verdict IS NULL OR h.verdict = 'kept')"
 OF_ATOM = f"(SELECT h.reasons {_QUARANTINED})"
-"""Of a row `r` of atoms, why it is quarantined, as JSON; NULL where it is not."""
+"""The reasons why a row `r` of atoms is quarantined, as JSON; NULL if it is not."""
 DOUBTS_OF_ATOM = f"(SELECT h.reasons {_OF_ATOM} AND h.verdict = 'labelled')"
-"""Of a row `r` of atoms, the doubts that label it, as JSON; NULL where there are none."""
+"""The doubts that label a row `r` of atoms, as JSON; NULL if there are none."""
 PASSES = f"NOT EXISTS (SELECT 1 {_QUARANTINED})"
 
 THERE = (
@@ -26,7 +26,7 @@ THERE = (
     " ELSE EXISTS (SELECT 1 FROM atom st WHERE st.space = {space}"
     " AND st.id = CAST(substr({id}, 2) AS BIGINT) AND st.tombstone IS NULL) END"
 )
-"""The condition that the turn or atom which an expression names, `t12` or `a5`, was not forgotten."""
+"""The condition that a turn or atom, given as an expression for `t12` or `a5`, was not forgotten."""
 
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
 """The rows of a space that were ever quarantined and are not forgotten."""
@@ -93,7 +93,9 @@ def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: dateti
     reviewable = {held.id for held in list_quarantined(tx, ids)}
     missing = [one_line(id, 40) for id in ids if id not in reviewable]
     if missing:
-        raise NotFound(f"Not held for review: {', '.join(missing[:10])}. Nothing was changed; `review` lists what is.")
+        raise NotFound(
+            f"Not held for review: {', '.join(missing[:10])}. Nothing was changed; `review` lists the held rows."
+        )
     tx.many(
         "UPDATE held SET verdict = ?, reviewed_at = ? WHERE space = :space AND id = ?",
         [(verdict, to_ms(now), id) for id in ids],

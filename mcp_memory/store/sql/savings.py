@@ -14,7 +14,7 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
 ONE_CALL_MS = 1_000
-"""What happens within so short a time belongs to one call of the model: parallel tool calls, one after the other."""
+"""Events within this time belong to one call of the model: its parallel tool calls are recorded one by one."""
 
 
 def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()) -> list[MessageEdit]:

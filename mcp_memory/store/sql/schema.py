@@ -281,10 +281,10 @@ RECALLS = (
     );
 """,
 )
-"""The log of recalls: the last ones of each space. `ids` is a JSON list; `query` is NULL unless contents are logged."""
+"""The last recalls of each space. `ids` is a JSON list; `query` is NULL unless contents are logged."""
 
 BASELINE = (_HOME, _EVIDENCE, _JOBS, _KNOWLEDGE, _TASKS, _RETENTION, _SEARCH)
-"""The tables of the first schema on SQLite, which is released: what is new there is a step of its own."""
+"""The tables of the first released schema on SQLite; later changes are separate migration steps."""
 
 CACHED_TOKENS = "ALTER TABLE spend ADD cached_tokens INTEGER NOT NULL DEFAULT 0"
 """The tokens of a prompt that the provider read from its cache."""

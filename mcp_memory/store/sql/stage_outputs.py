@@ -99,7 +99,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
     for merging in done.merged:
         draft = _waiting(tx, merging.draft)
         if draft is None or not (merging.atom is None or evidence_rows.are_turns_present(tx, merging.atom.evidence)):
-            continue  # forgotten in the meantime; the rest of it is asked about again
+            continue  # forgotten in the meantime; what remains is asked again
         extracted = merging.atom or draft
         repeated = giving_way.are_all(tx, merging.onto)
         if digests.was_forgotten(tx, extracted.text, evidence_rows.check_quotes(tx, extracted.evidence)):
@@ -148,7 +148,7 @@ def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
 def _check(atom: NewAtom) -> None:
     """Raise InvalidInput if an extracted statement has no evidence or is not well-formed text."""
     if not atom.evidence:
-        raise InvalidInput(f"{one_line(atom.text, 80)!r} rests on nothing: name the turn and its words.")
+        raise InvalidInput(f"{one_line(atom.text, 80)!r} has no evidence: name the turn and quote its words.")
     if not well_formed(_to_json(atom)):
         raise InvalidInput(f"{one_line(atom.text, 80)!r} or its fact has a lone surrogate, which is not text.")
 

@@ -70,7 +70,7 @@ def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said_at: int, n
         return Supersession(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
     values = {value for value in _values(tx, atom) if value.number not in ends}
     after = {value for value in values if (value.start, value.said, value.folded) > (start, said_at, folded)}
-    values -= {value for value in after if value.is_sentence}  # a model is yet to read it
+    values -= {value for value in after if value.is_sentence}  # no model has read it yet
     later = {value for value in named if value.said > said_at} | (after & values)
     if not later:
         return Supersession(ends=sorted(ends | _reaching(values, start)))

@@ -32,9 +32,9 @@ NOW = "CAST(1000 * unixepoch('now', 'subsec') AS BIGINT)"
 
 _AT_ONCE = 500
 _MOST_DIGITS = 18
-_ROWS = 50  # that one statement inserts: engines keep it prepared for each number of rows
+_ROWS = 50  # per INSERT statement: engines cache a prepared statement for each number of rows
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STATEMENTS = 2_048  # texts of statements that are kept; some have numbers in them
+_STATEMENTS = 2_048  # cached statement texts; some contain numbers
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
 
@@ -64,7 +64,7 @@ class Files(Protocol):
         """Return the path of a file as shown in messages to the user."""
         ...
 
-    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+    def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
         """Return spans of results, each given as (path, size, span): a span of the `size` raw bytes at the file's end.
 
         None for files that are torn, missing, or temporarily unreachable.
@@ -109,7 +109,7 @@ class Index(Protocol):
         """Return the stored vectors of a model by row; rows without a vector are left out."""
         ...
 
-    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
+    def with_all_terms(self, layer: Layer, all_terms: Sequence[str]) -> list[int]:
         """Return the rows that have all of these index terms."""
         ...
 
@@ -424,7 +424,7 @@ def from_ms(ms: int) -> datetime:
         return datetime.max.replace(tzinfo=UTC) if ms > 0 else datetime.min.replace(tzinfo=UTC)
     try:
         return moment.astimezone()
-    except (OverflowError, OSError, ValueError):  # far from now, some systems know no local time
+    except (OverflowError, OSError, ValueError):  # some systems have no local time for distant years
         return moment
 
 

@@ -45,7 +45,7 @@ class IncomingTurn:
 
 
 _AHEAD = 10
-"""Last turns of a call whose terms are computed ahead: of a whole history that comes again, most are stored."""
+"""Last turns of a call whose terms are computed ahead; when a client sends its history again, most are stored."""
 
 
 def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
@@ -234,7 +234,7 @@ def _not_yet_stored(
     state_of = _state_lookup(tx, session, new_keys, {client.stored: client.others for client in ids})
     rows = _since_first(tx, session, new_keys)
     stored_keys = [(client_id, bytes(digest)) for client_id, digest, *_ in reversed(rows)]
-    if any(purged for *_, purged in rows):  # of those there is but what their hash was made to
+    if any(purged for *_, purged in rows):  # purged turns have only a keyed hash
         key = digests.key_of(tx)
         plain = {place for place, (*_, purged) in enumerate(reversed(rows)) if purged is None}
         stored_keys = [
@@ -358,7 +358,7 @@ def _journal_lines(tx: Transaction, which: str, *values: Value) -> Iterator[byte
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
     numbers = numbers_of(ids, "t")
-    # The rows come first: PostgreSQL may take all turns of all sessions for few, while its statistics are old.
+    # Join order: the rows first. With old statistics PostgreSQL may underestimate the number of turns.
     rows = tx.all(
         f"WITH t AS MATERIALIZED (SELECT * FROM turn WHERE space = :space AND id IN ({marks(numbers)}) AND tombstone"
         f" IS NULL) SELECT {_COLUMNS} FROM t JOIN session s ON s.space = t.space AND s.id = t.session",
@@ -392,7 +392,7 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
     numbers = numbers_of(ids, "t")
     if not numbers:
         return []
-    # The hits lead, so that each window is one walk in the index of its session.
+    # Join order: the hits first, so that each window is one range scan in the index of its session.
     rows = tx.all(
         f"SELECT DISTINCT {_COLUMNS}, t.session FROM (VALUES {', '.join(['(?)'] * len(numbers))}) hits"
         " CROSS JOIN turn h ON h.space = :space AND h.id = hits.column1 CROSS JOIN turn t"
@@ -405,8 +405,8 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
 
 
 def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100, start: int = 0) -> list[SessionInfo]:
-    # Only the turns of the sessions that are returned are counted. Of the others the newest turn is looked up, in the
-    # index that leads with the session: 500 sessions of 100,000 turns take 2 ms. CROSS JOIN keeps that order.
+    # Turns are counted only for the returned sessions. For all others only the newest turn is looked up, in the index
+    # by session: 500 sessions with 100,000 turns take 2 ms. CROSS JOIN keeps that order.
     rows = tx.all(
         "WITH latest AS MATERIALIZED (SELECT s.id, s.name, (SELECT t.id FROM turn t WHERE t.space = s.space"
         f" AND t.session = s.id AND {_SPOKEN} ORDER BY t.position DESC LIMIT 1) AS newest FROM session s"

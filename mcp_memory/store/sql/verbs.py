@@ -43,7 +43,7 @@ class SqlVerbs(Engine, Protocol):
     def append_turns(
         self, space: str, /, session: str, new: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
     ) -> Appended:
-        incoming = turn_rows.prepare(new)  # before the transaction, for which others would wait
+        incoming = turn_rows.prepare(new)  # before the transaction, so that other writers do not wait
         return self.write(space, turn_rows.append, session, incoming, now=now, vectors=vectors)
 
     turns = reads(turn_rows.by_ids)
@@ -103,7 +103,7 @@ class SqlVerbs(Engine, Protocol):
 
     def claim_space(self, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
         if space is None and not self.read_home(queues.is_due, queue):
-            return None  # most looks find nothing, and write nothing
+            return None  # usually nothing is due, and nothing has to be written
         return self.write_home(queues.claim, queue, lease=lease, space=space)
 
     pause = writes_home(home.pause)
@@ -118,7 +118,7 @@ class SqlVerbs(Engine, Protocol):
     chunks = reads(word_index.chunks_by_id)
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
-        terms = word_index.terms_of_chunks(new)  # before the transaction, for which others would wait
+        terms = word_index.terms_of_chunks(new)  # before the transaction, so that other writers do not wait
         return self.write(space, word_index.put_chunks, ref, new, terms, start=start, complete=complete)
 
     def commit_step(

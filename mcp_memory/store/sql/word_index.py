@@ -19,10 +19,10 @@ from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks
 from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
 
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
-"""The rows of a layer that the word index holds. A note is found through its atom."""
+"""Conditions on the rows of a layer in the word index. A note is found through its atom."""
 
 INDEXED_COLUMNS = {"turn": "content, name", "atom": "text, NULL"}
-"""What the terms of a row are made from."""
+"""Columns with the indexed text of a row."""
 
 
 def index_queue(identity: str) -> str:
