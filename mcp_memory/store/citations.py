@@ -93,10 +93,10 @@ def rename_atoms(text: str, names: Mapping[str, str]) -> str:
     return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
 
 
-def mark_citations(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str], bool] | None = None) -> str:
+def mark_citations(text: str, marks: Mapping[str, str], *, says_mark: Callable[[str, str], bool] | None = None) -> str:
     """Return the text with a mark before each citation whose atoms all have that mark, such as `…, from a tool (a12)`.
 
-    No mark is added if `is_told` returns True for it and the words of the sentence up to the citation.
+    No mark is added if `says_mark(mark, words)` is true for the words of the sentence up to the citation.
     """
     end = 0
 
@@ -107,7 +107,7 @@ def mark_citations(text: str, marks: Mapping[str, str], *, is_told: Callable[[st
         cited_marks = [marks.get(id) for id in _ids(group)]
         if not cited_marks or cited_marks[0] is None or None in cited_marks or before.endswith(cited_marks[0]):
             return group[0]
-        if is_told is not None and is_told(cited_marks[0], _SENTENCE.split(text[: group.start()])[-1]):
+        if says_mark is not None and says_mark(cited_marks[0], _SENTENCE.split(text[: group.start()])[-1]):
             return group[0]
         return f", {cited_marks[0]} {group[0].lstrip()}"
 

@@ -58,11 +58,11 @@ def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
             continue
         pairs = min(j - i, m - k)
         for line in range(pairs):
-            yield from _within(before[i + line], after[k + line], starts[i + line])
-        yield from _within("".join(before[i + pairs : j]), "".join(after[k + pairs : m]), starts[i + pairs])
+            yield from _change_within(before[i + line], after[k + line], starts[i + line])
+        yield from _change_within("".join(before[i + pairs : j]), "".join(after[k + pairs : m]), starts[i + pairs])
 
 
-def _within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
+def _change_within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
     if old == new:
         return
     start = _common_prefix(old, new)

@@ -163,8 +163,8 @@ def journal_line(
         "client_id": client_id,
         "sha256": turn.sha256,
     }
-    beside = {"told": statement, "held": list(reasons)}
-    return _line({**fields, **{name: value for name, value in beside.items() if value}})
+    optional = {"told": statement, "held": list(reasons)}
+    return _line({**fields, **{name: value for name, value in optional.items() if value}})
 
 
 def json_line(fields: dict[str, Any]) -> bytes:
@@ -190,16 +190,16 @@ def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
     With `durable` it is on the disk when this returns.
     """
     make_folder(path.parent)
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with open_private(beside, "wb") as file:
+        with open_private(temporary, "wb") as file:
             file.write(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        remove_own(beside)
+        remove_own(temporary)
     if durable:
         sync_folder(path.parent)
 

@@ -321,7 +321,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
     """Search every file below the home, and handle those with a residual match."""
     count = size = 0
     found, cleared, copies, deleted, unread, words = (list[str]() for _ in range(6))
-    for path in _below(home):
+    for path in _files_below(home):
         name = path.relative_to(home).as_posix()
         try:
             matches = traces.in_file(path)
@@ -333,7 +333,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
         count, size = count + 1, size + matches.bytes
         places, erased_words = matches.places, matches.words | traces.words_in(name.encode("utf-8", "surrogateescape"))
         if (places or matches.words) and _is_log(home, path):
-            _clear(path, traces)
+            _remove_lines(path, traces)
             cleared.append(name)
             continue
         if erased_words and not places:
@@ -364,7 +364,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
     )
 
 
-def _below(home: Path) -> Iterator[Path]:
+def _files_below(home: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(home):
         for name in sorted(names):
             path = Path(folder) / name
@@ -383,7 +383,7 @@ def _is_log(home: Path, path: Path) -> bool:
 
 def copies_in(home: Path) -> list[Path]:
     """Return the files below the home that are neither its own files nor logs."""
-    return [path for path in _below(home) if _is_copy(home, path) and not _is_log(home, path)]
+    return [path for path in _files_below(home) if _is_copy(home, path) and not _is_log(home, path)]
 
 
 def _is_copy(home: Path, path: Path) -> bool:
@@ -391,6 +391,6 @@ def _is_copy(home: Path, path: Path) -> bool:
     return parts[0] not in _NEEDED and not parts[0].startswith("memory.db")
 
 
-def _clear(path: Path, traces: Traces) -> None:
+def _remove_lines(path: Path, traces: Traces) -> None:
     lines = read_own(path).splitlines(keepends=True)
     files.write_whole(path, b"".join(line for line in lines if not traces.matches(line)))

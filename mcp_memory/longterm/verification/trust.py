@@ -190,7 +190,7 @@ def attribute_page(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]
             marks[atom.id] = ATTRIBUTION[atom.source]
         if mark := doubt_mark(atom):
             marks[atom.id] = ", ".join(filter(None, (marks.get(atom.id), mark)))
-    return mark_citations(page, marks, is_told=lambda mark, words: contains_name(names.get(mark, ()), words))
+    return mark_citations(page, marks, says_mark=lambda mark, words: contains_name(names.get(mark, ()), words))
 
 
 def doubt_mark(atom: Atom) -> str:

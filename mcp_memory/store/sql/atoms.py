@@ -75,7 +75,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         superseded = supersession.of_explicit(tx, atom)
     if same is not None and not set(superseded.ends) - {number_of(same.id, "a")}:
         evidence_rows.confirm(tx, number_of(same.id, "a"), quotes, confidence=atom.confidence)
-        _vouch(tx, same, atom.source)
+        _improve_source(tx, same, atom.source)
         _pass_on_promise(tx, same, atom.label)
         evidence_rows.note_given_citations(tx, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
@@ -147,7 +147,7 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
     return None
 
 
-def _vouch(tx: Transaction, same: Atom, source: Source) -> None:
+def _improve_source(tx: Transaction, same: Atom, source: Source) -> None:
     """Set the source of an atom to a more trusted speaker of the same statement."""
     voices = get_args(Source)
     if voices.index(source) < voices.index(same.source):
@@ -281,7 +281,7 @@ def count(tx: Transaction, *, filters: Filters) -> int:
     return tx.get(f"SELECT count(*) FROM atom r WHERE {condition}", *values)
 
 
-def based_on(tx: Transaction, turn: str) -> list[Atom]:
+def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
     sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
     return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
 
@@ -307,7 +307,7 @@ def evidence(tx: Transaction, atom: str) -> list[Evidence]:
     return evidence_rows.of_atoms(tx, [number])[number] if is_there else []
 
 
-def since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
+def list_since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
     of_others = "" if sentences else "AND reader IS NULL"
     numbers = tx.column(
         f"SELECT id FROM atom WHERE space = :space AND tombstone IS NULL {of_others} AND id > ? ORDER BY id LIMIT ?",

@@ -19,7 +19,7 @@ from mcp_memory.store.sql import canvases, entities, evidence_rows, pages
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
 
-# The numbers are sorted alone, so that the words of a million rows are not held in memory for it.
+# Only the numbers are sorted, so that the sort does not keep the words of a million rows in memory.
 _IN_ORDER = "(SELECT id FROM {} WHERE space = :space AND tombstone IS NULL AND purged_at IS NULL)"
 _ELSEWHERE = re.compile(r".+:(?P<id>x\d{1,18})@(?P<at>\d{1,14})", re.ASCII | re.DOTALL)
 
@@ -364,10 +364,10 @@ def _tombstones(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTom
             purged_at=_moment(purged),
             origins=origins(f"x{number}"),
         )
-    yield from sorted(_passed_on(tx, origins), key=lambda tombstone: (tombstone.at, tombstone.origins))
+    yield from sorted(_imported_tombstones(tx, origins), key=lambda tombstone: (tombstone.at, tombstone.origins))
 
 
-def _passed_on(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTombstone]:
+def _imported_tombstones(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTombstone]:
     """Yield imported tombstones that matched nothing here: a third store may have the rows that they name."""
     for name, here in tx.all(
         "SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", model.NOTHING, model.UNDONE

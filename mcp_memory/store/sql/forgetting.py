@@ -70,7 +70,7 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
         raise NotFound(f"There is nothing to restore under {one_line(tombstone, 20)}, or it was restored already.")
     if row[1] is not None or _is_husk(tx, number):
         raise NotFound(f"The rows forgotten under x{number} were purged and cannot be restored.")
-    _refuse_groundless(tx, number)
+    _refuse_lost_evidence(tx, number)
     gone, topics = tombstone_of(tx, number), _topics(tx, number)
     _reindex(tx, "turn", number)
     _reindex(tx, "atom", number)
@@ -79,7 +79,7 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
         _refuse_replaced(tx, supersession.named_under(tx, number))
         supersession.end_again(tx, number)
     open_again = "SELECT id FROM atom WHERE space = :space AND tombstone = ? AND valid_to IS NULL"
-    _refuse_second_truth(tx, tx.column(open_again, number))
+    _refuse_second_value(tx, tx.column(open_again, number))
     for table in _TABLES:
         tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
     tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
@@ -143,11 +143,11 @@ def _reopen(tx: Transaction, tombstone: int) -> None:
     replaced = supersession.replaced_under(tx, tombstone)
     if not replaced:
         raise InvalidInput("It replaced no statement, so there is no correction to undo. Forget it instead.")
-    _refuse_second_truth(tx, replaced)
+    _refuse_second_value(tx, replaced)
     supersession.reopen(tx, replaced)
 
 
-def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
+def _refuse_second_value(tx: Transaction, atoms: Sequence[int]) -> None:
     """Raise an error if reopening these atoms would give a single-valued fact a second current value."""
     clashes = tx.among(
         "SELECT now.atom, now.entity, now.relation, now.value FROM fact old JOIN fact now ON now.space = old.space"
@@ -158,12 +158,12 @@ def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
     )
     for clash in clashes:
         raise InvalidInput(
-            f"Since then a{clash[0]} says that {clash[1]} {clash[2]} {clash[3]}, and only one such fact can be current. "
+            f"Since then a{clash[0]} says that {clash[1]} {clash[2]} {clash[3]}, and only one such fact can hold. "
             f"Forget a{clash[0]} first, or leave it as it is. Nothing was restored."
         )
 
 
-def _refuse_groundless(tx: Transaction, tombstone: int) -> None:
+def _refuse_lost_evidence(tx: Transaction, tombstone: int) -> None:
     rows = tx.all(
         "SELECT a.id, max(CASE WHEN t.tombstone <> ? THEN t.tombstone END),"
         " count(CASE WHEN t.tombstone IS NULL OR t.tombstone = ? THEN 1 END)"
@@ -269,7 +269,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
     tasks = tuple(id for id in named if _is_task(id))
     turns, atoms = set(named_turns), set(named_atoms)
     while True:
-        notes, groundless = _notes(tx, atoms), _groundless(tx, turns) | _gave_way(tx, atoms)
+        notes, groundless = _notes(tx, atoms), _atoms_based_only_on(tx, turns) | _gave_way(tx, atoms)
         if notes <= turns and groundless <= atoms:
             break
         turns |= notes
@@ -284,7 +284,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
         facts=len(tx.among("SELECT atom FROM fact WHERE space = :space AND tombstone IS NULL AND atom IN ({})", atoms)),
         records=len(tx.among("SELECT id FROM record WHERE space = :space AND ref IN ({})", refs)),
         scenes=_scenes(tx, set(named_rows(atoms, "a"))),
-        said_in=named_rows(sorted(_said_in(tx, atoms) - turns), "t"),
+        said_in=named_rows(sorted(_evidence_turns(tx, atoms) - turns), "t"),
         tasks=tasks,
     )
 
@@ -328,7 +328,7 @@ def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
     return notes - {turn for turn, atom in also if atom not in atoms}
 
 
-def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
+def _atoms_based_only_on(tx: Transaction, turns: Collection[int]) -> set[int]:
     """Return the atoms whose evidence is only in these turns.
 
     A sentence of the user goes with the user's words, and with any words that no other turn has: the question that the
@@ -381,7 +381,7 @@ def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:
     return _select_numbers(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
 
 
-def _said_in(tx: Transaction, atoms: Collection[int]) -> set[int]:
+def _evidence_turns(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the turns with the words of the atoms' evidence; notes and forgotten turns are left out."""
     return _select_numbers(
         tx,
@@ -461,7 +461,7 @@ def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[st
 def still_said(tx: Transaction, tombstone: str) -> list[str]:
     """Return the turns that remain although they are evidence of atoms under a tombstone."""
     atoms = tx.column("SELECT id FROM atom WHERE space = :space AND tombstone = ?", number_of(tombstone, "x"))
-    return named_rows(sorted(_said_in(tx, atoms)), "t")
+    return named_rows(sorted(_evidence_turns(tx, atoms)), "t")
 
 
 def log_tombstones(tx: Transaction, tombstones: Sequence[int]) -> None:

@@ -37,7 +37,7 @@ def give_way(tx: Transaction, *, waits: bool) -> None:
     A sentence is joined into a statement with overlapping evidence. Without one it is withdrawn, unless it is a promise
     or drafts wait to be merged (`waits`).
     """
-    sentences = _on_read_turns(tx)
+    sentences = _fully_read_sentences(tx)
     overlaps, hidden = _overlaps(tx, list(sentences))
     for number, (label, newer, is_newer_sentence) in sentences.items():
         onto = max(overlaps.get(number, ()), default=None)
@@ -53,7 +53,7 @@ def _numbers(overlaps: Sequence[_Overlap]) -> set[int]:
     return {overlap.number for overlap in overlaps}
 
 
-def _on_read_turns(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
+def _fully_read_sentences(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
     """Map sentences that did not give way to their label, their replacement, and whether that is a sentence."""
     rows = tx.all(
         "SELECT r.id, r.label, r.superseded_by, n.reader IS NOT NULL FROM atom r"
@@ -146,7 +146,7 @@ def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
     evidence_rows.add_quotes(tx, onto, [tuple(quote) for quote in quotes])
 
 
-def are_all(tx: Transaction, ids: Sequence[str]) -> list[int]:
+def open_sentences(tx: Transaction, ids: Sequence[str]) -> list[int]:
     """Return the open atoms among these if all of them are sentences, else an empty list."""
     rows = tx.among(
         "SELECT id, reader IS NOT NULL FROM atom WHERE space = :space AND valid_to IS NULL AND tombstone IS NULL"

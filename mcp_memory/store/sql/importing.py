@@ -67,34 +67,34 @@ def import_rows(
 ) -> model.ImportReport:
     """Store exported rows; `names` maps ids of rows imported earlier to their ids here. See `Store.import_rows`."""
     tx.make_space()
-    context = ImportContext(tx=tx, of=of, now=now, given=names, is_own=of == origin(tx))
-    for entity in _only(rows, model.ExportedEntity):
+    context = ImportContext(tx=tx, of=of, now=now, earlier_names=names, is_own=of == origin(tx))
+    for entity in _rows_of_kind(rows, model.ExportedEntity):
         entities.make(tx, entity.name)
         entities.learn(tx, {entity.name: entity.aliases})
-    for ref in _only(rows, model.ExportedRef):
+    for ref in _rows_of_kind(rows, model.ExportedRef):
         _import_ref(context, ref)
     _import_statements(context, [row for row in rows if isinstance(row, model.ExportedTurn | model.ExportedAtom)])
-    for review in _only(rows, model.ExportedReview):
+    for review in _rows_of_kind(rows, model.ExportedReview):
         _import_review(context, review)
     taken = defaultdict[int, list[model.ExportedRecord]](list)
-    for record in _only(rows, model.ExportedRecord):
+    for record in _rows_of_kind(rows, model.ExportedRecord):
         taken[record.canvas].append(record)
-    for canvas in _only(rows, model.ExportedCanvas):
+    for canvas in _rows_of_kind(rows, model.ExportedCanvas):
         _import_canvas(context, canvas, taken[canvas.number])
-    for _, versions in groupby(_only(rows, model.ExportedScene), key=lambda scene: scene.slug):
+    for _, versions in groupby(_rows_of_kind(rows, model.ExportedScene), key=lambda scene: scene.slug):
         _import_scene(context, list(versions))
-    _import_personas(context, _only(rows, model.ExportedPersona))
-    for citation in _only(rows, model.ExportedCitation):
+    _import_personas(context, _rows_of_kind(rows, model.ExportedPersona))
+    for citation in _rows_of_kind(rows, model.ExportedCitation):
         _import_citation(context, citation)
-    for session in _only(rows, model.ExportedSession):
+    for session in _rows_of_kind(rows, model.ExportedSession):
         _import_session(context, session)
-    for progress in _only(rows, model.ExportedProgress):
+    for progress in _rows_of_kind(rows, model.ExportedProgress):
         _import_progress(context, progress)
     word_index.make_due(tx)
     return context.report()
 
 
-def _only(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
+def _rows_of_kind(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
     return [row for row in rows if isinstance(row, kind)]
 
 
@@ -105,11 +105,11 @@ class ImportContext:
     tx: Transaction
     of: model.Origin
     now: datetime
-    given: Mapping[str, str]
+    earlier_names: Mapping[str, str]
     is_own: bool
     names: dict[str, str] = field(default_factory=dict[str, str])
     stored: int = 0
-    known: int = 0
+    known_rows: int = 0
     forgotten: int = 0
     changed: set[str] = field(default_factory=set[str])
     left: list[str] = field(default_factory=list[str])
@@ -117,7 +117,7 @@ class ImportContext:
 
     def name(self, id: str | None) -> str:
         """Return the local id of a row; empty if the row is not here."""
-        return GONE if id is None else self.names.get(id) or self.given.get(id, GONE)
+        return GONE if id is None else self.names.get(id) or self.earlier_names.get(id, GONE)
 
     def find(self, id: str, at: datetime | None, origins: Sequence[str]) -> str | None:
         """Return the local id of a row that was imported before, GONE if it was forgotten, None if the row is new."""
@@ -137,7 +137,7 @@ class ImportContext:
         if self.tx.one(f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NOT NULL", key):
             self.forgotten += 1
         elif here != GONE:  # forgotten rows are reported by name
-            self.known += 1
+            self.known_rows += 1
 
     def job(self, stage: Stage) -> int:
         """Return a finished job for rows that a model made elsewhere."""
@@ -163,7 +163,7 @@ class ImportContext:
         return model.ImportReport(
             names=self.names,
             stored=self.stored,
-            known=self.known,
+            known=self.known_rows,
             forgotten=self.forgotten,
             changed=frozenset(self.changed),
             left=tuple(self.left),
@@ -183,7 +183,7 @@ def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
             local_ids[name] = here
     mine = model.origin_of(origin(tx), "")
     for name in origins:
-        if name.startswith(mine) and (id := _own(tx, name.removeprefix(mine))):
+        if name.startswith(mine) and (id := _find_own_row(tx, name.removeprefix(mine))):
             local_ids[name] = id
     return local_ids
 
@@ -217,7 +217,7 @@ def _current_name(tx: Transaction, id: str) -> str | None:
     return None if here == model.UNDONE else GONE
 
 
-def _own(tx: Transaction, tail: str) -> str | None:
+def _find_own_row(tx: Transaction, tail: str) -> str | None:
     """Return the id of a row of this space that an origin names, unless another row has that number now."""
     if tail.startswith("r-"):
         return tx.get("SELECT id FROM ref WHERE space = :space AND id = ?", tail)
@@ -410,7 +410,7 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
         if note is not None:  # the same words are stored here with another note
             context.note(note.id, note.learned_at, note.origins, _first_turn(context, local_id))
         if local_id != GONE:
-            _bring_up_to_date(context, row, number_of(local_id, "a"))
+            _update_atom(context, row, number_of(local_id, "a"))
         return
     quotes = [] if note is not None else _quotes(context, row)
     folded = digests.fold_statement(row.text)
@@ -489,7 +489,7 @@ def _first_turn(context: ImportContext, atom: str) -> str:
     return GONE if turn is None else f"t{turn}"
 
 
-def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: int) -> None:
+def _update_atom(context: ImportContext, row: model.ExportedAtom, number: int) -> None:
     tx = context.tx
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by, closed_because, confidence, reader FROM atom"
@@ -652,7 +652,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
     """Import a canvas, or later changes to a known canvas. A canvas that both sides changed stays as it is."""
     if context.is_own:
         context.names[f"c{row.number}"] = f"c{row.number}"
-        context.known += 1 + len(taken)
+        context.known_rows += 1 + len(taken)
         return
     local_id = context.find(f"c{row.number}", row.begun, row.origins)
     if local_id is None:
@@ -666,7 +666,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
         is_ahead = (len(row.versions) or 1) > len(canvases.versions(context.tx, number))
         context.note(f"c{row.number}", row.begun, row.origins, local_id)
         if not (new or is_ahead) and row.updated <= here.updated:
-            context.known += 1 + len(taken)
+            context.known_rows += 1 + len(taken)
             return
         if _has_diverged(context, number, row, taken):
             context.left.append(
@@ -822,7 +822,7 @@ def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene
     for row in new:
         _insert_scene(context, row, slug)
     context.stored += len(new)
-    context.known += len(versions) - len(new)
+    context.known_rows += len(versions) - len(new)
     if new:
         context.tx.touch("persona", f"scene:{slug}")
         pages.write_scene_files(context.tx)
@@ -870,7 +870,7 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
         return
     local_ids = {row.version: context.find(f"p{row.version}", row.at, row.origins) for row in rows}
     new = [row for row in rows if local_ids[row.version] is None]
-    context.known += len(rows) - len(new)
+    context.known_rows += len(rows) - len(new)
     newest = tx.one("SELECT version, work FROM persona WHERE space = :space ORDER BY version DESC LIMIT 1")
     if new and newest is not None and newest[1] is not None and f"p{newest[0]}" not in local_ids.values():
         context.left.append("The persona page of this space was kept; its next version covers the imported statements.")
@@ -959,7 +959,7 @@ def _import_progress(context: ImportContext, row: model.ExportedProgress) -> Non
         return
     _move_cursor(context, row, name)
     if row.stage == "read":
-        upto, local_ids = number_of(row.upto, "t"), {**context.given, **context.names}
+        upto, local_ids = number_of(row.upto, "t"), {**context.earlier_names, **context.names}
         turns_read = [here for id, here in local_ids.items() if id[0] == "t" and number_of(id, "t") <= upto]
         sentences.mark_read(tx, [number_of(here, "t") for here in turns_read if here != GONE])
 

@@ -230,7 +230,7 @@ def _change(tx: Transaction, id: str, change: str, *values: Value, only: str = "
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def waiting(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
+def list_jobs(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
     of_stage = "" if stage is None else "AND w.stage = ?"
     rows = tx.all(
         f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.state <> 'done' {of_stage} ORDER BY w.id",

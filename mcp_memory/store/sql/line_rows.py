@@ -141,7 +141,7 @@ class _LineForm:
         )
 
 
-def _same(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
+def _same_names(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
     """Return readers for columns that have the same names as their fields."""
     return {name: (name, read) for name in names}
 
@@ -152,11 +152,11 @@ _FORMS = {
         key={"id": ("turn", _id("t"))},
         session="session",
         columns={
-            **_same(_int, "position"),
-            **_same(_text, "role", "content"),
-            **_same(_optional(_text), "name", "client_id"),
-            **_same(_ms, "said_at", "learned_at"),
-            **_same(_digest, "sha256"),
+            **_same_names(_int, "position"),
+            **_same_names(_text, "role", "content"),
+            **_same_names(_optional(_text), "name", "client_id"),
+            **_same_names(_ms, "said_at", "learned_at"),
+            **_same_names(_digest, "sha256"),
         },
         also=_hash_columns,
     ),
@@ -167,21 +167,21 @@ _FORMS = {
         columns={
             "canvas": ("node_id", lambda node: int(node.partition("-")[0])),
             "node": ("node_id", _text),
-            **_same(_text, "tool_call", "summary", "result_ref", "ref"),
-            **_same(_optional(_text), "tool_call_id", "summary_by", "step"),
-            **_same(_int, "score", "tokens_raw", "tokens_kept"),
-            **_same(_moment, "timestamp"),
+            **_same_names(_text, "tool_call", "summary", "result_ref", "ref"),
+            **_same_names(_optional(_text), "tool_call_id", "summary_by", "step"),
+            **_same_names(_int, "score", "tokens_raw", "tokens_kept"),
+            **_same_names(_moment, "timestamp"),
         },
     ),
     "versions of canvases": _LineForm(
         table="canvas_version",
-        key=_same(_int, "canvas", "version"),
+        key=_same_names(_int, "canvas", "version"),
         session="of",
         columns={
-            **_same(_text, "label", "status", "kind", "detail"),
-            **_same(_int, "folded", "updated", "crc"),
-            **_same(_optional(_id("w")), "work"),
-            **_same(_optional(deltas.as_json), "delta"),
+            **_same_names(_text, "label", "status", "kind", "detail"),
+            **_same_names(_int, "folded", "updated", "crc"),
+            **_same_names(_optional(_id("w")), "work"),
+            **_same_names(_optional(deltas.as_json), "delta"),
         },
     ),
     "sessions": _LineForm(
@@ -192,7 +192,11 @@ _FORMS = {
     "tombstones": _LineForm(
         table="tombstone",
         key={"id": ("tombstone", _id("x"))},
-        columns={**_same(_text, "reason"), **_same(_ms, "at"), **_same(_optional(_ms), "undone_at", "purged_at")},
+        columns={
+            **_same_names(_text, "reason"),
+            **_same_names(_ms, "at"),
+            **_same_names(_optional(_ms), "undone_at", "purged_at"),
+        },
         also=_tombstone_columns,
     ),
 }
@@ -200,10 +204,10 @@ _RESULT = _LineForm(
     table="ref",
     key={"id": ("ref", _text)},
     columns={
-        **_same(_text, "path", "tool", "session", "sha256", "content_type"),
-        **_same(_optional(_text), "tool_call_id"),
-        **_same(_moment, "timestamp"),
-        **_same(_int, "bytes"),
+        **_same_names(_text, "path", "tool", "session", "sha256", "content_type"),
+        **_same_names(_optional(_text), "tool_call_id"),
+        **_same_names(_moment, "timestamp"),
+        **_same_names(_int, "bytes"),
     },
     also=_result_columns,
 )
@@ -233,7 +237,7 @@ class Statement:
     values: dict[str, Value]
     fact: dict[str, Value] | None
     names: Sequence[str] = ()
-    held: Sequence[str] = ()
+    reasons: Sequence[str] = ()
     ends: Sequence[int] = ()
     because: str | None = None
 
@@ -271,7 +275,7 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
         },
         fact=fact,
         names=[*stored["entities"], *([stored["entity"]] if fact else [])],
-        held=stored.get("held", ()),
+        reasons=stored.get("held", ()),
         ends=[_id("a")(id) for id in stored.get("ends", stored["supersedes"])],
         because=stored.get("because") or None,
     )
@@ -334,7 +338,7 @@ class LineImport:
             case "turn":
                 self._put_turn(row, is_new=is_new)
             case "tombstone":
-                self._mark(row)
+                self._apply_tombstone(row)
             case _:
                 pass
 
@@ -366,7 +370,7 @@ class LineImport:
         if not self._write("atom", {"id": new.number}, values):
             tx.index.remove("atom", [new.number])
         evidence_rows.add_quotes(tx, new.number, [(note, 0, len(text), text)])
-        self._hold(f"a{new.number}", new.held, at=values["learned_at"])
+        self._quarantine(f"a{new.number}", new.reasons, at=values["learned_at"])
         self._statements[new.number] = new
 
     def end(self, older: int, by: Statement) -> None:
@@ -423,12 +427,12 @@ class LineImport:
             self.tx.index.remove("turn", [int(id[1:])])
         elif fields["role"] != "note":
             evidence_rows.note_citations(self.tx, id, fields["content"])
-        self._hold(id, fields.get("held", ()), at=row.values["learned_at"])
+        self._quarantine(id, fields.get("held", ()), at=row.values["learned_at"])
 
-    def _hold(self, id: str, why: Sequence[str], *, at: Value) -> None:
+    def _quarantine(self, id: str, why: Sequence[str], *, at: Value) -> None:
         review.note(self.tx, {id: why}, now=from_ms(int(str(at))))
 
-    def _mark(self, row: Row) -> None:
+    def _apply_tombstone(self, row: Row) -> None:
         """Forget the rows that a tombstone names, or restore them if it was undone."""
         tx, number, purged = self.tx, int(str(row.key["id"])), row.values["purged_at"]
         is_correction = row.fields["how"] == "correction"

@@ -73,21 +73,21 @@ def read(index: TermRows, terms: Sequence[str], *, also: Sequence[str] = (), com
     """See `Store.postings`. `common` has the terms known to be common; newly found common terms are added."""
     also = _searchable([term for term in also if term not in terms])
     terms = _searchable(terms)
-    rare = _rare(index, [*terms, *also], common)
-    kept, dropped = _within(_rarest_first(rare, terms), _TOGETHER, at_least=_AT_LEAST)
+    rare = _rows_of_rare_terms(index, [*terms, *also], common)
+    kept, dropped = _split_by_rows(_rarest_first(rare, terms), _TOGETHER, at_least=_AT_LEAST)
     left_out = [*(term for term in terms if term not in rare), *(posting.term for posting in dropped)]
     if index.plain:
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
     # With a filter, passing rows may contain only the terms that were left out.
-    kept += _newest(index, left_out)
-    return kept + _within(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
+    kept += _newest_rows(index, left_out)
+    return kept + _split_by_rows(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
 
 
 def _searchable(terms: Sequence[str]) -> list[str]:
     return [term for term in dict.fromkeys(terms) if "\0" not in term and well_formed(term)][:_MOST]
 
 
-def _rare(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, NDArray[np.int64]]:
+def _rows_of_rare_terms(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, NDArray[np.int64]]:
     """Return the rows of the terms that are not common."""
     unknown = [term for term in terms if term not in common]
     rare: dict[str, NDArray[np.int64]] = {}
@@ -106,7 +106,7 @@ def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -
     return sorted(postings, key=lambda posting: len(posting.rows))
 
 
-def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
+def _newest_rows(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
     """Yield the newest passing rows of common terms.
 
     Documents are estimated from the density of these rows among the numbers that were given since the oldest of them.
@@ -118,7 +118,7 @@ def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
             yield Posting(term=term, rows=rows, documents=max(COMMON * newest // max(1, since), COMMON))
 
 
-def _within(postings: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
+def _split_by_rows(postings: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
     """Split postings, rarest first, into those with at most `rows` rows in total, and the others."""
     together = accumulate(len(posting.rows) for posting in postings)
     kept = max(at_least, sum(1 for so_far in together if so_far <= rows))

@@ -26,7 +26,7 @@ from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, forgetting, pages, purged_names, renaming
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
 
-# What may quote anything, of any space, and can be done without: cleared where it has a trace.
+# Columns that may quote any row of any space and are not essential: cleared if they match an erased text.
 _SWEPT = (
     ("message_edit", "space, id", "texts, note", "DELETE FROM message_edit WHERE space = ? AND id = ?"),
     ("draft", "space, id", "atom", "DELETE FROM draft WHERE space = ? AND id = ?"),
@@ -47,7 +47,7 @@ _SWEPT = (
 
 def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     numbers = [_tombstone(tx, id) for id in what.tombstones]
-    gone = _Gone(tx, numbers)
+    gone = _Erasure(tx, numbers)
     texts = list(dict.fromkeys(text for text in gone.texts() if text))
     names = gone.names()
     days, paths = gone.days(), gone.paths()
@@ -96,7 +96,7 @@ def _tombstone(tx: Transaction, id: str) -> int:
     return number
 
 
-class _Gone:
+class _Erasure:
     """The rows of some tombstones, and their erasure."""
 
     def __init__(self, tx: Transaction, tombstones: Sequence[int]) -> None:

@@ -37,7 +37,7 @@ def look_again(tx: HomeTransaction, queue: str) -> None:
     tx.run(f"UPDATE due SET at = {NOW} WHERE queue = ?", queue)
 
 
-def waiting(tx: HomeTransaction, queue: str) -> int:
+def count_waiting(tx: HomeTransaction, queue: str) -> int:
     return tx.get(f"SELECT count(*) FROM due WHERE queue = ? AND (at <= {NOW} OR until > {NOW})", queue)
 
 

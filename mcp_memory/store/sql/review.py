@@ -60,7 +60,7 @@ def list_quarantined(
         return [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
     unique_ids = list(dict.fromkeys(ids))
     rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(unique_ids)})", *unique_ids)
-    by_id = {held.id: held for held in map(_read_held, rows)}
+    by_id = {row.id: row for row in map(_read_held, rows)}
     return [by_id[id] for id in unique_ids if id in by_id]
 
 
@@ -90,7 +90,7 @@ def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: dat
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-    reviewable = {held.id for held in list_quarantined(tx, ids)}
+    reviewable = {row.id for row in list_quarantined(tx, ids)}
     missing = [one_line(id, 40) for id in ids if id not in reviewable]
     if missing:
         raise NotFound(

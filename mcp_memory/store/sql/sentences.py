@@ -42,7 +42,7 @@ def unread(tx: Transaction, *, limit: int) -> list[Turn]:
         f" AND t.id IN ({_HELD_TURN} AND h.verdict = 'released') ORDER BY t.id LIMIT ?",
         *(upto, limit),
     )
-    numbers = [*released, *_after(tx, upto, limit=limit - len(released))]
+    numbers = [*released, *_numbers_after(tx, upto, limit=limit - len(released))]
     return turns.by_ids(tx, [f"t{number}" for number in numbers])
 
 
@@ -50,7 +50,7 @@ def _cursor(tx: Transaction) -> int:
     return tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = 'read'") or 0
 
 
-def _after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
+def _numbers_after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
     """Return the next turns, up to the first unjudged turn."""
     unjudged = _first_unjudged(tx, upto)
     return tx.column(
@@ -71,7 +71,7 @@ def _first_unjudged(tx: Transaction, upto: int) -> int | None:
 def skip_read_turns(tx: Transaction) -> None:
     """Move the cursor past turns that a model has read, so that `unread` does not scan them again."""
     upto = _cursor(tx)
-    first = next(iter(_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
+    first = next(iter(_numbers_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
     position = tx.last("turn") if first is None else first - 1
     if position > upto:
         tx.run(

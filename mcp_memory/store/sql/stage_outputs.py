@@ -101,7 +101,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
         if draft is None or not (merging.atom is None or evidence_rows.are_turns_present(tx, merging.atom.evidence)):
             continue  # forgotten in the meantime; what remains is asked again
         extracted = merging.atom or draft
-        repeated = giving_way.are_all(tx, merging.onto)
+        repeated = giving_way.open_sentences(tx, merging.onto)
         if digests.was_forgotten(tx, extracted.text, evidence_rows.check_quotes(tx, extracted.evidence)):
             pass
         elif merging.atom is None and not repeated:

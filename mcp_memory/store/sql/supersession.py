@@ -46,7 +46,7 @@ class _TimedAtom:
     """A statement that was true from `start`; statements with the same start are ordered by when they were said."""
 
     start: int
-    said: int
+    said_at: int
     folded: str
     number: int
     end: int | None
@@ -65,13 +65,13 @@ def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said_at: int, n
     An end in the future is ignored: the statement's text mentions it.
     """
     start, named = to_ms(atom.valid_from), _find_named(tx, atom.supersedes)
-    ends = {value.number for value in named if value.said <= said_at}
+    ends = {value.number for value in named if value.said_at <= said_at}
     if atom.valid_to is not None and atom.valid_to <= now:
         return Supersession(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
     values = {value for value in _values(tx, atom) if value.number not in ends}
-    after = {value for value in values if (value.start, value.said, value.folded) > (start, said_at, folded)}
+    after = {value for value in values if (value.start, value.said_at, value.folded) > (start, said_at, folded)}
     values -= {value for value in after if value.is_sentence}  # no model has read it yet
-    later = {value for value in named if value.said > said_at} | (after & values)
+    later = {value for value in named if value.said_at > said_at} | (after & values)
     if not later:
         return Supersession(ends=sorted(ends | _reaching(values, start)))
     next_one = min(later)
