@@ -47,7 +47,7 @@ from mcp_memory.core.types import Atom, NewTurn
 from mcp_memory.models.llm import LLM, Completion, ModelPrompt, reply_schema
 from mcp_memory.models.metered import make_llm
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.store.citations import cited, plain
+from mcp_memory.store.citations import cited_atoms, without_citations
 from mcp_memory.testing import FixedClock
 
 FIRST = 10
@@ -179,7 +179,7 @@ async def _recalled(memory: Memory, haystack: Haystack, budget: int) -> Floats:
     told = [(_letters(atom.text)[:_TOLD], (id,)) for id, atom in atoms.items()]
     for scene in await memory.scenes():
         parts = (part for line in scene.body.splitlines() for part in _BEHIND_IDS.split(line))
-        told += [(_letters(plain(part))[:_TOLD], tuple(cited(part))) for part in parts]
+        told += [(_letters(without_citations(part))[:_TOLD], tuple(cited_atoms(part))) for part in parts]
     shares: list[float] = []
     for question in haystack.questions:
         bundle = await memory.recall(question.text, budget_tokens=budget)

@@ -145,13 +145,19 @@ def _reply(data: bytes) -> None:
 
 def _citations(data: bytes) -> None:
     text = text_of(data)
-    ids = citations.cited(text)
-    assert not set(ids[:1]) & set(citations.cited(citations.without(text, ids[:1])))
-    assert not citations.cited(citations.without(text, ids))
-    assert citations.covered(citations.covered(text)) == citations.covered(text)
-    for read in (citations.links, citations.uncovered, citations.tails, citations.plain, citations.unwrapped):
+    ids = citations.cited_atoms(text)
+    assert not set(ids[:1]) & set(citations.cited_atoms(citations.without_atoms(text, ids[:1])))
+    assert not citations.cited_atoms(citations.without_atoms(text, ids))
+    assert citations.without_uncited(citations.without_uncited(text)) == citations.without_uncited(text)
+    for read in (
+        citations.links,
+        citations.uncited_lines,
+        citations.uncited_tails,
+        citations.without_citations,
+        citations.unwrap,
+    ):
         read(text)
-    citations.unlinked(text, citations.links(text)[:1])
+    citations.without_links(text, citations.links(text)[:1])
 
 
 # --- results ----------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from mcp_memory.longterm.page_lines import SAID
 from mcp_memory.longterm.statement_cache import StatementCache
 from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, fit_for_pages, is_less_trusted
-from mcp_memory.store.citations import plain
+from mcp_memory.store.citations import without_citations
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags
@@ -148,7 +148,7 @@ def shown_text(text: str, limit: int) -> str:
 
     If it is a question with its answer, the question is cut first.
     """
-    shown = one_line(plain(without_bullet(mask(text[:_READ]))), 4 * limit)
+    shown = one_line(without_citations(without_bullet(mask(text[:_READ]))), 4 * limit)
     question, mark, answer = shown.partition(_BETWEEN)
     if len(shown) <= limit or not mark:
         return clause(shown, limit)

@@ -11,7 +11,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.language.words import base_terms
 from mcp_memory.longterm.persona import body
 from mcp_memory.longterm.verification.evidence import call_of
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.protocol import Store
 
@@ -78,7 +78,7 @@ def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None
 
 
 def _changed_pages(store: Store, space: str, reach: Reach) -> list[str]:
-    is_on_page = not set(reach.atoms).isdisjoint(cited(body(store, space)))
+    is_on_page = not set(reach.atoms).isdisjoint(cited_atoms(body(store, space)))
     scenes = [scene.title for scene in store.scenes(space) if scene.slug in reach.scenes]
     pages = [*(["the persona"] if is_on_page else []), *(f"the scene “{title}”" for title in scenes)]
     return [f"The lines that are based on it in {', '.join(pages)}."] if pages else []

@@ -20,7 +20,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, Atom
 from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.replies import Text, TextList, TolerantReply, as_list, as_text, choice, object_fields
-from mcp_memory.store.citations import cited, tidy, without
+from mcp_memory.store.citations import cited_atoms, tidy, without_atoms
 
 SAID = 0.8
 """The least confidence of what was literally said; what is implied has less."""
@@ -111,10 +111,10 @@ def change_lines(stored: str, readable: str, changes: Sequence[str]) -> str:
 
 def _readable_lines(stored: str, readable: str) -> Iterator[str]:
     """Yield each line of the stored page without forgotten words, empty if none are left."""
-    gone = {*cited(stored)} - {*cited(readable)}
+    gone = {*cited_atoms(stored)} - {*cited_atoms(readable)}
     rest = deque(_lines(readable))
     for line in _lines(stored):
-        yield rest.popleft() if rest and without(line, gone) == rest[0] else ""
+        yield rest.popleft() if rest and without_atoms(line, gone) == rest[0] else ""
 
 
 def _lines(text: str) -> list[str]:

@@ -32,7 +32,7 @@ from mcp_memory.longterm.scenes import (
 )
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
 from mcp_memory.longterm.verification.trust import fit_for_pages
-from mcp_memory.store.citations import cited, links, uncovered, without
+from mcp_memory.store.citations import cited_atoms, links, uncited_lines, without_atoms
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
@@ -79,8 +79,8 @@ def body(store: Store, space: str, *, at: datetime | None = None) -> str:
     closed = ended_since(store, space, written)
     ended = {old.id for old, _ in closed}
     if at is not None:
-        ended |= {atom.id for atom in store.atoms(space, cited(written.text)) if is_past(atom, at)}
-    text = without(written.text, ended)
+        ended |= {atom.id for atom in store.atoms(space, cited_atoms(written.text)) if is_past(atom, at)}
+    text = without_atoms(written.text, ended)
     if not lines_of(text):
         return listed_page(store, space, at=at)
     since = since_section(closed, _explicit_since(store, space))
@@ -154,7 +154,7 @@ def lines_of(text: str) -> list[str]:
 
 def unfounded(text: str) -> list[str]:
     """Return the lines that cite neither an atom nor a scene."""
-    return [line for line in uncovered(text) if not links(line)]
+    return [line for line in uncited_lines(text) if not links(line)]
 
 
 def _shortened(text: str, limit: int) -> str:
@@ -195,8 +195,8 @@ def without_forgotten(store: Store, space: str, version: PersonaVersion) -> Pers
     A line that cites a scene and no atom is based on everything in that scene when the page was written: the forgotten
     part may be just the content of the line.
     """
-    gone = forgotten(store, space, cited(version.text))
-    text = without(version.text, gone)
+    gone = forgotten(store, space, cited_atoms(version.text))
+    text = without_atoms(version.text, gone)
     unsure: set[str] = set()
     for name, atoms in _linked_scenes(store, space, version, text):
         if atoms is None or forgotten(store, space, atoms):
@@ -210,7 +210,7 @@ def versions_without(store: Store, space: str, atoms: Collection[str]) -> dict[i
     """Return the new texts of the versions that change if these atoms are purged, by version number."""
     changed: dict[int, str] = {}
     for version in store.persona_versions(space):
-        text = without(version.text, atoms)
+        text = without_atoms(version.text, atoms)
         linked = _linked_scenes(store, space, version, text)
         unsure = {name for name, in_scene in linked if not set(atoms).isdisjoint(in_scene or ())}
         left = "".join(lines_without_links(text.splitlines(keepends=True), unsure))
@@ -221,7 +221,7 @@ def versions_without(store: Store, space: str, atoms: Collection[str]) -> dict[i
 
 def lines_without_links(lines: Iterable[str], scenes: Collection[str]) -> list[str]:
     """Return the lines except lines that cite no atom and link any of these scenes."""
-    return [line for line in lines if cited(line) or set(scenes).isdisjoint(links(line))]
+    return [line for line in lines if cited_atoms(line) or set(scenes).isdisjoint(links(line))]
 
 
 def _linked_scenes(
@@ -246,7 +246,7 @@ def sound_scenes(store: Store, space: str) -> list[Scene]:
 
 def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
     """Return the outdated statements of the current page, each with its replacement."""
-    return ended_atoms(store, space, cited(written.text), after=read_to(store, space, "persona"))
+    return ended_atoms(store, space, cited_atoms(written.text), after=read_to(store, space, "persona"))
 
 
 def _explicit_since(store: Store, space: str) -> list[Atom]:

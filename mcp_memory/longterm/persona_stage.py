@@ -38,7 +38,7 @@ from mcp_memory.longterm.verification.trust import attribute_page, fit_for_pages
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.store.citations import cited, links, renamed, unwrapped, without
+from mcp_memory.store.citations import cited_atoms, links, rename_atoms, unwrap, without_atoms
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, PersonaPage, Work
 from mcp_memory.suspicion.flags import flags
@@ -123,7 +123,7 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> Person
         mode = "first" if page is None else "scratch"
         scenes = sound_scenes(store, space)
         shown = _fitting(scenes[: max(1, len(scenes) >> smaller)])
-        in_scenes = {id for scene in shown for id in cited(scene.body)}
+        in_scenes = {id for scene in shown for id in cited_atoms(scene.body)}
         relevant = _relevant(_leading(store, space, smaller), store, space)
         atoms = [atom for atom in relevant if atom.kind == "instruction" or atom.id not in in_scenes]
         if not (shown or atoms):
@@ -217,7 +217,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _ageing(store: Store, space: str, page: PersonaVersion, now: datetime) -> Iterator[str]:
-    for atom in store.atoms(space, cited(page.text)):
+    for atom in store.atoms(space, cited_atoms(page.text)):
         if atom.kind == "episodic" and atom.valid_to is None and atom.valid_from < now - _AGE:
             yield f"({atom.id}) {date_of(atom.valid_from, atom.text)}"
 
@@ -258,7 +258,7 @@ def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: Person
     text, orders = _without_orders(text)
     _check_form(text)
     _check_evidence(text, _citable(store, space, basis, page), sound_scenes(store, space))
-    atoms = store.atoms(space, cited(text))
+    atoms = store.atoms(space, cited_atoms(text))
     text = attribute_page(text, atoms, speakers_of(store, space, atoms))
     lines, bare = lines_of(text), unfounded(text)
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
@@ -297,7 +297,7 @@ def _requested_page(
     over = {old.id for old, _ in ended} - names.keys()
     # An outdated statement must not stay in a line that was not changed.
     return without_empty_sections(
-        renamed(without(line, over), names) if line in untouched else line for line in text.splitlines()
+        rename_atoms(without_atoms(line, over), names) if line in untouched else line for line in text.splitlines()
     )
 
 
@@ -307,13 +307,13 @@ def _citable(store: Store, space: str, basis: PersonaBasis, page: PersonaVersion
     for slug in basis.scenes:
         shown.update(id for version in store.scene_versions(space, slug) for id in version.atoms)
     if page is not None and basis.mode == "incremental":
-        shown.update(cited(page.text), (newer.id for _, newer in ended_since(store, space, page) if newer))
+        shown.update(cited_atoms(page.text), (newer.id for _, newer in ended_since(store, space, page) if newer))
     return {atom.id for atom in store.atoms(space, shown)}
 
 
 def _cleaned(text: str) -> tuple[str, list[str]]:
     """Return the page under its fixed title, and the names of generated sections that were removed."""
-    text = unwrapped(without_fence(text))
+    text = unwrap(without_fence(text))
     lines = without_sections(text, GENERATED).strip().splitlines()
     if lines and lines[0].startswith("# "):
         del lines[0]
@@ -349,7 +349,7 @@ def _check_form(text: str) -> None:
 
 def _check_evidence(text: str, citable: Collection[str], scenes: Sequence[Scene]) -> None:
     """Raise InvalidInput for a page that cites other atoms or scenes than these."""
-    unknown = [id for id in cited(text) if id not in citable]
+    unknown = [id for id in cited_atoms(text) if id not in citable]
     if unknown:
         raise InvalidInput(
             f"The page names {', '.join(unknown[:10])}, which was not shown or is forgotten by now. Name only ids "

@@ -24,16 +24,16 @@ from mcp_memory.longterm.verification.trust import attribute_page
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied
 from mcp_memory.store.citations import (
-    cited,
-    covered,
+    cited_atoms,
     gist,
     links,
-    plain,
-    tails,
-    uncovered,
-    unlinked,
-    unwrapped,
-    without,
+    uncited_lines,
+    uncited_tails,
+    unwrap,
+    without_atoms,
+    without_citations,
+    without_links,
+    without_uncited,
 )
 from mcp_memory.store.values import SceneEdit
 from mcp_memory.suspicion.flags import flags
@@ -158,7 +158,7 @@ class _PageDrafts:
         scene = find_scene(self.round.scenes, edit.name)
         if edit.action or edit.from_ or scene is None:
             return edit.action or ("merge" if edit.from_ else "create")
-        is_whole = scene.slug in self.round.shown and not set(scene.atoms).isdisjoint(cited(edit.body))
+        is_whole = scene.slug in self.round.shown and not set(scene.atoms).isdisjoint(cited_atoms(edit.body))
         return "update" if is_whole or not edit.body.strip() else "append"
 
     def _create(self, edit: RequestedEdit) -> None:
@@ -195,8 +195,8 @@ class _PageDrafts:
             edit_from(scene, action="update", reason=self._reason(edit, added)),
             body=body,
             heat=scene.heat + self._added_heat(added),
-            atoms=cited(body),
-            entities=list(dict.fromkeys([*scene.entities, *_entities(citable, cited(added))]))[:_ENTITIES],
+            atoms=cited_atoms(body),
+            entities=list(dict.fromkeys([*scene.entities, *_entities(citable, cited_atoms(added))]))[:_ENTITIES],
         )
 
     def _changeable(self, name: str, *, in_full: bool = True) -> Scene | None:
@@ -229,7 +229,9 @@ class _PageDrafts:
         model = scene or next(iter(bases), None)
         body = self._supported(slug, self._requested_body(edit, bases), self.round.atoms)
         self._check_length(slug, body)
-        title = one_line(plain(edit.title or _heading(edit.body)), _TITLE) or (model.title if model else slug)
+        title = one_line(without_citations(edit.title or _heading(edit.body)), _TITLE) or (
+            model.title if model else slug
+        )
         old_summary = model.summary if model and not edit.body else ""
         summary = self._summary(slug, edit.summary or old_summary, body)
         if not well_formed(title + summary + body):
@@ -242,8 +244,8 @@ class _PageDrafts:
             summary=summary,
             body=body,
             heat=sum(page.heat for page in bases) + self._added_heat(body) if bases else 1,
-            atoms=cited(body),
-            entities=_entities(self.round.atoms, cited(body)),
+            atoms=cited_atoms(body),
+            entities=_entities(self.round.atoms, cited_atoms(body)),
             version=scene.version if scene else None,
         )
 
@@ -259,7 +261,7 @@ class _PageDrafts:
             return scene.body
 
     def _new_ids(self, text: str) -> list[str]:
-        return [id for id in cited(text) if id in self.round.new]
+        return [id for id in cited_atoms(text) if id in self.round.new]
 
     def _reason(self, edit: RequestedEdit, text: str) -> str:
         """Return why a page changes: the reason of the edit, otherwise its new atoms."""
@@ -273,10 +275,10 @@ class _PageDrafts:
 
     def _summary(self, slug: str, text: str, body: str) -> str:
         """Return the summary, or the page's first statement if the summary names something that the page does not."""
-        summary = one_line(plain(text), _SUMMARY)
-        atoms = [self.round.atoms[id] for id in cited(body) if id in self.round.atoms]
+        summary = one_line(without_citations(text), _SUMMARY)
+        atoms = [self.round.atoms[id] for id in cited_atoms(body) if id in self.round.atoms]
         words = [word for atom in atoms for word in (atom.text, *atom.entities)]
-        unsupported = unsupported_names(summary, " ".join([plain(body), *words]))
+        unsupported = unsupported_names(summary, " ".join([without_citations(body), *words]))
         if unsupported:
             self.refused.append(
                 f"{slug}: the summary names {_first_few(unsupported)}, and the page does not: replaced."
@@ -285,14 +287,14 @@ class _PageDrafts:
 
     def _supported(self, slug: str, text: str, citable: Collection[str]) -> str:
         """Return the body without words that cite no atom, or an atom that is not citable."""
-        body = unwrapped(_without_wrapping(text))
-        unknown = [id for id in cited(body) if id not in citable]
+        body = unwrap(_without_wrapping(text))
+        unknown = [id for id in cited_atoms(body) if id not in citable]
         if unknown:
-            body = without(body, unknown)
+            body = without_atoms(body, unknown)
             self.refused.append(f"{slug} cited {_first_few(unknown)}, not shown or forgotten: left out with its words.")
-        bare = [*uncovered(body), *tails(body)]
-        body = covered(body)
-        lines = sum(1 for line in body.splitlines() if cited(line))
+        bare = [*uncited_lines(body), *uncited_tails(body)]
+        body = without_uncited(body)
+        lines = sum(1 for line in body.splitlines() if cited_atoms(line))
         if not lines or len(bare) > lines:
             self.errors.append(
                 f"The page {slug} has too little to rest on: lines with a statement that was shown {lines}, without "
@@ -302,7 +304,7 @@ class _PageDrafts:
         return body
 
     def _check_length(self, slug: str, body: str) -> None:
-        length = len(plain(body))
+        length = len(without_citations(body))
         if length > MAX_CHARS:
             self.errors.append(
                 f"The page {slug} has {length:,} characters without its ids, and {MAX_CHARS:,} are kept: "
@@ -333,8 +335,8 @@ class _PageDrafts:
             lost = self._lost([slug])
             before = len(self.round.scenes[slug].atoms) if lost else 0
             body = _with_sentences(page.body, "\n".join(f"{atom.text.rstrip('.。')} ({atom.id})." for atom in lost))
-            if 0 < len(lost) <= min(_MAX_RESTORED, before // 3) and len(plain(body)) <= MAX_CHARS:
-                self.pages[slug] = replace(page, body=body, atoms=cited(body))
+            if 0 < len(lost) <= min(_MAX_RESTORED, before // 3) and len(without_citations(body)) <= MAX_CHARS:
+                self.pages[slug] = replace(page, body=body, atoms=cited_atoms(body))
                 ids = _first_few([atom.id for atom in lost])
                 self.refused.append(f"{slug}: told again, for it still holds: {ids}.")
 
@@ -371,11 +373,11 @@ class _PageDrafts:
             orders = [line for line in lines if flags(line, "assistant")]
             body = "\n".join(line for line in lines if line not in orders)
             is_titled_so = bool(flags(f"{page.title}\n{page.summary}", "assistant"))
-            if is_titled_so or (orders and not cited(body)):
+            if is_titled_so or (orders and not cited_atoms(body)):
                 del self.pages[slug]
                 self.refused.append(f"The page {slug} was left out, for it reads like an order to a model.")
             elif orders:
-                self.pages[slug] = replace(page, body=body, atoms=cited(body))
+                self.pages[slug] = replace(page, body=body, atoms=cited_atoms(body))
                 self.refused += [
                     f"Left out of {slug}, for it reads like an order: {one_line(line, 80)!r}." for line in orders
                 ]
@@ -391,7 +393,7 @@ class _PageDrafts:
                 target = slugs.get(slug_of(name))
                 if target == slug or not (target or self.round.is_entity(name)):
                     dead.append(name)
-            body = attribute_page(unlinked(page.body, dead), self.round.atoms.values(), self.round.speakers)
+            body = attribute_page(without_links(page.body, dead), self.round.atoms.values(), self.round.speakers)
             self.pages[slug] = replace(page, body=body)
 
 

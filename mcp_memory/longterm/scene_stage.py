@@ -32,7 +32,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.verification.trust import fit_for_pages, speakers_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.store.citations import plain
+from mcp_memory.store.citations import without_citations
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, SceneChanges, Work
 
@@ -154,7 +154,7 @@ def _summary_line(scene: Scene) -> str:
 
 
 def _page(scene: Scene, stored: Mapping[str, str]) -> str:
-    length = len(plain(scene.body))
+    length = len(without_citations(scene.body))
     full = f' full="{length:,} of {_ASKED_CHARS:,} characters"' if length > _NEARLY_FULL else ""
     lines = "\n".join(numbered(stored[scene.slug], scene.body))
     return (

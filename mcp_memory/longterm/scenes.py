@@ -22,7 +22,7 @@ from mcp_memory.language.words import fold
 from mcp_memory.longterm.digest import statement_text
 from mcp_memory.longterm.statement_cache import ALWAYS, StatementCache
 from mcp_memory.longterm.topics import Topic, topics
-from mcp_memory.store.citations import cited, left_of, links
+from mcp_memory.store.citations import cited_atoms, links, scene_without
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import SceneEdit
 
@@ -81,19 +81,19 @@ def listed_scenes(store: Store, space: str) -> list[Scene]:
 def stored_scenes(store: Store, space: str) -> list[Scene]:
     """Return the stored scenes with content, the hottest first, without content based on forgotten rows."""
     scenes = store.scenes(space)
-    ids = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
+    ids = {id for scene in scenes for id in (*scene.atoms, *cited_atoms(scene.body))}
     gone = ids - store.standing(space, ids).keys()
-    left = (left_of(scene, gone) for scene in scenes)
+    left = (scene_without(scene, gone) for scene in scenes)
     return [scene for scene in left if scene.body]
 
 
 def without_forgotten(store: Store, space: str, scene: Scene) -> Scene:
     """Return a scene, or an old version of a scene, without content based on forgotten rows."""
-    return left_of(scene, _forgotten_ids(store, space, scene))
+    return scene_without(scene, _forgotten_ids(store, space, scene))
 
 
 def _forgotten_ids(store: Store, space: str, scene: Scene) -> set[str]:
-    return forgotten(store, space, {*scene.atoms, *cited(scene.body)})
+    return forgotten(store, space, {*scene.atoms, *cited_atoms(scene.body)})
 
 
 def forgotten(store: Store, space: str, ids: Collection[str]) -> set[str]:
@@ -109,18 +109,18 @@ def read_to(store: Store, space: str, stage: Stage) -> int:
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
     """Return the atoms that were current when a scene was written and are not now, each with its replacement."""
-    return ended_atoms(store, space, cited(scene.body), after=scene.updated)
+    return ended_atoms(store, space, cited_atoms(scene.body), after=scene.updated)
 
 
 def without_ended(store: Store, space: str, scenes: Sequence[Scene]) -> list[Scene]:
     """Return the scenes without atoms that ended since they were written, and without empty scenes."""
-    atoms = {scene.slug: cited(scene.body) for scene in scenes}
+    atoms = {scene.slug: cited_atoms(scene.body) for scene in scenes}
     standing = store.standing(space, {id for ids in atoms.values() for id in ids})
     ended = {id for id, is_current in standing.items() if not is_current}
     left: list[Scene] = []
     for scene in scenes:
         if not ended.isdisjoint(atoms[scene.slug]):
-            scene = left_of(scene, {old.id for old, _ in ended_since(store, space, scene)})
+            scene = scene_without(scene, {old.id for old, _ in ended_since(store, space, scene)})
         left.append(scene)
     return [scene for scene in left if scene.body]
 

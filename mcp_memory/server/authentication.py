@@ -163,7 +163,7 @@ class RateLimit:
     async def _more(self, key: str) -> int:
         try:
             memory = await self._memory()
-            return await memory.take_requests(f"{self._name} {key}", wanted=self._share, a_minute=self._per_minute)
+            return await memory.take_requests(f"{self._name} {key}", count=self._share, a_minute=self._per_minute)
         except McpMemoryError as error:
             raise memory_unavailable(error) from None
 

@@ -1,7 +1,7 @@
 """The citations in a text: atoms and links in pages, tool results in turns and statements.
 
 Pages cite atoms as `(a12, a57)` and link pages as `[[Name]]`. A citation supports the words before it in its line, back
-to the previous citation; the last one of a line also supports the rest of the line. So forgetting an atom removes
+to the previous citation; the final citation of a line also supports the rest of the line. So forgetting an atom removes
 exactly the words that only this atom supports.
 
 A scene's title and summary have no citations. They are kept if the remaining text has the same words, otherwise they
@@ -24,9 +24,7 @@ from mcp_memory.language.words import base_terms, fold, query_terms
 
 # Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
 _PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
-_BETWEEN = (
-    r"(?:[,;&，；、]|[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])+"  # never on two lines, as `splitlines` has them
-)
+_BETWEEN = r"(?:[,;&，；、]|[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])+"  # never across a line break of `splitlines`
 _LISTED = rf"(?:[(（]|(?<!\[)\[(?!\[))[ ]*{_PART}(?:{_BETWEEN}{_PART})*[ ]*(?:[)）]|(?<!\])\](?![\](]))"
 _GROUP = re.compile(rf"{_LISTED}(?:[ ]?{_LISTED})*")
 _SPACED_GROUP = re.compile(rf"[ \t]*(?:{_GROUP.pattern})")
@@ -38,26 +36,26 @@ _HEADING = re.compile(r"\s{0,3}(?:(#{1,6})\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
 _SENTENCE_END = re.compile(r"[.!?…。！？]")
 _WORD = re.compile(r"\w")
 _LOOKED_BACK = 1_000  # characters; longer than any list of ids, and a page of short lines takes linear time
-_BELOW_ALL = 7  # the level of a line in bold that stands as a heading
+_BELOW_ALL = 7  # the level of a bold line used as a heading
 
 
-def cited(text: str) -> list[str]:
-    """Return the ids of the atoms that a text names as its evidence, in order, each once."""
+def cited_atoms(text: str) -> list[str]:
+    """Return the ids of the atoms that a text cites, in order, without repetitions."""
     return list(dict.fromkeys(id for group in _GROUP.finditer(text) for id in _ids(group)))
 
 
 def links(text: str) -> list[str]:
-    """Return the names in `[[…]]`, in order, each once; of `[[name|as shown]]` the name."""
-    return list(dict.fromkeys(name for found in _LINK.finditer(text) if (name := found[1].strip())))
+    """Return the names in `[[…]]`, in order, without repetitions; of `[[name|as shown]]` the name."""
+    return list(dict.fromkeys(name for match in _LINK.finditer(text) if (name := match[1].strip())))
 
 
-def uncovered(text: str) -> list[str]:
+def uncited_lines(text: str) -> list[str]:
     """Return the lines that cite no atom; headings, rules and blank lines need no citation."""
     lines = (line.strip() for line in text.splitlines())
-    return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited(line)]
+    return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited_atoms(line)]
 
 
-def tails(text: str) -> list[str]:
+def uncited_tails(text: str) -> list[str]:
     """Return the sentences that follow the last citation of their line."""
     return [tail.strip() for line in text.splitlines() if (tail := _tail(line))]
 
@@ -71,34 +69,34 @@ def _tail(line: str) -> str:
     return line[stop:] if _SENTENCE_END.search(ends) and _WORD.search(line, stop) else ""
 
 
-def covered(text: str) -> str:
+def without_uncited(text: str) -> str:
     """Return the text without its uncovered lines and tails, and without headings left without text."""
-    bare = set(uncovered(text))
+    bare = set(uncited_lines(text))
     lines = [line for line in text.splitlines() if line.strip() not in bare]
     return tidy([line[: len(line) - len(_tail(line))].rstrip() for line in lines])
 
 
-def without(text: str, ids: Collection[str]) -> str:
+def without_atoms(text: str, ids: Collection[str]) -> str:
     """Return the text without the words that only these atoms support, and without their ids elsewhere.
 
     Headings left without text are removed.
     """
     gone = set(ids)
-    if gone.isdisjoint(cited(text)):
+    if gone.isdisjoint(cited_atoms(text)):
         return text
     lines = [_line_without(line, gone) for line in text.splitlines()]
     return tidy([line for line in lines if line is not None]) + ("\n" if text.endswith("\n") else "")
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def rename_atoms(text: str, names: Mapping[str, str]) -> str:
     """Return the text with the cited atoms under other ids."""
     return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
 
 
-def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str], bool] | None = None) -> str:
-    """Return the text with a mark before each citation whose atoms all have that mark: `…, said by a tool (a12)`.
+def mark_citations(text: str, marks: Mapping[str, str], *, says_mark: Callable[[str, str], bool] | None = None) -> str:
+    """Return the text with a mark before each citation whose atoms all have that mark, such as `…, from a tool (a12)`.
 
-    `is_told` tells whether the words of the sentence up to the citation say already what the mark does.
+    No mark is added if `says_mark(mark, words)` is true for the words of the sentence up to the citation.
     """
     end = 0
 
@@ -106,12 +104,12 @@ def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str],
         nonlocal end
         before = text[max(end, text.rfind("\n", 0, group.start()) + 1) : group.start()]
         end = group.end()
-        found = [marks.get(id) for id in _ids(group)]
-        if not found or found[0] is None or None in found or before.endswith(found[0]):
+        cited_marks = [marks.get(id) for id in _ids(group)]
+        if not cited_marks or cited_marks[0] is None or None in cited_marks or before.endswith(cited_marks[0]):
             return group[0]
-        if is_told is not None and is_told(found[0], _SENTENCE.split(text[: group.start()])[-1]):
+        if says_mark is not None and says_mark(cited_marks[0], _SENTENCE.split(text[: group.start()])[-1]):
             return group[0]
-        return f", {found[0]} {group[0].lstrip()}"
+        return f", {cited_marks[0]} {group[0].lstrip()}"
 
     return _SPACED_GROUP.sub(mark, text)
 
@@ -119,10 +117,10 @@ def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str],
 _SENTENCE = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 
 
-def plain(text: str) -> str:
+def without_citations(text: str) -> str:
     """Return the text without its citations; links become the text they show.
 
-    What is left has none either: "((a1)a2)" and "([[x|a2]])" would otherwise leave "(a2)".
+    The result has no citations either: "((a1)a2)" and "([[x|a2]])" would otherwise leave "(a2)".
     """
     while (
         left := _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
@@ -131,7 +129,7 @@ def plain(text: str) -> str:
     return text
 
 
-def unlinked(text: str, names: Collection[str]) -> str:
+def without_links(text: str, names: Collection[str]) -> str:
     """Return the text with these links as plain text."""
     return _LINK.sub(lambda link: _as_shown(link) if link[1].strip() in names else link[0], text)
 
@@ -140,7 +138,7 @@ def _as_shown(link: re.Match[str]) -> str:
     return (link[2] or link[1]).strip()
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """Return the text with wrapped lines joined, so that each line has its own citation."""
     lines: list[str] = []
     for line in text.splitlines():
@@ -163,8 +161,8 @@ def _goes_on(before: str, line: str) -> bool:
 
 def _mark(line: str) -> str:
     """Return the list marker at the start of a line."""
-    found = _MARK.match(line)
-    return found[0] if found else ""
+    match = _MARK.match(line)
+    return match[0] if match else ""
 
 
 def _groups(text: str) -> Iterator[re.Match[str]]:
@@ -172,8 +170,8 @@ def _groups(text: str) -> Iterator[re.Match[str]]:
 
 
 def _ids(group: re.Match[str]) -> list[str]:
-    found = group[0]
-    return _ID.findall(_LINK.sub("", found) if "[[" in found else found)  # a page may be called from-a1
+    matched = group[0]
+    return _ID.findall(_LINK.sub("", matched) if "[[" in matched else matched)  # a page may be named from-a1
 
 
 def _line_without(line: str, gone: set[str]) -> str | None:
@@ -197,8 +195,8 @@ def _parts(group: re.Match[str]) -> Sequence[str]:
 
 def _stop(line: str, end: int) -> int:
     """Return the end of the words that a citation supports: after its full stop."""
-    found = _STOP.match(line, end)
-    return found.end() if found else end
+    match = _STOP.match(line, end)
+    return match.end() if match else end
 
 
 def tidy(lines: Sequence[str]) -> str:
@@ -209,7 +207,7 @@ def tidy(lines: Sequence[str]) -> str:
 def _with_something_under(lines: Sequence[str]) -> list[str]:
     """Return the lines without headings that have no text below."""
     kept: list[str] = []
-    deepest = 0  # headings down to this level have something under them
+    deepest = 0  # headings down to this level have text below them
     for line in reversed(lines):
         heading = _HEADING.match(line)
         level = (len(heading[1]) if heading[1] else _BELOW_ALL) if heading else 0
@@ -226,31 +224,35 @@ def _with_something_under(lines: Sequence[str]) -> list[str]:
 _TITLE, _SUMMARY = 60, 160
 
 
-def left_of(scene: Scene, gone: Collection[str]) -> Scene:
+def scene_without(scene: Scene, gone: Collection[str]) -> Scene:
     """Return the scene without the words that only these atoms support; the body is empty if no words are left."""
-    if set(gone).isdisjoint(scene.atoms) and set(gone).isdisjoint(cited(scene.body)):
+    if set(gone).isdisjoint(scene.atoms) and set(gone).isdisjoint(cited_atoms(scene.body)):
         return scene
-    body = without(scene.body, gone)
-    said = plain(body)
-    entities = tuple(name for name in scene.entities if fold(name) in fold(said))
+    body = without_atoms(scene.body, gone)
+    words = without_citations(body)
+    entities = tuple(name for name in scene.entities if fold(name) in fold(words))
     return replace(
         scene,
-        title=scene.title if _says(said, scene.title) else one_line(", ".join(entities) or gist(body), _TITLE),
-        summary=scene.summary if _says(said, scene.summary) else gist(body),
+        title=scene.title if _says(words, scene.title) else one_line(", ".join(entities) or gist(body), _TITLE),
+        summary=scene.summary if _says(words, scene.summary) else gist(body),
         body=body,
-        atoms=tuple(cited(body)),
+        atoms=tuple(cited_atoms(body)),
         entities=entities,
     )
 
 
 def gist(body: str) -> str:
     """Return the first statement of a page as one line."""
-    lines = (plain(line).lstrip(" -*+•>") for line in body.splitlines() if cited(line) and not line.startswith("#"))
+    lines = (
+        without_citations(line).lstrip(" -*+•>")
+        for line in body.splitlines()
+        if cited_atoms(line) and not line.startswith("#")
+    )
     return one_line(next(lines, "Nothing is left of it."), _SUMMARY)
 
 
-def _says(said: str, words: str) -> bool:
-    return set(query_terms(words)) <= set(base_terms(said))
+def _says(text: str, words: str) -> bool:
+    return set(query_terms(words)) <= set(base_terms(text))
 
 
 # --- names of tool results --------------------------------------------------------------------------
@@ -272,20 +274,20 @@ class NamedResult:
     lines: tuple[int, int] | None = None
 
 
-def named(text: str) -> list[NamedResult]:
-    """Return the results that a text names, in order, each once; at most the first hundreds."""
-    if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
+def find_results(text: str) -> list[NamedResult]:
+    """Return the results that a text names, in order, without repetitions; at most the first hundreds."""
+    if "r-" not in text and "-N" not in text:  # true for nearly every turn; the pattern takes ten times as long
         return []
-    found: dict[NamedResult, None] = {}
+    results: dict[NamedResult, None] = {}
     for match in _RESULT.finditer(text):
-        found[NamedResult(match["node"] or match["ref"], _lines_of(match))] = None
-        if len(found) == _MOST_RESULTS:
+        results[NamedResult(match["node"] or match["ref"], _lines_of(match))] = None
+        if len(results) == _MOST_RESULTS:
             break
-    return list(found)
+    return list(results)
 
 
 def address(ref: str, lines: tuple[int, int] | None) -> str:
-    """Return a ref with its lines in the form that `named` reads."""
+    """Return a ref with its lines in the form that `find_results` reads."""
     if lines is None:
         return ref
     return f"{ref}:{lines[0]}" if lines[0] == lines[1] else f"{ref}:{lines[0]}-{lines[1]}"

@@ -31,12 +31,12 @@ def combine(deltas: Iterable[str]) -> str:
 def texts(deltas: Iterable[str]) -> Iterator[str]:
     """Yield the text after each delta; the first delta is a whole text. Raises ValueError if one cannot be read."""
     text = ""
-    for one in deltas:
-        changes: Any = json.loads(one)
+    for delta_json in deltas:
+        changes: Any = json.loads(delta_json)
         try:
             text = changes if isinstance(changes, str) else "".join(_pieces(text, changes))
         except (TypeError, ValueError):
-            raise ValueError(f"no delta: {one[:40]}") from None
+            raise ValueError(f"no delta: {delta_json[:40]}") from None
         yield text
 
 
@@ -58,19 +58,19 @@ def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
             continue
         pairs = min(j - i, m - k)
         for line in range(pairs):
-            yield from _within(before[i + line], after[k + line], starts[i + line])
-        yield from _within("".join(before[i + pairs : j]), "".join(after[k + pairs : m]), starts[i + pairs])
+            yield from _change_within(before[i + line], after[k + line], starts[i + line])
+        yield from _change_within("".join(before[i + pairs : j]), "".join(after[k + pairs : m]), starts[i + pairs])
 
 
-def _within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
+def _change_within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
     if old == new:
         return
-    start = _shared(old, new)
-    end = min(_shared(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+    start = _common_prefix(old, new)
+    end = min(_common_prefix(old[::-1], new[::-1]), min(len(old), len(new)) - start)
     yield at + start, at + len(old) - end, new[start : len(new) - end]
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix(text: str, other: str) -> int:
     """Return the length of the common prefix of two texts."""
-    differs = (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
-    return next(differs, min(len(one), len(other)))
+    differs = (at for at, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1])
+    return next(differs, min(len(text), len(other)))

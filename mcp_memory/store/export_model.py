@@ -1,10 +1,11 @@
 """Engine-neutral export rows. References between rows use the ids of the source store.
 
-Forgotten rows are left out, but for a `Tombstone`, which has no words. So are data that the importing store derives
-(index terms, vectors, files, chunks of results) and data of one machine (followed logs, the usage ledger, tokens).
+Forgotten rows are left out; a `Tombstone` names them without any words. Also left out are data that the importing store
+derives (index terms, vectors, files, chunks of results) and data of a machine (followed logs, the usage ledger,
+tokens).
 
 A row is recognised by its origin: its home, space, id and the time when it was learned there,
-`<home>:<space>:t12@1763812345678`. So two copies of one home that diverged do not mistake each other's rows. A row
+`<home>:<space>:t12@1763812345678`. So two copies of a home that diverged do not mistake each other's rows. A row
 that was imported carries its earlier origins (`origins`); its own is added by the reader.
 """
 
@@ -21,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose rows they are."""
+    """The home and space that exported rows come from."""
 
     home: str
     space: str
@@ -34,16 +35,16 @@ def origin_of(of: Origin, id: str, at: datetime | None = None) -> str:
 
 
 NOTHING, UNDONE = "-", "undone"
-"""In place of the tombstone of here, where a forgetting found nothing here to forget, or was undone there."""
+"""Stored instead of a local tombstone if an imported forgetting matched nothing here, or was undone elsewhere."""
 
 
 def gone_by(tombstone: str) -> str:
-    """Return the name of a row that was forgotten elsewhere before it came, by the origin of its tombstone."""
+    """Return the name of a row that was forgotten elsewhere before its import, by the origin of its tombstone."""
     return f"gone {tombstone}"
 
 
 READ = "read"
-"""In place of an id, where an origin marks a turn that the sentence reader does not read (again)."""
+"""Stored instead of an id if an origin marks a turn that the sentence reader must not read (again)."""
 
 
 def read_mark(turn: str) -> str:
@@ -53,7 +54,7 @@ def read_mark(turn: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRef:
-    """The front matter of a tool result; `file` has its bytes, which are `data` where they are at hand."""
+    """The front matter of a tool result; `file` names its bytes, which `data` has when they are available."""
 
     id: str
     file: str
@@ -73,7 +74,7 @@ class ExportedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTurn:
-    """`dated`: the client gave `said_at`, and it is part of the hash. A note has its statement."""
+    """`dated`: the client gave `said_at`, and it is part of the hash. A note carries its statement."""
 
     id: str
     session: str
@@ -115,7 +116,7 @@ class ExportedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedAtom:
-    """`evidence` begins with the words that it first rested on."""
+    """`evidence` begins with the first evidence of the atom."""
 
     id: str
     kind: Kind
@@ -173,7 +174,7 @@ class ExportedRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedVersion:
-    """A version of a canvas; `delta` is of its groups and text to the version before, None where that was erased."""
+    """A version of a canvas; `delta` is of its groups and text to the version before, None if that was erased."""
 
     version: int
     kind: str
@@ -189,7 +190,7 @@ class ExportedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCanvas:
-    """`begun`: when the first of its records was made. An export from before canvases had `versions` has none."""
+    """`begun`: the time of its first record. Exports from before canvases had `versions` lack them."""
 
     number: int
     label: str
@@ -238,7 +239,7 @@ class ExportedPersona:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCitation:
-    """A turn or an atom that names a result, and which of its lines; None for all of it."""
+    """A turn or an atom that names a result, and the cited lines; None for the whole result."""
 
     source: str
     ref: str
@@ -247,7 +248,7 @@ class ExportedCitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedSession:
-    """`read`: the last turn whose statements are among the atoms. `canvas` is its active one."""
+    """`read`: the last turn whose statements are among the atoms. `canvas` is the active canvas."""
 
     name: str
     read: str | None
@@ -258,7 +259,7 @@ class ExportedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedProgress:
-    """How far a stage has come: the last atom that it processed; of `read`, the last turn."""
+    """The progress of a stage: the last atom that it processed; of `read`, the last turn."""
 
     stage: Stage
     upto: str
@@ -266,7 +267,7 @@ class ExportedProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTombstone:
-    """Rows that were forgotten together, by origin; none of them if that was undone."""
+    """Rows that were forgotten together, by origin; empty if that was undone."""
 
     id: str
     at: datetime
@@ -298,9 +299,8 @@ ExportedRow = (
 class ImportReport:
     """The result of importing rows.
 
-    `names`: their ids here, `a5` → `a19`, empty for rows that are forgotten. Rows that came before are `known`, or
-    `forgotten` since; `changed` are the ids of those that were updated. `left` are sentences about rows that were left
-    out.
+    `names`: their local ids, `a5` → `a19`, empty for forgotten rows. Rows imported before are `known`, or `forgotten`
+    since; `changed` are the ids of updated rows. `left` are sentences about rows that were left out.
     """
 
     names: dict[str, str]

@@ -65,8 +65,8 @@ def ref_file(ref: Ref, data: bytes) -> bytes:
         "content_type": ref.content_type,
     }
     if ref.masked:
-        fields["masked"] = [[one.start, one.end, one.kind] for one in ref.masked]
-    # ASCII keeps the front matter valid UTF-8 and YAML whatever the arguments hold, lone surrogates too.
+        fields["masked"] = [[place.start, place.end, place.kind] for place in ref.masked]
+    # ASCII keeps the front matter valid UTF-8 and YAML for any arguments, even with lone surrogates.
     head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in fields.items())
     return _FENCE + head.encode("ascii") + _FENCE + data
 
@@ -119,8 +119,8 @@ def is_scene_file(content: bytes) -> bool:
 def record_line(record: Record, *, number: int, step: str | None) -> bytes:
     """Return the line of `offload-<session>.jsonl`; the first seven names are fixed by the format.
 
-    `number` counts the records of a home, and `step` is the move that it made on its canvas. A later line with
-    the same number (or `timestamp`, `node_id` and `ref`) is the same call with a better summary, and counts.
+    `number` counts the records of a home, and `step` is its change to the canvas. A later line with the same number
+    (or `timestamp`, `node_id` and `ref`) is the same call with a better summary, and takes precedence.
     """
     return _line(
         {
@@ -144,11 +144,11 @@ def record_line(record: Record, *, number: int, step: str | None) -> bytes:
 
 
 def journal_line(
-    turn: Turn, *, client_id: str | None, told: dict[str, Any] | None = None, held: Sequence[str] = ()
+    turn: Turn, *, client_id: str | None, statement: dict[str, Any] | None = None, reasons: Sequence[str] = ()
 ) -> bytes:
     """Return the line of `conversations/<day>.jsonl`; a note has the fields to rebuild its atom.
 
-    `held` has the reasons why a turn is quarantined. Times are in UTC, so that the bytes do not depend on the
+    `reasons` has the reasons why a turn is quarantined. Times are in UTC, so that the bytes do not depend on the
     machine's time zone.
     """
     fields: dict[str, Any] = {
@@ -163,8 +163,8 @@ def journal_line(
         "client_id": client_id,
         "sha256": turn.sha256,
     }
-    beside = {"told": told, "held": list(held)}
-    return _line({**fields, **{name: value for name, value in beside.items() if value}})
+    optional = {"told": statement, "held": list(reasons)}
+    return _line({**fields, **{name: value for name, value in optional.items() if value}})
 
 
 def json_line(fields: dict[str, Any]) -> bytes:
@@ -178,7 +178,7 @@ def _line(fields: dict[str, Any]) -> bytes:
 
 def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=separators)
-    # Readers that split lines as Unicode does would cut at these three.
+    # Readers that split at Unicode line breaks would split at these three.
     for char in "\x85\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
@@ -190,26 +190,26 @@ def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
     With `durable` it is on the disk when this returns.
     """
     make_folder(path.parent)
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with open_private(beside, "wb") as file:
+        with open_private(temporary, "wb") as file:
             file.write(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        remove_own(beside)
+        remove_own(temporary)
     if durable:
         sync_folder(path.parent)
 
 
 _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
-"""What opening says where there is nothing, a folder, a pipe, a device, a socket or a link that leads to no file."""
+"""Errors of opening a missing path, a folder, a pipe, a device, a socket or a dangling link."""
 
 
-def opened(path: Path) -> IO[bytes] | None:
-    """Open a file to read; None if there is no regular file."""
+def open_regular(path: Path) -> IO[bytes] | None:
+    """Open a file to read; None if it is missing or not a regular file."""
     try:
         return open_own(path)
     except OSError as error:
@@ -219,7 +219,7 @@ def opened(path: Path) -> IO[bytes] | None:
 
 
 def content_of(path: Path) -> bytes | None:
-    """Return the content of a file; None if there is no regular file."""
+    """Return the content of a file; None if it is missing or not a regular file."""
     try:
         return read_own(path)
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import Literal
 from mcp_memory.store.values import CanvasChange
 
 How = Literal["ids", "query", "session", "time", "retention", "import", "correction"]
-"""How the rows to forget were selected; `correction`: a correction was undone, and what it replaced holds again."""
+"""How the rows to forget were selected; `correction`: an undone correction, whose replaced atoms are current again."""
 
 Keeping = Literal["turns", "results", "purge"]
 """The rows of a policy: turns, tool results, or rows that a policy forgot, to be purged."""
@@ -18,7 +18,9 @@ Keeping = Literal["turns", "results", "purge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Conditions on rows to forget; all must match. `terms` are `text.base_terms`; times are of saying or taking."""
+    """Conditions on rows to forget; all must match. `terms` are `text.base_terms`; times are when a turn was said or a
+    result was taken.
+    """
 
     terms: Sequence[str] = ()
     session: str | None = None
@@ -45,7 +47,7 @@ class Reach:
     scenes: Sequence[str] = ()
     """Pages that lose lines, by slug."""
     tasks: Sequence[str] = ()
-    """Tasks that were named, such as `003`: their goals are forgotten."""
+    """Named tasks, such as `003`: their goals are forgotten."""
     said_in: Sequence[str] = ()
 
     @property
@@ -62,7 +64,7 @@ class Purge:
     personas: Mapping[int, str] = field(default_factory=dict[int, str])
     """Pages by version."""
     redrawn: Sequence[CanvasChange] = ()
-    """Canvases without the goals that were taken from turns to be erased, and were not forgotten with them."""
+    """Canvases without goals that came from the erased turns and were not forgotten with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Keeps a thread from calling a database from inside a call of the same database.
+"""Prevents a thread from calling a database from inside a call of the same database.
 
 A call holds a connection while it runs. If calls could nest, threads that each hold one connection and wait for a
-second one would wait for each other for ever, as soon as there are as many of them as connections.
+second would wait for each other for ever, as soon as there are as many of them as connections.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ if TYPE_CHECKING:
 
 
 class TurnStore(Protocol):
-    """Turns (L0), and the imports and logs of clients that they come from."""
+    """Turns (L0), and the imports and client logs that they come from."""
 
     def append_turns(
         self,
@@ -113,16 +113,16 @@ class TurnStore(Protocol):
     ) -> Appended:
         """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
 
-        A turn is stored once: one whose `client_id` and hash the session has is a duplicate; so is, for turns without
-        an id, the longest run at the start of `new` that repeats the end of the session (a client that sends its
-        history again). `said_at` is part of the hash where the client gave it as known. Forgotten turns are not stored
-        again: those with the same words that were said before the forgetting, or whose session had them and that come
-        without a time.
+        A turn is stored once: a turn whose `client_id` and hash the session has is a duplicate; so is, for turns
+        without an id, the longest run at the start of `new` that repeats the end of the session (a client that sends
+        its history again). `said_at` is part of the hash if the client gave it as known. Forgotten turns are not stored
+        again: turns with the same words that were said before the forgetting, or that come without a time in a session
+        that had the forgotten words.
         """
         ...
 
     def turns(self, space: str, /, ids: Iterable[str]) -> list[Turn]:
-        """Return turns that exist and are not forgotten, in the order asked for."""
+        """Return turns that exist and are not forgotten, in the order of `ids`."""
         ...
 
     def session_turns(self, space: str, /, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
@@ -136,7 +136,7 @@ class TurnStore(Protocol):
     def list_turns(self, space: str, /, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
         """Return turns that pass the filters, without notes, the newest (by `said_at`, then id) first.
 
-        With `after`, those that follow that turn in this order.
+        With `after`, only the turns that follow that turn in this order.
         """
         ...
 
@@ -145,7 +145,7 @@ class TurnStore(Protocol):
         ...
 
     def sessions(self, space: str, /, *, prefix: str = "", limit: int = 100, start: int = 0) -> list[SessionInfo]:
-        """Return sessions that have turns, the one written to last first, without the first `start` of them."""
+        """Return sessions that have turns, latest written first, without the first `start` of them."""
         ...
 
     def count_forgotten(self, space: str, /, session: str, new: Sequence[NewTurn]) -> int:
@@ -153,55 +153,53 @@ class TurnStore(Protocol):
         ...
 
     def known_client_ids(self, space: str, /, ids: Sequence[str]) -> dict[str, bool]:
-        """Return those of the ids that a turn of any session has, and whether it is forgotten."""
+        """Map the ids that a turn of any session has to whether that turn is forgotten."""
         ...
 
     def stored_calls(self, space: str, /, session: str, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids of a session's tool calls whose result is stored, forgotten or not."""
+        """Return the ids of a session's tool calls, among these, whose result is stored, forgotten or not."""
         ...
 
     def imported_files(self, space: str, /) -> list[Imported]:
-        """Return files whose turns were stored, the last first."""
+        """Return files whose turns were stored, latest first."""
         ...
 
     def note_imported_file(self, space: str, /, file: Imported) -> None:
-        """Note that all turns of a file are stored."""
+        """Record that all turns of a file are stored."""
         ...
 
     def followed_logs(self, space: str, /, *, path: str | None = None) -> list[FollowedLog]:
-        """Return client logs that were read (or the one at a path), the one read last first."""
+        """Return client logs that were read (or only the log at a path), latest read first."""
         ...
 
     def note_followed_log(self, space: str, /, log: FollowedLog) -> None:
-        """Note how far a log was read."""
+        """Record how far a log was read."""
         ...
 
 
 class KnowledgeStore(Protocol):
-    """Atoms (L1) with facts and entities, scenes (L2), the persona (L3), and what cites a tool result."""
+    """Atoms (L1) with facts and entities, scenes (L2), the persona (L3), and citations of tool results."""
 
     def add_atom(self, space: str, /, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
         """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
 
         Replaced atoms get `valid_to` and `superseded_by` and stay. If a current atom has the same text (compared
-        without case and white space), the new one is a duplicate, unless it adds something; if it supersedes others,
-        it also replaces that atom. Raises NotFound when `supersedes` names an unknown atom, InvalidInput when that one
+        without case and white space), the statement is a duplicate, unless it adds something; if it supersedes others,
+        it also replaces that atom. Raises NotFound when `supersedes` names an unknown atom, InvalidInput when that atom
         has ended, Refused when the statement was forgotten after `now`.
         """
         ...
 
     def atoms(self, space: str, /, ids: Iterable[str]) -> list[Atom]:
-        """Return atoms that exist and are not forgotten, ended ones too, in the order asked for."""
+        """Return atoms that exist and are not forgotten, including ended atoms, in the order of `ids`."""
         ...
 
     def standing(self, space: str, /, ids: Iterable[str]) -> dict[str, bool]:
-        """Return which of these atoms are there, each with whether it is current; without their words."""
+        """Map the existing, not forgotten atoms among these to whether they are current; texts are not read."""
         ...
 
     def list_atoms(self, space: str, /, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
-        """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest
-        first.
-        """
+        """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest."""
         ...
 
     def count_atoms(self, space: str, /, *, filters: Filters) -> int:
@@ -209,7 +207,7 @@ class KnowledgeStore(Protocol):
         ...
 
     def atoms_based_on(self, space: str, /, turn: str) -> list[Atom]:
-        """Return the atoms that a turn is evidence of, ended ones too."""
+        """Return the atoms that a turn is evidence of, including ended atoms."""
         ...
 
     def facts(self, space: str, /, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
@@ -217,7 +215,7 @@ class KnowledgeStore(Protocol):
         ...
 
     def entities(self, space: str, /, *, prefix: str = "", limit: int = 100) -> list[Entity]:
-        """Return entities with a name that begins so (without case), those of most current atoms first."""
+        """Return entities with a name that begins with `prefix` (without case), most current atoms first."""
         ...
 
     def entity_names(self, space: str, /) -> dict[str, str]:
@@ -227,15 +225,15 @@ class KnowledgeStore(Protocol):
         """
         ...
 
-    def names(self, space: str, /, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return all names of the entity with each of these names, the chief one first.
+    def names(self, space: str, /, known_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return all names of the entity with each of these names, the chief name first.
 
-        Unknown names and those of forgotten entities are left out.
+        Unknown names, and names of forgotten entities, are left out.
         """
         ...
 
     def related_entities(self, space: str, /, name: str, *, limit: int) -> list[tuple[str, int]]:
-        """Return the entities that current atoms mention together with this one, and in how many; most first."""
+        """Return the entities that current atoms mention together with this entity, and in how many; most first."""
         ...
 
     def evidence(self, space: str, /, atom: str) -> list[Evidence]:
@@ -243,14 +241,14 @@ class KnowledgeStore(Protocol):
         ...
 
     def atoms_since(self, space: str, /, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
-        """Return atoms numbered over `after`, oldest first, ended ones too; `superseded_by` finds those they ended.
+        """Return atoms numbered above `after`, oldest first, also ended atoms; `superseded_by` finds those they ended.
 
-        Without `sentences` those are left out that were extracted without a model: its stages do not work on them.
+        Without `sentences`, atoms that were extracted without a model are left out: its stages do not work on them.
         """
         ...
 
     def superseded_by(self, space: str, /, by: Sequence[str]) -> list[Atom]:
-        """Return the atoms that these superseded, without sentences that gave way: of those nothing has ended."""
+        """Return the atoms that these superseded, without sentences that gave way, which did not end a truth."""
         ...
 
     def scenes(self, space: str, /) -> list[Scene]:
@@ -286,14 +284,14 @@ class KnowledgeStore(Protocol):
 
 
 class JobStore(Protocol):
-    """Questions to a model: leased, answered and committed; how far each stage has come.
+    """Questions to a model: leased, answered and committed; and the progress of each stage.
 
-    A commit raises Conflict, storing nothing, when the job is done or was leased by another: then the question is asked
-    again, or was answered.
+    A commit raises Conflict, storing nothing, when the job is done or was leased by another process: the question is
+    asked again, or was answered already.
     """
 
     def backlog(self, space: str, /, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
-        """Return sessions with turns that were not extracted, the one written to last first."""
+        """Return sessions with turns that were not extracted, latest written first."""
         ...
 
     def flush(self, space: str, /, session: str) -> None:
@@ -301,11 +299,11 @@ class JobStore(Protocol):
         ...
 
     def stage_states(self, space: str, /) -> dict[Stage, StageState]:
-        """Return how far `scenes`, `persona` and `read` have come; one that never ran is left out, unless requested."""
+        """Return the progress of `scenes`, `persona` and `read`; without stages that never ran, unless requested."""
         ...
 
     def request_stage(self, space: str, /, stage: Stage, reason: str) -> None:
-        """Request a stage out of turn; the next commit of a job that was made later fulfils it."""
+        """Request a stage before it is due; the next commit of a job that was made later fulfils it."""
         ...
 
     def jobs(self, space: str, /, *, stage: Stage | None = None) -> list[Work]:
@@ -313,7 +311,7 @@ class JobStore(Protocol):
         ...
 
     def job(self, space: str, /, id: str) -> Work:
-        """Return a job, done ones too. Raises NotFound."""
+        """Return a job, also if it is done. Raises NotFound."""
         ...
 
     def lease_job(
@@ -329,17 +327,17 @@ class JobStore(Protocol):
         now: datetime,
         eager: bool = False,
     ) -> Work | None:
-        """Create a job of a stage (of a session) and lease it for a while; it replaces an abandoned one.
+        """Create a job of a stage (of a session) and lease it for a while; it replaces an abandoned job.
 
         Returns None while another holder has the lease; while the job is parked, unless `eager`; and when the stage is
         already past the basis, by its `start` (extract) or `after` (scenes). A new job has a new id, so a commit under
-        an old one is a Conflict; attempts and error are kept. The same holder with the same basis gets the same job,
+        the old id is a Conflict; attempts and error are kept. The same holder with the same basis gets the same job,
         with a longer lease. A job without a `holder` asks no model.
         """
         ...
 
     def park_job(self, space: str, /, id: str, *, error: str, wait: timedelta) -> None:
-        """Note that a job failed; only eager holders may lease it before that wait. Does nothing if it is gone."""
+        """Record that a job failed; only eager holders may lease it before that wait. Does nothing if it is gone."""
         ...
 
     def release_job(self, space: str, /, id: str) -> None:
@@ -347,7 +345,7 @@ class JobStore(Protocol):
         ...
 
     def next_retry(self, space: str, /) -> timedelta | None:
-        """Return how long no open or parked job may be leased (by others than eager holders); None without any."""
+        """Return how long until a holder that is not eager may lease an open or parked job; None without jobs."""
         ...
 
     def stage_logs(self, space: str, /) -> list[Done]:
@@ -361,8 +359,8 @@ class JobStore(Protocol):
     def unread_turns(self, space: str, /, *, limit: int) -> list[Turn]:
         """Return the next turns of the user for the sentence reader, by number; a commit of `Readings` moves on.
 
-        These are turns after its cursor that no model has read, up to the first one that is still to be judged;
-        quarantined turns are left out. Turns before the cursor that were released since come first.
+        These are turns after its cursor that no model has read, up to the first unjudged turn; quarantined turns are
+        left out. Turns before the cursor that were released since come first.
         """
         ...
 
@@ -372,8 +370,7 @@ class JobStore(Protocol):
         """Store the output of a stage, the end of its job, its log entry and its cursor.
 
         Scenes, a page of the persona and a canvas may come without a job: a person's edit, which moves no cursor.
-        Readings always do. Where a model has read all the turns of a sentence, the commit of its statements has the
-        sentence give way.
+        Readings always do. If a model has read all the turns of a sentence, the sentence gives way to the statements.
         Conflict, storing nothing, also if a scene or a canvas is no longer at the version that the output expects.
         InvalidInput if a draft has no evidence or its quote is not in its turn, and for a new scene whose name is
         taken; NotFound for an update of an unknown scene.
@@ -381,21 +378,21 @@ class JobStore(Protocol):
         ...
 
     def open_queue(self, queue: str) -> None:
-        """Have all spaces looked at by the workers of a queue: now, and each after it was written to."""
+        """Create a queue: every space is due now, and again after each write to it."""
         ...
 
     def claim_space(self, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
-        """Claim the space that has been due longest in a queue; None where none is, or others have claimed them.
+        """Claim the space that has been due longest in a queue; None if no space is due, or all are claimed.
 
-        With `space` claim that one, due or not. The claim ends with `release_space` or, by the clock of the database,
-        after `lease`.
+        With `space`, claim that space, due or not. The claim ends with `release_space` or, by the clock of the
+        database, after `lease`.
         """
         ...
 
     def release_space(self, claim: Claim, *, again: timedelta) -> None:
-        """End a claim; the space is due `again` after a while, or now if it was written to meanwhile.
+        """End a claim; the space is due after `again`, or now if it was written to meanwhile.
 
-        Does nothing if another has claimed the space since.
+        Does nothing if another worker has claimed the space since.
         """
         ...
 
@@ -415,30 +412,30 @@ class JobStore(Protocol):
 
 
 class SearchStore(Protocol):
-    """Candidates for a search, and the indexes they come from. How they are ranked is not known here."""
+    """Search candidates and the indexes they come from. Ranking is outside the store."""
 
     def totals(self, space: str, /, layer: Layer) -> Totals:
-        """Return how many rows a layer has (without notes, with forgotten turns and atoms), and its newest one.
+        """Return how many rows a layer has (without notes, with forgotten turns and atoms), and its newest row.
 
-        What else is counted of turns may be from before a purge.
+        The other counts of turns may be from before a purge.
         """
         ...
 
     def postings(
-        self, space: str, /, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, /, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
-        """Return the rows with the wanted index terms, leaving out common ones while there are rarer ones.
+        """Return the rows with any of the query terms, leaving out common terms while there are rarer terms.
 
         Atoms and chunks that do not pass the filters are left out. Turns are not, since they may be the context of
-        others (see `turn_metadata`); but every turn that passes and has a wanted term is included, of a common term the
-        newest. Terms of `also` are returned where they are rare.
+        others (see `turn_metadata`); but every turn that passes and has a query term is included, of a common term the
+        newest. Terms of `also` are returned if they are rare.
         """
         ...
 
     def turn_metadata(
         self, space: str, /, rows: NDArray[np.int64], *, filters: Filters, reach: int = 0
     ) -> TurnMetadata:
-        """Return the metadata of these turns, and which of them pass the filters; numbers of no turn are left out.
+        """Return the metadata of these turns, and which of them pass the filters; unknown numbers are left out.
 
         With a `reach`, also of as many turns before and after each in its session, which are then in its stretch.
         Notes do not count.
@@ -452,7 +449,7 @@ class SearchStore(Protocol):
     def vectors_of(
         self, space: str, /, layer: Layer, ids: Sequence[str], identity: str
     ) -> Mapping[str, NDArray[np.float32]]:
-        """Return unit vectors that a model made of some rows; rows it has not embedded are left out."""
+        """Return a model's unit vectors of some rows; rows without a vector are left out."""
         ...
 
     def index_progress(self) -> IndexProgress:
@@ -467,18 +464,18 @@ class SearchStore(Protocol):
         ...
 
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
-        """Add vectors of rows, given as (space, id); those forgotten or embedded meanwhile are passed over.
+        """Add vectors of rows, given as (space, id); rows that were forgotten or embedded meanwhile are skipped.
 
         InvalidInput when the model's vectors had other dimensions before.
         """
         ...
 
     def maintain_indexes(self, *, limit: int) -> bool:
-        """Do a share of the background work on the indexes; True while more is left.
+        """Do a part of the background work on the indexes; return True while more is left.
 
-        Rows with terms of an earlier version are indexed again, up to `limit` of them, newest first; then comes what
-        keeps the search of many vectors fast. Searches are complete before, meanwhile and after. Other writers wait for
-        some 20 ms at a time. Any number of processes may do it at once, and be killed.
+        Rows with terms of an earlier version are indexed again, up to `limit` of them, newest first; then the index of
+        many vectors is optimised. Searches are complete before, meanwhile and after. Other writers wait for some 20 ms
+        at a time. Any number of processes may do it at once, and be killed.
         """
         ...
 
@@ -488,12 +485,12 @@ class SearchStore(Protocol):
 
 
 class TaskStore(Protocol):
-    """Raw tool results, records of calls, canvases; edits of message lists and what all of it saved."""
+    """Raw tool results, records of calls, canvases; edits of message lists and the token savings."""
 
     def put_ref(self, space: str, /, new: NewRef, *, refuse: bool = True) -> Ref:
         """Write the raw bytes to `refs/` and return their address; the same bytes are stored once.
 
-        A forgotten ref only comes back by undo: its bytes are Refused or, without `refuse`, left forgotten.
+        A forgotten ref is only restored by an undo: its bytes are Refused or, without `refuse`, left forgotten.
         """
         ...
 
@@ -506,21 +503,21 @@ class TaskStore(Protocol):
         ...
 
     def unindexed_ref(self, space: str, /, *, passing: Iterable[str] = ()) -> UnindexedRef | None:
-        """Return a ref, not one of `passing`, whose lines are not indexed, or with terms of an earlier version."""
+        """Return a ref outside `passing` whose lines are not indexed, or with terms of an earlier version."""
         ...
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
         """Add the next chunks of a ref, which begin at byte `start`; `complete` when they are the last.
 
-        False, and nothing is done, where the ref is forgotten, complete already, or has come to another byte than
+        Returns False, changing nothing, if the ref is forgotten, indexed completely, or indexed up to a byte other than
         `start`.
         """
         ...
 
     def chunks(self, space: str, /, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
-        """Return chunks and their raw bytes, in the order asked for.
+        """Return chunks and their raw bytes, in the order of `ids`.
 
-        Those that are gone, or whose file is missing or torn, are left out; the bytes are not checked against a hash.
+        Chunks that are gone, or whose file is missing or torn, are left out; the bytes are not checked against a hash.
         """
         ...
 
@@ -537,22 +534,23 @@ class TaskStore(Protocol):
     ) -> tuple[Record, bool]:
         """Append the record (a row, a line of its session's file) and commit the canvas's next version, both together.
 
-        With a `result`, that is stored before, and all that comes with it, in the same transaction; the record gets
-        its ref. Where the session has a record of the same call and result, that is returned, and False, and the
-        canvas stays as it is. Otherwise the new record and True.
+        With a `result`, the result and everything that belongs to it is stored first, in the same transaction; the
+        record gets its ref. If the session has a record of the same call and result, return that record and False, and
+        leave the canvas as it is. Otherwise return the new record and True.
 
-        `step` is stored with the record. `expected` is the canvas version that the caller read, 0 for a new one;
-        `canvas.version` is ignored. Raises Conflict when the canvas has moved on, or a new one's number is taken. The
-        canvas becomes its session's active one.
+        `step` is stored with the record. `expected` is the canvas version that the caller read, 0 for a new canvas;
+        `canvas.version` is ignored. Raises Conflict when the canvas has moved on, or a new canvas's number is taken.
+        The canvas becomes its session's active canvas.
         """
         ...
 
     def note_replaced(
         self, space: str, /, *, session: str, tool_call_id: str, ref: str, tokens_kept: int, at: datetime
     ) -> bool:
-        """Note on the record of a call the tokens of what replaced its result in the context, and enter the saving.
+        """Record the size in tokens of the text that replaced a call's result in the context, and enter the saving.
 
-        False where that is known already, where it is no less than the result, or where there is no such record.
+        Returns False if that was recorded before, if the text is not smaller than the result, or if the record does not
+        exist.
         """
         ...
 
@@ -566,22 +564,22 @@ class TaskStore(Protocol):
         kind: str = "edited",
         detail: str = "",
     ) -> None:
-        """Commit the next version of a canvas that gained no record; see `CanvasChange`. The active one stays."""
+        """Commit the next version of a canvas without a new record; see `CanvasChange`. The active canvas stays."""
         ...
 
     def redraw_canvas(self, space: str, /, number: int) -> tuple[CanvasRow, bool]:
-        """Write a canvas as its versions have it, row and file. Returns it, and whether its row differed.
+        """Rewrite the row and file of a canvas from its versions. Return the canvas, and whether its row differed.
 
-        Raises NotFound where its versions do not tell.
+        Raises NotFound if the versions are incomplete.
         """
         ...
 
     def canvas_versions(self, space: str, /, number: int) -> list[CanvasVersion]:
-        """Return the versions of a canvas, the first one first. Empty for an unknown canvas."""
+        """Return the versions of a canvas, oldest first. Empty for an unknown canvas."""
         ...
 
     def canvas_steps(self, space: str, /, number: int) -> list[TakenStep]:
-        """Return the records of a canvas in order, forgotten ones with their words."""
+        """Return the records of a canvas in order; forgotten records keep their words here."""
         ...
 
     def last_step(self, space: str, /, node: str) -> str | None:
@@ -593,7 +591,7 @@ class TaskStore(Protocol):
         ...
 
     def active_canvas(self, space: str, /, session: str | None = None) -> CanvasRow | None:
-        """Return the active canvas of a session; with None, the one of the space that was active last."""
+        """Return the active canvas of a session; with None, the latest active canvas of the space."""
         ...
 
     def canvas(self, space: str, /, number: int, *, version: int | None = None) -> CanvasRow:
@@ -603,11 +601,11 @@ class TaskStore(Protocol):
     def canvases(
         self, space: str, /, *, session: str | None = None, label: str | None = None, limit: int = 100
     ) -> list[CanvasRow]:
-        """Return canvases, the one updated last first."""
+        """Return canvases, latest updated first."""
         ...
 
     def next_canvas_number(self, space: str, /) -> int:
-        """Return one more than the highest number; `commit_step` raises Conflict if another took it."""
+        """Return the highest number plus one; `commit_step` raises Conflict if another caller took it."""
         ...
 
     def records(
@@ -630,35 +628,35 @@ class TaskStore(Protocol):
         ...
 
     def canvas_growth(self, space: str, /, *, since: datetime) -> list[CanvasGrowth]:
-        """Return canvases touched `since` that gained records after a model last looked them over, most first."""
+        """Return canvases touched `since` with records after their last review by a model, most records first."""
         ...
 
     def thin_records(
         self, space: str, /, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
     ) -> list[ThinRecord]:
-        """Return records after number `after` whose summary says little of a large result that is text, oldest first.
+        """Return records after number `after` with an uninformative summary of a large text result, oldest first.
 
-        Those that an agent or a model summarised are left out, and canvases that were not touched `since`.
+        Records that an agent or a model summarised are left out, and canvases that were not touched `since`.
         """
         ...
 
     def summarised_by_program(self, space: str, /, numbers: Sequence[int]) -> list[ThinRecord]:
-        """Return those of the records whose summary a program wrote, and whose ref is not forgotten, in order."""
+        """Return the records, among these, whose summary a program wrote and whose ref is not forgotten, in order."""
         ...
 
     def message_edits(
         self, space: str, /, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
     ) -> list[MessageEdit]:
-        """Return edits that show one of these digests, or reach to one of these places; oldest first.
+        """Return edits that show any of these digests, or reach any of these places; oldest first.
 
-        Those that name a forgotten ref are left out.
+        Edits that name a forgotten ref are left out.
         """
         ...
 
     def put_message_edits(self, space: str, /, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
         """Store edits together with their saving.
 
-        Conflict, storing nothing, when an edit newer than `seen` reaches to one of their places.
+        Conflict, storing nothing, when an edit newer than `seen` reaches any of their places.
         """
         ...
 
@@ -669,14 +667,14 @@ class TaskStore(Protocol):
         ...
 
     def savings_between(self, space: str, /, moments: Sequence[datetime]) -> list[list[Saved]]:
-        """Return the sums of savings from each moment to the next, and from the last one on. Moments are in order.
+        """Return the sums of savings from each moment to the next, and from the last moment on. Moments are in order.
 
         They add up to `savings` since the first moment: a later call counts in the period of the saving it repeats.
         """
         ...
 
     def savings_of_sessions(self, space: str, /, *, since: datetime) -> list[tuple[str, datetime, list[Saved]]]:
-        """Return the sums of savings of each session with the time of its last one, the newest session first."""
+        """Return the sums of savings of each session with the time of its last saving, newest session first."""
         ...
 
 
@@ -686,13 +684,13 @@ class RetentionStore(Protocol):
     def matching(self, space: str, /, which: Which) -> list[str]:
         """Return the ids of all turns, atoms and refs that match all of `which`.
 
-        Terms are looked for in the words of a turn or atom, and in a run of lines of a ref. Where a session or a time
-        is asked for, atoms are explicit statements of it: extracted ones go with the turns they are based on.
+        Terms are looked for in the words of a turn or atom, and in a run of lines of a ref. With a session or a time,
+        only explicit statements match as atoms: extracted atoms go with the turns they are based on.
         """
         ...
 
     def reach(self, space: str, /, ids: Sequence[str]) -> Reach:
-        """Return everything that `forget` would take. Raises as it does; nothing is changed."""
+        """Return everything that `forget` would take. Raises the same errors; nothing is changed."""
         ...
 
     def forget(
@@ -708,66 +706,66 @@ class RetentionStore(Protocol):
     ) -> Tombstone:
         """Take turns, atoms and refs out of every search, listing and read; the evidence stays on disk.
 
-        What goes is the answer of `reach`: an atom with its facts and its note, and with the last turn that it is based
-        on. It is not learned again. `redrawn` are canvases without the words of forgotten refs; Conflict, and nothing
-        is done, where one has moved on. NotFound names unknown ids, and nothing is done.
+        `reach` returns all rows that go: an atom with its facts and its note, and with the last turn that it is based
+        on. It is not learned again. `redrawn` are canvases without the words of forgotten refs; Conflict, changing
+        nothing, if a canvas has moved on. NotFound names unknown ids, and nothing is changed.
 
-        With `how="correction"` the atoms that these explicit ones ended hold again. InvalidInput where one of these was
-        replaced itself or ended nothing, or where a single-valued fact has another value now.
+        With `how="correction"` the atoms that these explicit statements ended are current again. InvalidInput if one
+        of the statements was replaced itself or ended nothing, or if a single-valued fact has another value now.
         """
         ...
 
     def undo_forget(
         self, space: str, /, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()
     ) -> Tombstone:
-        """Restore everything that a tombstone took, and nothing else. NotFound for an undone or a purged one.
+        """Restore exactly the rows that a tombstone took. NotFound if the tombstone was undone or purged.
 
-        A correction that was undone ends again what it had ended, unless that has ended since.
-        InvalidInput where a single-valued fact has another value now, or all evidence of an atom was forgotten since.
+        Undoing a correction ends the same atoms again, unless they have ended since.
+        InvalidInput if a single-valued fact has another value now, or all evidence of an atom was forgotten since.
         """
         ...
 
     def tombstones(self, space: str, /) -> list[Tombstone]:
-        """Return all tombstones, undone ones too, oldest first."""
+        """Return all tombstones, including undone ones, oldest first."""
         ...
 
     def words_under(self, space: str, /, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
         """Return ids and words of the rows that undoing a tombstone would restore: atoms, turns, then refs.
 
-        The words of a ref are the call and its summary. Empty for a tombstone that was undone or purged.
+        The words of a ref are its call and summary. Empty for a tombstone that was undone or purged.
         """
         ...
 
     def still_said(self, space: str, /, tombstone: str) -> list[str]:
-        """Return the turns that stay although atoms under a tombstone are based on their words."""
+        """Return the turns that remain although they are evidence of atoms under a tombstone."""
         ...
 
     def count_under_tombstones(self, space: str, /) -> int:
-        """Return how many atoms, turns and refs can be brought back."""
+        """Return how many atoms, turns and refs can be restored."""
         ...
 
     def purge(self, space: str, /, what: Purge, *, now: datetime) -> Purged:
         """Erase forgotten content from rows and files, for good; `secure_delete` and a search follow.
 
-        It is still recognised: turns, atoms and refs keep their ids and places and no words, and whatever quoted them
-        loses those words. Conflict, and nothing is done, where a canvas has moved on. NotFound for a tombstone that
-        cannot be purged.
+        It is still recognised: turns, atoms and refs keep their ids and positions without any words, and everything
+        that quoted them loses those words. Conflict, changing nothing, if a canvas has moved on. NotFound for a
+        tombstone that cannot be purged.
         """
         ...
 
     def note_recall(self, space: str, /, entry: RecallEntry) -> None:
-        """Add to the log of recalls, which has the last 500 of a space; nothing where the space has no rows.
+        """Add to the log of recalls, which has the last 500 of a space; does nothing if the space has no rows.
 
-        The log is no evidence: it is not exported. A purge erases the queries of its space.
+        The log is not evidence: it is not exported. A purge erases the queries of its space.
         """
         ...
 
     def recalls(self, space: str, /, *, limit: int = 50) -> list[RecallEntry]:
-        """Return the last recalls, the newest first. Ids of forgotten rows stay in it."""
+        """Return the last recalls, newest first. Ids of forgotten rows remain in them."""
         ...
 
     def policies(self, space: str, /) -> list[Policy]:
-        """Return how long the space keeps what; empty where nothing was set."""
+        """Return the retention policies of the space."""
         ...
 
     def put_policy(self, space: str, /, what: Keeping, days: int | None, *, now: datetime) -> None:
@@ -775,26 +773,26 @@ class RetentionStore(Protocol):
         ...
 
     def due_policies(self, space: str, /, *, now: datetime, eager: bool = False) -> list[Policy]:
-        """Return policies that were not run today (all, where `eager`); the caller who gets them runs them."""
+        """Return policies that were not run today (with `eager`, all). They count as run: the caller must run them."""
         ...
 
     def overdue(self, space: str, /, what: Keeping, *, before: datetime, limit: int) -> list[str]:
         """Return ids of rows stored before a moment: turns (oldest first), results, or tombstones of policies.
 
-        Turns and results that are evidence of a statement are left out: they stay.
+        Turns and results that are evidence of a statement are left out, because they are kept.
         """
         ...
 
     def count_overdue(self, space: str, /, what: Keeping, *, before: datetime) -> tuple[int, int]:
-        """Count what `overdue` names, and what stays because a statement is based on it."""
+        """Count the rows that `overdue` returns, and the rows that are kept as evidence of a statement."""
         ...
 
     def note_retained(self, space: str, /, what: Keeping, took: int) -> None:
         """Add to the number of rows that a policy has forgotten or purged."""
         ...
 
-    def quarantine(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-        """Quarantine turns and atoms (`t8`, `a5`) for the reasons found; earlier reviews stay as they are.
+    def quarantine(self, space: str, /, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+        """Quarantine turns and atoms (`t8`, `a5`) for these reasons; earlier reviews stay as they are.
 
         Rows that come with `NewTurn.held` or `NewAtom.held` are quarantined as they are stored.
         """
@@ -803,30 +801,30 @@ class RetentionStore(Protocol):
     def quarantined(
         self, space: str, /, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100
     ) -> list[Held]:
-        """Return rows that wait for review, the newest first; with ids, those of them that have reasons against them:
-        quarantined ones, reviewed ones, and those that are only labelled (`Held`).
+        """Return rows that wait for review, newest first; with ids, every row among them that has reasons against it:
+        quarantined, reviewed, or only labelled (`Held`).
 
-        With `decided`, rows that were reviewed, the last first. Forgotten ones are left out.
+        With `decided`, return reviewed rows, latest review first. Forgotten rows are left out.
         """
         ...
 
     def may_have_attacks(self, space: str, /) -> bool:
-        """Return whether there are chunks of tool results, which are judged as they are shown, or quarantined rows."""
+        """Return whether there are chunks of tool results, which are judged when shown, or quarantined rows."""
         ...
 
     def unjudged(self, space: str, /, *, limit: int) -> list[str]:
-        """Return the ids of rows that were quarantined as `UNJUDGED` and not reviewed since, the oldest first."""
+        """Return the ids of rows that were quarantined as `UNJUDGED` and not reviewed since, oldest first."""
         ...
 
-    def judge(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-        """Give rows that are `UNJUDGED` the reasons found instead; without reasons they leave quarantine.
+    def judge(self, space: str, /, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+        """Replace the mark `UNJUDGED` of rows by these reasons; rows without reasons leave quarantine.
 
         Rows that were reviewed or forgotten meanwhile stay as they are.
         """
         ...
 
     def review(self, space: str, /, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-        """Review quarantined rows; a decision may be changed. NotFound names others, and nothing is done."""
+        """Review quarantined rows; a decision may be changed. NotFound names all other ids, and nothing is changed."""
         ...
 
 
@@ -842,7 +840,7 @@ class AdminStore(Protocol):
         ...
 
     def not_ready(self) -> str | None:
-        """Answer a query; return why not everything can be read and written now, or None."""
+        """Run a query; return the reason if the store cannot be fully read and written now, else None."""
         ...
 
     def spaces(self) -> list[str]:
@@ -854,11 +852,11 @@ class AdminStore(Protocol):
         ...
 
     def unread(self, space: str, /) -> tuple[int, int]:
-        """Return how many turns of users and assistants no model has read yet, and of how many sessions they are."""
+        """Return how many turns of users and assistants no model has read yet, and in how many sessions."""
         ...
 
     def grown(self, space: str, /, *, since: datetime) -> Grown:
-        """Return how many rows came to a space at or after a moment."""
+        """Return how many rows a space got at or after a moment."""
         ...
 
     def last_change(self, space: str, /) -> int:
@@ -874,9 +872,9 @@ class AdminStore(Protocol):
         ...
 
     def on_change(self, heard: Callable[[], None]) -> None:
-        """Have `heard` called, on another thread, soon after other processes changed something, until `close`.
+        """Call `heard`, on another thread, soon after other processes changed something, until `close`.
 
-        It may be called for nothing, late, or never, where an engine has no such means: poll `last_changes` too.
+        Calls may be spurious, late, or missing if an engine has no notifications: poll `last_changes` too.
         """
         ...
 
@@ -889,9 +887,9 @@ class AdminStore(Protocol):
         ...
 
     def export_rows(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
-        """Hand over every row of some spaces that was not forgotten, all as of one moment, each with its space.
+        """Pass every row of some spaces that was not forgotten to `take`, with its space, from one snapshot.
 
-        Kinds come in the order in which `import_rows` wants them; the same store gives the same rows.
+        Kinds are ordered as `import_rows` requires; the same store gives the same rows.
         """
         ...
 
@@ -905,27 +903,27 @@ class AdminStore(Protocol):
         names: Mapping[str, str],
         now: datetime,
     ) -> model.ImportReport:
-        """Store rows that `export_rows` gave elsewhere, each once however often it comes, and return their names here.
+        """Store rows that `export_rows` gave elsewhere, and return their local ids. Repeated rows are stored once.
 
-        `names` are those of rows that came before. Atoms come after the turn of their first evidence, records with
-        their canvas, versions of a page together. Rows that were forgotten here are not stored. InvalidInput where a
+        `names` are the local ids of rows imported earlier. Atoms come after the turn of their first evidence, records
+        with their canvas, versions of a page together. Rows that were forgotten here are not stored. InvalidInput if a
         quote is not in its turn.
         """
         ...
 
     def known_as(self, space: str, /, origins: Sequence[str]) -> dict[str, str]:
-        """Return the ids here of rows from elsewhere (or of this space), by those origins that are known.
+        """Map the known origins among these, of imported rows or of rows of this space, to local ids.
 
-        The id is empty for a row that was forgotten before it came.
+        The id is empty for a row that was forgotten before it was imported.
         """
         ...
 
     def forgotten_statements(self, space: str, /, statements: Sequence[Sequence[str]]) -> set[int]:
-        """Return the places of statements, each in all its wordings, that were forgotten as a statement or turn."""
+        """Return the indexes of statements, each with all its wordings, that were forgotten as a statement or turn."""
         ...
 
     def note_origins(self, space: str, /, names: Mapping[str, str]) -> None:
-        """Note the ids here of rows from elsewhere."""
+        """Store the local ids of imported rows by origin."""
         ...
 
     def add_spend(self, spend: Spend) -> None:
@@ -933,7 +931,7 @@ class AdminStore(Protocol):
         ...
 
     def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]:
-        """Return the sums of calls at or after a moment, and before another, by purpose, then model."""
+        """Return the sums of calls at or after `since`, and before `until`, by purpose, then model."""
         ...
 
     def spent_between(self, moments: Sequence[datetime]) -> list[list[Spent]]:
@@ -941,37 +939,39 @@ class AdminStore(Protocol):
         ...
 
     def add_token(self, token: Token) -> None:
-        """Store a token; it belongs to the home. InvalidInput where a valid one has its name."""
+        """Store a token; it belongs to the home. InvalidInput if a valid token has its name."""
         ...
 
     def token(self, id: str) -> Token | None:
-        """Return a token, revoked and expired ones too; cheap enough to be called at every request."""
+        """Return a token, also if it is revoked or expired; cheap enough to be called at every request."""
         ...
 
     def tokens(self) -> list[Token]:
-        """Return all tokens, the oldest first."""
+        """Return all tokens, oldest first."""
         ...
 
     def revoke_token(self, id: str, *, now: datetime) -> None:
-        """Revoke a token, for every process. Nothing happens to an unknown or revoked one."""
+        """Revoke a token, for every process. Does nothing if the token is unknown or revoked."""
         ...
 
     def note_token_used(self, id: str, *, now: datetime) -> None:
-        """Note that a token was used, unless that was noted within the hour."""
+        """Record that a token was used, unless that was recorded within the hour."""
         ...
 
     @property
     def place(self) -> str:
-        """Where it is, for messages: the path of its file, or its URL without the user and the password."""
+        """The location of the store for messages: the path of its file, or its URL without user and password."""
         ...
 
     def problems(self) -> list[str]:
-        """Return everything that `doctor` reports: of files, damaged rows, missing, torn or stray files; of a server,
-        settings by which it keeps less than it should."""
+        """Return all problems for `doctor`.
+
+        With files: damaged rows, and missing, torn or stray files. With a server: settings that weaken durability.
+        """
         ...
 
-    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Take up to `wanted` requests from the allowance of a client; return how many were taken.
+    def take_requests(self, key: str, *, count: int, a_minute: int) -> int:
+        """Spend up to `count` requests of a client's allowance; return how many were granted.
 
         The allowance is at most `a_minute` and refills at that rate. All processes share it.
         """
@@ -984,7 +984,7 @@ class AdminStore(Protocol):
 
     @property
     def read_only(self) -> str | None:
-        """Why nothing can be written here, for a reader; None where it can. Every verb that writes raises then."""
+        """The reason why nothing can be written, or None if writes are possible. If set, every writing verb raises."""
         ...
 
 
@@ -993,18 +993,18 @@ class Store(TurnStore, KnowledgeStore, JobStore, SearchStore, TaskStore, Retenti
 
 
 class EmbeddedStore(Store, Protocol):
-    """A store in files of this machine: what only such an engine can do."""
+    """A store in files of this machine, with the operations that only such an engine has."""
 
     def folder(self, space: str, /) -> Path:
         """Return the folder of a space's files."""
         ...
 
     def kept_beside(self, space: str, /) -> list[Path]:
-        """Return line files that had more than the database when they were written anew, so that they were kept."""
+        """Return backups of line files that had more lines than the database when they were rewritten."""
         ...
 
     def snapshot(self, to: Path) -> None:
-        """Copy the database to a new file, as it is at one moment; others read and write meanwhile."""
+        """Copy the database to a new file, in a consistent state; others read and write meanwhile."""
         ...
 
     def repair(self, set_aside: Callable[[Path], object]) -> list[str]:
@@ -1017,7 +1017,7 @@ class EmbeddedStore(Store, Protocol):
     def compact(self, *, vacuum: bool) -> None:
         """Merge the word index and empty the write-ahead log; with `vacuum`, release free pages too.
 
-        Others read and write meanwhile, in shares; during a vacuum writers wait, some 10 s for each GB.
+        It works in steps, so that others can read and write; during a vacuum writers wait, some 10 s for each GB.
         """
         ...
 
@@ -1028,22 +1028,22 @@ class EmbeddedStore(Store, Protocol):
     def secure_delete(self, *, patience: float = 10.0) -> bool:
         """Erase deleted content from free pages, indexes and logs of the engine. Writers wait meanwhile.
 
-        False where others read an older state for `patience` seconds: then it has to be called again.
+        Returns False if others read an older state for `patience` seconds: then it has to be called again.
         """
         ...
 
     def exclude_retained(self, traces: Traces) -> list[str]:
-        """Remove from traces everything that retained rows and refs say too, and return where it is said."""
+        """Exclude from `traces` everything that retained rows and refs also contain, and return their names."""
         ...
 
     def unverified_purges(self) -> list[str]:
-        """Return purges that were not verified, for they were killed or are running: `work/x3`, by first tombstone."""
+        """Return purges whose verification was killed or is running: `work/x3`, by first tombstone."""
         ...
 
     def purged_rows(self) -> PurgedRows:
-        """Return what recognises purged rows of all spaces in copies."""
+        """Return the ids and digests that recognise purged rows of all spaces in copies."""
         ...
 
     def note_verified(self, purges: Sequence[str]) -> None:
-        """Note that purges were verified, or cannot be."""
+        """Record that purges were verified, or cannot be verified."""
         ...

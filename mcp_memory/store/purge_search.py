@@ -1,12 +1,13 @@
 """Purge verification: search every file of a home for residual matches of erased texts, in bytes.
 
-A text is looked for in pieces of PIECE bytes, one from every STEP bytes, as UTF-8 and as JSON escapes it. So no run of
-PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and named
-(`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched too.
+A text is searched for in pieces of PIECE bytes, starting at every STEP bytes, as UTF-8 and as JSON escapes it. So no
+run of PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and
+named (`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched
+too.
 
 Single words of at least LEAST bytes are searched for as well, and the erased names of sessions, files and tools. Words
-that occur in retained texts prove nothing. The others are reported by file and word: they may be part of the name of
-something else, such as a space.
+that occur in retained texts prove nothing. All other words are reported by file and word: they may be part of the name
+of something else, such as a space.
 
 A match means something different in each of three kinds of files. The store's own files are made of rows: a match is a
 fault and is reported. Logs and quarantined line files lose the lines that match. Any other file is a copy, such as a
@@ -46,15 +47,15 @@ _SPREAD = 0x9E3779B97F4A7C15
 
 def forms(text: bytes) -> set[bytes]:
     """Return the byte forms that a text may have in a file."""
-    found = {text}
+    all_forms = {text}
     plain = text.decode("utf-8", "replace")
     for only_ascii in (True, False):
-        found.add(json.dumps(plain, ensure_ascii=only_ascii)[1:-1].encode("utf-8", "backslashreplace"))
-    return found
+        all_forms.add(json.dumps(plain, ensure_ascii=only_ascii)[1:-1].encode("utf-8", "backslashreplace"))
+    return all_forms
 
 
-def _sampled(text: bytes) -> Iterator[bytes]:
-    """Yield a text; of a long one the start, the end and evenly spaced parts."""
+def _sample(text: bytes) -> Iterator[bytes]:
+    """Yield a text; for a long text only the start, the end and evenly spaced parts."""
     if len(text) <= _WHOLE:
         yield text
         return
@@ -72,18 +73,18 @@ def _pieces(form: bytes) -> Iterator[bytes]:
         yield form[-PIECE:]
 
 
-def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
-    """Yield texts in all their forms as blocks: offsets, names and bytes. Few large searches are fast."""
-    starts, held, data = list[int](), list[str](), bytearray()
+def _join_blocks(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
+    """Yield texts in all their forms as blocks (offsets, names and bytes), because few large searches are fast."""
+    starts, names, data = list[int](), list[str](), bytearray()
     for name, text in kept:
         for form in forms(text):
             starts.append(len(data))
-            held.append(name)
+            names.append(name)
             data += form + b"\0"
         if len(data) >= _READ:
-            yield starts, held, bytes(data)
-            starts, held, data = [], [], bytearray()
-    yield starts, held, bytes(data)
+            yield starts, names, bytes(data)
+            starts, names, data = [], [], bytearray()
+    yield starts, names, bytes(data)
 
 
 @dataclass(slots=True)
@@ -126,48 +127,48 @@ def own_words() -> tuple[str, bytes]:
 
 
 def _words(texts: Iterable[bytes]) -> Iterator[str]:
-    """Yield the words of texts, and the parts of compound ones; dates and version numbers are left out."""
+    """Yield the words of texts, and the parts of compound words; dates and version numbers are left out."""
     for text in texts:
         for word in set(_WORD.findall(text[:_WORDS].decode("utf-8", "ignore"))):
             parts = _PART_OF_WORD.findall(word)
-            for one in {word, *parts}:
-                if any(map(str.isalpha, one)) or one.isdecimal():
-                    yield one
+            for candidate in {word, *parts}:
+                if any(map(str.isalpha, candidate)) or candidate.isdecimal():
+                    yield candidate
 
 
 def _spellings(words: Iterable[str]) -> dict[bytes, str]:
     """Return the first PIECE bytes of each word as it may be written, with the word."""
-    found = dict[bytes, str]()
+    by_start = dict[bytes, str]()
     for word in words:
         for spelling in {word, word.lower(), word.capitalize(), word.upper()}:
             for form in forms(spelling.encode("utf-8", "surrogatepass")):
                 if len(form) >= LEAST:
-                    found.setdefault(form[:PIECE], word.lower())
-        if len(found) > _MOST_WORDS:
+                    by_start.setdefault(form[:PIECE], word.lower())
+        if len(by_start) > _MOST_WORDS:
             break
-    return found
+    return by_start
 
 
 class Traces:
-    """The pieces of erased texts to search for; those that retained texts also have can be excluded.
+    """The pieces of erased texts to search for; pieces that retained texts contain too can be excluded.
 
-    `words`: texts whose single words are searched for as well; `names`: also these, whole.
+    `words`: texts whose single words are searched for as well; `names` are searched for as a whole too.
     """
 
     def __init__(self, texts: Iterable[bytes], *, words: Iterable[bytes] = (), names: Iterable[str] = ()) -> None:
         self._words = _spellings([*names, *_words(words), *_words(name.encode() for name in names)])
-        found = {
+        pieces = {
             piece
             for text in texts
-            for part in _sampled(text)
+            for part in _sample(text)
             for form in forms(part)
             for piece in _pieces(form)
-            if len(set(piece)) > 2  # a row of dashes identifies no text
+            if len(set(piece)) > 2  # a run of dashes does not identify a text
         }
-        self._words = {piece: word for piece, word in self._words.items() if piece not in found}
-        self._pieces = found | self._words.keys()
+        self._words = {piece: word for piece, word in self._words.items() if piece not in pieces}
+        self._pieces = pieces | self._words.keys()
         self._wanted = set(self._pieces)
-        self._index = _indexed(self._pieces)
+        self._index = _build_index(self._pieces)
 
     def __len__(self) -> int:
         """The number of pieces to search for, without the excluded ones."""
@@ -179,11 +180,11 @@ class Traces:
         Single words are only excluded with `words`, which is meant for contents, not for names.
         """
         names, excused = dict[str, None](), set[str]()
-        for starts, held, data in _together(kept):
+        for starts, text_names, data in _join_blocks(kept):
             for at, piece in self._hits(data, excused_too=True):
                 if piece not in self._words:
                     self._wanted.discard(piece)
-                    names[held[bisect_right(starts, at) - 1]] = None
+                    names[text_names[bisect_right(starts, at) - 1]] = None
                 elif words:
                     excused.add(self._words[piece])
         self._excuse_words(excused)
@@ -195,7 +196,7 @@ class Traces:
             self._wanted -= {piece for piece, word in self._words.items() if word in excused}
 
     def excuse_file(self, path: Path) -> bool:
-        """Exclude pieces that occur in a retained file; tell whether there are any."""
+        """Exclude pieces that occur in a retained file; return whether there are any."""
         excused, carried = False, b""
         with open_own(path) as file:
             while block := file.read(_READ):
@@ -207,7 +208,7 @@ class Traces:
                 carried = block[-PIECE:]
         return excused
 
-    def of(self, data: bytes) -> bool:
+    def matches(self, data: bytes) -> bool:
         """Return whether the bytes have a residual match."""
         return next(self._hits(data), None) is not None
 
@@ -217,30 +218,30 @@ class Traces:
 
     def in_file(self, path: Path) -> Matches:
         """Return the residual matches of a file. Raises OSError if it cannot be read or is not a regular file."""
-        found = Matches()
+        matches = Matches()
         with open_own(path) as file:
             if path.suffix != ".zip" or not zipfile.is_zipfile(file):
                 file.seek(0)
-                self._in_stream(file, found)
-                return found
+                self._in_stream(file, matches)
+                return matches
             with zipfile.ZipFile(file) as archive:
                 for member in archive.infolist():
                     with archive.open(member) as stream:
-                        self._in_stream(stream, found, f"{member.filename} ")
-        return found
+                        self._in_stream(stream, matches, f"{member.filename} ")
+        return matches
 
-    def _in_stream(self, file: IO[bytes], found: Matches, prefix: str = "") -> None:
+    def _in_stream(self, file: IO[bytes], matches: Matches, prefix: str = "") -> None:
         size, carried = 0, b""
         while block := file.read(_READ):
             data = carried + block
             begins = size - len(carried)
             hits = {(at, piece) for at, piece in self._hits(data) if at + len(piece) > len(carried)}
             places = sorted({at for at, piece in hits if piece not in self._words})
-            found.places += [f"{prefix}at byte {begins + at:,}" for at in places]
-            found.words |= {self._words[piece] for _, piece in hits if piece in self._words}
+            matches.places += [f"{prefix}at byte {begins + at:,}" for at in places]
+            matches.words |= {self._words[piece] for _, piece in hits if piece in self._words}
             size += len(block)
             carried = data[-PIECE:]
-        found.bytes += size
+        matches.bytes += size
 
     def _hits(self, data: bytes, *, excused_too: bool = False) -> Iterator[tuple[int, bytes]]:
         import numpy as np
@@ -248,7 +249,7 @@ class Traces:
         index = self._index
         if index is None or len(data) < LEAST:
             return
-        wanted, short = self._pieces if excused_too else self._wanted, index.short
+        searched, short = self._pieces if excused_too else self._wanted, index.short
         for shift in range(LEAST):
             count = (len(data) - shift) // LEAST
             if count <= 0:
@@ -260,14 +261,14 @@ class Traces:
             for at in likely[index.heads[places] == words[likely]].tolist():
                 start = at * LEAST + shift
                 whole = data[start : start + PIECE]
-                if whole in wanted:
+                if whole in searched:
                     yield start, whole
                 for piece in short.get(int(words[at]), ()):
-                    if piece in wanted and data.startswith(piece, start):
+                    if piece in searched and data.startswith(piece, start):
                         yield start, piece
 
 
-def _indexed(pieces: set[bytes]) -> _PieceIndex | None:
+def _build_index(pieces: set[bytes]) -> _PieceIndex | None:
     import numpy as np
 
     if not pieces:
@@ -290,7 +291,7 @@ def _slot(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 _LOGS = ("hooks", "logs")
 _NEEDED = ("spaces", "run", "unsettled", "config.toml", "identity.json")
-"""Files that are no copies and are never deleted."""
+"""Folders and files that are not copies and are never deleted."""
 _SHOWN = 3
 
 
@@ -320,23 +321,23 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
     """Search every file below the home, and handle those with a residual match."""
     count = size = 0
     found, cleared, copies, deleted, unread, words = (list[str]() for _ in range(6))
-    for path in _below(home):
+    for path in _files_below(home):
         name = path.relative_to(home).as_posix()
         try:
             matches = traces.in_file(path)
         except FileNotFoundError:
-            continue  # a mark or a lock that came and went
+            continue  # a temporary marker or lock file
         except OSError as error:
             unread.append(f"{name}: {error.strerror or error}")
             continue
         count, size = count + 1, size + matches.bytes
-        places, said = matches.places, matches.words | traces.words_in(name.encode("utf-8", "surrogateescape"))
+        places, erased_words = matches.places, matches.words | traces.words_in(name.encode("utf-8", "surrogateescape"))
         if (places or matches.words) and _is_log(home, path):
-            _clear(path, traces)
+            _remove_lines(path, traces)
             cleared.append(name)
             continue
-        if said and not places:
-            words.append(f"{name}: {', '.join(sorted(said)[:_SHOWN])}")
+        if erased_words and not places:
+            words.append(f"{name}: {', '.join(sorted(erased_words)[:_SHOWN])}")
         if not places:
             continue
         if _is_copy(home, path):
@@ -363,7 +364,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
     )
 
 
-def _below(home: Path) -> Iterator[Path]:
+def _files_below(home: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(home):
         for name in sorted(names):
             path = Path(folder) / name
@@ -382,7 +383,7 @@ def _is_log(home: Path, path: Path) -> bool:
 
 def copies_in(home: Path) -> list[Path]:
     """Return the files below the home that are neither its own files nor logs."""
-    return [path for path in _below(home) if _is_copy(home, path) and not _is_log(home, path)]
+    return [path for path in _files_below(home) if _is_copy(home, path) and not _is_log(home, path)]
 
 
 def _is_copy(home: Path, path: Path) -> bool:
@@ -390,6 +391,6 @@ def _is_copy(home: Path, path: Path) -> bool:
     return parts[0] not in _NEEDED and not parts[0].startswith("memory.db")
 
 
-def _clear(path: Path, traces: Traces) -> None:
+def _remove_lines(path: Path, traces: Traces) -> None:
     lines = read_own(path).splitlines(keepends=True)
-    files.write_whole(path, b"".join(line for line in lines if not traces.of(line)))
+    files.write_whole(path, b"".join(line for line in lines if not traces.matches(line)))

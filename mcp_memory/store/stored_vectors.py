@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 EMBEDDED_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
 
-def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
+def quantise(data: NDArray[np.float32]) -> NDArray[np.int8]:
     """Return the rows as int8, each of the same length; a row of zeros (no known word) is near to nothing.
 
     A unit vector is stored times 12 √dimensions (127 at least): components are around 12, so rounding moves a
-    cosine by some thousandths, and only one of more than two thirds of the whole length is cut.
+    cosine by some thousandths, and only components above two thirds of the whole length are cut.
     """
     import numpy as np
 
@@ -31,20 +31,20 @@ def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
     return np.clip(np.rint(scaled), -127, 127).astype(np.int8)
 
 
-def normalised(row: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Return a stored row as a unit vector; a row of zeros stays one."""
+def normalise(row: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Return a stored row as a unit vector; a row of zeros stays zero."""
     import numpy as np
 
     return row.astype(np.float32) / max(float(np.linalg.norm(row.astype(np.float32))), 1.0)
 
 
 def stored_length(dimensions: int) -> float:
-    """How long every stored vector is, but for rounding."""
+    """Return the length of every stored vector, apart from rounding."""
     return max(127.0, 12.0 * dimensions**0.5)
 
 
 def unit(query: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return what stored rows are multiplied with to get their cosines to a query."""
+    """Return the vector whose product with stored rows gives their cosines to a query."""
     import numpy as np
 
     return query.astype(np.float64) / np.linalg.norm(query) / stored_length(len(query))
@@ -67,7 +67,7 @@ def by_layer(rows: Sequence[tuple[str, str]]) -> dict[tuple[str, Layer], list[in
 
 
 def other_dimensions(identity: str, now: int, before: int) -> InvalidInput:
-    """Return the error of a model whose vectors had other dimensions before."""
+    """Return the error for a model whose vectors had other dimensions before."""
     return InvalidInput(
         f"The model {identity} gave vectors of {now} numbers and earlier ones of {before}. "
         "Give the changed model another name in the settings."

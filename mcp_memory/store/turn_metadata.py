@@ -1,8 +1,8 @@
-"""Turn metadata: what ranking needs of some turns of a space and of the turns around them, as columns.
+"""Turn metadata: the columns that ranking needs of some turns of a space and of the turns around them.
 
-A *place* is a turn's index in these columns, which are ordered by session and position. Turns of one *stretch* follow
-each other in their session without a gap: there the turn before is one place before. Across the edge of a stretch
-nothing is known: the next place may be the next turn, one much later, or one of another session.
+A *place* is a turn's index in these columns, which are ordered by session and position. Turns of a *stretch* follow
+each other in their session without a gap: the previous turn is at the previous place. Across the edge of a stretch
+nothing is known: the next place may be the next turn, a much later turn, or a turn of another session.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class TurnMetadata:
     passes: NDArray[np.bool_]
     """Whether the turn may be returned: it is not forgotten and passes the filters."""
     who: dict[int, tuple[Role, str | None]]
-    """The role and the name of each speaker; of others than those in `speakers` too."""
+    """The role and the name of each speaker, including speakers that are not in `speakers`."""
     _after: NDArray[np.int32] = field(init=False)
-    """By row number, one more than its place; 0 for a row without one. The system gives memory for what is set."""
+    """By row number, its place plus one; 0 without a place. The system allocates only the pages that are written."""
 
     def __post_init__(self) -> None:
         import numpy as np

@@ -1,7 +1,7 @@
 """Frozen values that the verbs of a store take and return, in addition to the domain types of `types`.
 
 They include edits of message lists, token savings and model usage, and access tokens for HTTP with three rights, each
-of which includes the ones before it. The store has only the SHA-256 of a token's secret; the secret has 256 random
+of which includes the previous rights. The store has only the SHA-256 of a token's secret; the secret has 256 random
 bits, so a slow password hash is not needed.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Layer = Literal["turn", "atom", "chunk"]
-"""What has a word index: turns, atoms, and the lines of tool results. Of the last there are no vectors."""
+"""Rows with a word index: turns, atoms, and chunks of tool results. Chunks have no vectors."""
 
 
 class Conflict(Exception):
@@ -62,7 +62,7 @@ class Appended:
     stored: list[Turn]
     duplicates: int
     forgotten: int = 0
-    """Those that were forgotten and came again."""
+    """Turns that were forgotten and sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +70,10 @@ class Filters:
     """Filters of a search, applied before ranking. None means any.
 
     `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from. `as_of`:
-    atoms valid at that moment; None means now. `session`, `role`: turns only; `kind`, `entity` (they mention it, by
-    any of its names, compared without case), `scene` (its page cites them; of a scene that is not stored, those of
-    `scene_atoms`): atoms only. `upto`: rows that existed when
-    `Store.newest` returned this value, so that later pages of a question see the same rows.
+    atoms valid at that moment; None means now. `session`, `role`: turns only. For atoms only: `kind`; `entity` (any
+    name of an entity that they mention, compared without case); `scene` (its page cites them; for a scene that is not
+    stored, `scene_atoms` lists them). `upto`: rows that existed when `Store.newest` returned this value, so that later
+    pages of a query see the same rows.
     """
 
     session: str | None = None
@@ -89,11 +89,11 @@ class Filters:
     unheld: bool = False
     """Leave out atoms that wait for review."""
     ended: bool = False
-    """Without `as_of`: atoms that have ended too, but for sentences that gave way to a model's statement."""
+    """Without `as_of`: include ended atoms, except sentences that gave way to a model's statement."""
     at: datetime | None = None
-    """Without `as_of` and `ended`: the present moment. Atoms that end after it pass; without it, none with an end."""
+    """Without `as_of` and `ended`: the present moment. Atoms that end later pass; if None, atoms with an end do not."""
     label: Label | None = None
-    """Of atoms, those of this class."""
+    """Atoms only: the label."""
     sentences: bool = True
     """Whether atoms that were extracted without a model pass."""
 
@@ -108,9 +108,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """How many rows a layer of a space has, and the number of the newest; 0 where it has none.
+    """How many rows a layer of a space has, and the number of the newest row, or 0.
 
-    Of turns also the number of sessions with one, the mean size in bytes of UTF-8, and the sorted names of speakers.
+    Of turns also the number of sessions with a turn, the mean size in bytes of UTF-8, and the sorted names of speakers.
     """
 
     rows: int
@@ -124,7 +124,7 @@ class Totals:
 class Posting:
     """The rows with a term, as row numbers (812 for t812), and the number of documents: all rows of the layer with it.
 
-    There are more documents than rows for a common term, of which only the newest rows are given.
+    A common term has more documents than rows, because only its newest rows are returned.
     """
 
     term: str
@@ -138,7 +138,7 @@ class NewAtom:
 
     Without `evidence` it is an explicit statement: its text is appended to the session's turns and the journal as a
     note, which becomes its evidence. With `evidence` it was extracted from those turns. If the atom that it would
-    replace became true later, the new one is stored as history, closed by the other.
+    replace became true later, this atom is stored as history, closed by the other.
     """
 
     kind: Kind
@@ -151,35 +151,35 @@ class NewAtom:
     relation: str | None = None
     value: str | None = None
     single_valued: bool = False
-    """At most one open fact per (entity, relation): an older open one is closed and superseded."""
+    """At most one open fact per (entity, relation): an older open fact is closed and superseded."""
     supersedes: Sequence[str] = ()
     because: str = ""
     """Why it supersedes them. A promise is closed as done without a reason (`store.sql.supersession`)."""
     cites: Sequence[str] = ()
-    """Results that support it: refs, with or without lines, or nodes; in addition to those that its text names."""
+    """Results that support it, in addition to the results its text names: refs, with or without lines, or nodes."""
     valid_to: datetime | None = None
-    """When it stopped being true, where that is known already; an end that is yet to come is not.
+    """When it stopped being true, if that is known; an end in the future is ignored.
 
-    It then ends no other value of its fact, nor does another end it.
+    With an end it neither ends another value of its fact nor is ended by one.
     """
     evidence: Sequence[Evidence] = ()
     entities: Sequence[str] = ()
     """The entities it mentions, by any of their names; new names become entities."""
     source: Source = "user"
-    """The speaker of the statement; of several, the most trusted one."""
+    """The speaker of the statement; of several, the most trusted."""
     held: Sequence[str] = ()
-    """Why it waits for review; see `Store.quarantined`. With nothing but `DOUBTS` it is stored with a label."""
+    """Why it waits for review; see `Store.quarantined`. If all reasons are `DOUBTS`, it is only labelled."""
     label: Label | None = None
-    """What the sentence states, see `Atom.label`."""
+    """The kind of sentence, see `Atom.label`."""
     reader: int | None = None
-    """The version of the sentence reader (`longterm.reader`) that extracted it; None: not extracted by it."""
+    """The version of the sentence reader (`longterm.reader`) that extracted it; None for other atoms."""
 
 
 Verdict = Literal["released", "kept"]
 """The review decision on a quarantined row: it may be recalled, or stays quarantined."""
 
 DOUBTS = frozenset(("other_value", "contradicted"))
-"""Reasons that label a row and do not quarantine it: a check is not sure that the user's words say it."""
+"""Reasons that only label a row: a check is not sure that the user's words support it."""
 
 
 def quarantines(reasons: Iterable[str]) -> bool:
@@ -188,15 +188,15 @@ def quarantines(reasons: Iterable[str]) -> bool:
 
 
 UNJUDGED = "unjudged"
-"""The reason of a quarantined row that is still to be judged; such rows are the queue of the background."""
+"""The reason of a quarantined row that was not judged yet; such rows are the queue of the background check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """A turn or atom with reasons against it, and the review decision.
 
-    Without a decision, or with `kept`, it is quarantined: left out of automatic recall. `labelled` rows have nothing
-    but `DOUBTS`; they are recalled, and nobody needs to review them.
+    Without a decision, or with `kept`, it is quarantined: left out of automatic recall. `labelled` rows have only
+    `DOUBTS` as reasons; they are recalled, and need no review.
     """
 
     id: str
@@ -212,27 +212,27 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The turns of a session that no model has read yet: those from position `start`, without notes."""
+    """The turns of a session that no model has read yet, from position `start` on, without notes."""
 
     session: str
     start: int
     turns: int
     asked: int
-    """How many of them are the user's."""
+    """How many of them are turns of the user."""
     batches: int
     """How often turns of this session have been extracted."""
     last: datetime
-    """When the newest was stored."""
+    """When the newest turn was stored."""
     flush: int
-    """Turns before this position were asked for at once, by `flush`."""
+    """Turns before this position were requested at once by `flush`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """A job, `w12`: a question to a model. `basis` is JSON of its stage, from which the question can be made again.
 
-    `open`: leased `until` then, by the clock of the database; after that any process may lease it. `parked`: it failed
-    `attempts` times, last with `error`, and waits until then. `done`: it is in the log, with `outcome`.
+    `open`: leased until `until`, by the clock of the database; after that any process may lease it. `parked`: it failed
+    `attempts` times, last with `error`, and waits until `until`. `done`: it is in the log, with `outcome`.
     """
 
     id: str
@@ -258,9 +258,9 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A space that a worker of a queue has claimed; `token` distinguishes this claim from later ones.
+    """A space that a worker of a queue has claimed; `token` distinguishes this claim from later claims.
 
-    `age`: how long it was due before, by the clock of the database.
+    `age`: how long the space had been due, by the clock of the database.
     """
 
     queue: str
@@ -286,8 +286,8 @@ class Draft:
 class Merging:
     """The resolution of a draft.
 
-    `atom` None: it repeats stored atoms, and its evidence is added to `onto`, whose confidence grows. Otherwise `atom`
-    is stored, closing the atoms it supersedes; `onto` is empty.
+    If `atom` is None, the draft repeats stored atoms, and its evidence is added to `onto`, whose confidence grows.
+    Otherwise `atom` is stored, closing the atoms it supersedes; `onto` is empty.
     """
 
     draft: str
@@ -309,7 +309,7 @@ class SceneEdit:
     atoms: Sequence[str] = ()
     entities: Sequence[str] = ()
     version: int | None = None
-    """The version that it was made from, where it must not follow another: then the commit is a Conflict."""
+    """The version that it is based on, if required: the commit is a Conflict if another version is current."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,8 +329,8 @@ class Extraction:
 class Merge:
     """Output of L1's second half: drafts as atoms. `vectors` has one row for each Merging that has an atom, in order.
 
-    Superseded atoms that have ended or are gone are passed over, and so is a Merging whose draft is gone. Where a turn
-    of the evidence was forgotten, or all of `onto` ended, the draft waits for the next merge.
+    Superseded atoms that have ended or are gone are skipped, and so is a Merging whose draft is gone. If a turn of the
+    evidence was forgotten, or all of `onto` ended, the draft waits for the next merge.
     """
 
     merged: Sequence[Merging]
@@ -370,7 +370,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasPatch:
-    """The next versions of a canvas as a model would have it, in order, of the version that it read; none: as it is."""
+    """The next versions of a canvas that a model proposes, in order, based on the version it read; empty: no change."""
 
     changes: Sequence[CanvasChange] = ()
 
@@ -379,7 +379,7 @@ class CanvasPatch:
 class Summaries:
     """Better summaries of records up to number `upto`, and the canvases that show them.
 
-    Records that an agent or a model summarised meanwhile are passed over.
+    Records that an agent or a model summarised meanwhile are skipped.
     """
 
     amended: Sequence[Amended]
@@ -408,12 +408,12 @@ class StageState:
     position: int
     at: datetime
     wanted: str | None
-    """Why it was asked for out of turn."""
+    """Why it was requested before it was due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Totals of the log of one stage. `asked` counts jobs with a question to a model; the others needed none."""
+    """Totals of the log of a stage. `asked` counts jobs with a question to a model; other jobs needed no question."""
 
     stage: Stage
     works: int
@@ -472,7 +472,7 @@ class Tombstone:
     purged: bool = False
     undone_at: datetime | None = field(default=None, compare=False)
     took: tuple[str, ...] = field(default=(), compare=False)
-    """The ids that it excluded, also after it was undone; with those of notes."""
+    """The ids that it excluded, including notes; kept after it was undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -494,15 +494,15 @@ class NewRef:
 
     @property
     def id(self) -> str:
-        """The id of its ref, but where another result has it already: then it is longer."""
+        """The id of its ref, unless another result has that id already; then a longer id is chosen."""
         return f"r-{self.sha256[:12]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadedResult:
-    """A result on its way in with its step. `chunks`: its index, None where it is made in the background.
+    """A result to store with its step. `chunks`: its index, None if it is indexed in the background.
 
-    `left`: the canvas that the session leaves for this one. `saving`: what to enter in the ledger.
+    `left`: the canvas that the session leaves for this step's canvas. `saving`: the entry for the ledger.
     """
 
     new: NewRef
@@ -513,9 +513,9 @@ class OffloadedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasChange:
-    """The next version of a canvas: `row` as it is to be, at the version that it was made of; `kind` of change.
+    """The next version of a canvas: `row` has its new content and the version it is based on; `kind` of change.
 
-    `detail`: of `undone` the number of the version whose effect is taken back, of `forgotten` the refs, as JSON.
+    `detail`: for `undone` the number of the version that is reverted, for `forgotten` the refs, as JSON.
     """
 
     row: CanvasRow
@@ -537,9 +537,9 @@ class CanvasVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenStep:
-    """A record, and what its call was to its canvas: JSON of `shortterm.canvas.placement.StepNote`, if anything.
+    """A record, with what its call changed on the canvas, if anything: JSON of `shortterm.canvas.placement.StepNote`.
 
-    A forgotten one has its words here.
+    A forgotten record keeps its words here.
     """
 
     record: Record
@@ -548,7 +548,7 @@ class TakenStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewChunk:
-    """A run of lines of a ref to index: its position, and the text that it is found by.
+    """A run of lines of a ref to index: its position, and its indexed text.
 
     `lines` count from 1 and include both; `span` is in bytes of the raw result, the end not included. Parts of a long
     line have the same line numbers.
@@ -571,7 +571,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnindexedRef:
-    """A ref with chunks that are not indexed; those before byte `start` are."""
+    """A ref that is not fully indexed; chunks before byte `start` are indexed."""
 
     ref: str
     start: int
@@ -594,7 +594,7 @@ class ThinRecord:
     number: int
     record: Record
     then: str
-    """The call that came next in its session, empty where none did."""
+    """The next call in its session; empty if there was none."""
     newest: bool
     """No later record is of the same node."""
 
@@ -619,16 +619,16 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """How far the indexes have come, over all spaces."""
+    """The progress of the indexes, over all spaces."""
 
     embeddable: int
-    """Rows that a model embeds; the vectors of a model that embedded as many are complete."""
+    """Rows that a model has to embed; a model with as many vectors is complete."""
     vectors: Sequence[VectorIndex]
     """Every model with vectors, most complete first."""
     stale_terms: int
-    """About how many rows have terms of an earlier version of `words.index_terms`; they are found by those."""
+    """Approximate number of rows with terms of an earlier version of `words.index_terms`, which still find them."""
     unindexed_refs: int
-    """Tool results whose lines are not all in the index, or with such terms."""
+    """Tool results that are not fully indexed, or with terms of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -641,14 +641,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Row counts of one space, without forgotten rows; sums are over its records."""
+    """Row counts of a space, without forgotten rows; sums are over its records."""
 
     sessions: int
     turns: int
     atoms: int
-    """Current ones and closed ones."""
+    """Current and closed atoms."""
     current: int
-    """Atoms held true now."""
+    """Current atoms."""
     facts: int
     entities: int
     scenes: int
@@ -659,9 +659,9 @@ class Counts:
     raw_bytes: int
     tokens_raw: int
     tokens_kept: int
-    """Both of the results in whose place a model was shown something shorter."""
+    """`tokens_raw` and `tokens_kept` count results that were replaced by a shorter text in a context."""
     masked: int
-    """Kept results in whose text secrets were masked."""
+    """Stored results with masked secrets."""
     quarantined: int
     """Turns and atoms that wait for review."""
 
@@ -679,8 +679,9 @@ class Grown:
 class MessageEdit:
     """The replacement of messages between two positions of a compressed message list, see `compression`.
 
-    `texts`: new texts by part of the one message there; or a `note` in place of all messages between the two. `shown`
-    is the digest of the replacement; `refs` have the removed content. `id` grows with time; 0 before it is stored.
+    `texts`: new texts by part of the single message there; or a `note` in place of all messages between the two.
+    `shown` is the digest of the replacement; `refs` have the removed content. `id` grows with time; 0 before it is
+    stored.
     """
 
     id: int = 0
@@ -692,7 +693,7 @@ class MessageEdit:
     note: str | None = None
     refs: tuple[str, ...] = ()
     calls: int = 0
-    """How many calls of the model it stands for."""
+    """The number of model calls it represents."""
 
 
 SavingKind = Literal["offload", "expand", "canvas", "compress", "compacted"]
@@ -716,7 +717,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """Totals of the savings of one kind. `…_later` counts a saving once for each recorded later call of its session."""
+    """Totals of the savings of a kind. `…_later` counts a saving once for each recorded later call of its session."""
 
     kind: SavingKind
     times: int
@@ -731,14 +732,14 @@ RECALLS = "recalls"
 """The topic of the log of recalls in the change feed."""
 
 RecallHow = Literal["recall", "prompt", "start"]
-"""Who recalled: somebody who asked for it; a program, before a prompt or at the start of a conversation."""
+"""Who recalled: a caller on request, or a program before a prompt or at the start of a conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallEntry:
-    """A recall that brought something: the ids of the rows that it shows, and how many tokens it has.
+    """A recall that returned rows: their ids, and its size in tokens.
 
-    `query` is there only where the setting `log_contents` is on.
+    `query` is recorded only with the setting `log_contents`.
     """
 
     at: datetime
@@ -751,7 +752,7 @@ class RecallEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """An access token. `spaces` are those it opens, the first one being the default; `used_at` is exact to the hour."""
+    """An access token. `spaces` are the spaces it opens, the default first; `used_at` is exact to the hour."""
 
     id: str
     name: str

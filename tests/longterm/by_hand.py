@@ -13,7 +13,7 @@ from mcp_memory.longterm.page_lines import PersonaReply
 from mcp_memory.longterm.persona_stage import PERSONA, PersonaBasis
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.metered import Applied, ModelQuestion
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit, Work
 
@@ -74,7 +74,7 @@ class ByHand:
             summary=summary,
             body=body,
             heat=heat,
-            atoms=cited(body),
+            atoms=cited_atoms(body),
         )
         self.store.commit(SPACE, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=self.tick())
 

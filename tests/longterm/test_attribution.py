@@ -18,7 +18,7 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 from mcp_memory.service.verbs.administration import StatementToImport
-from mcp_memory.store.citations import marked
+from mcp_memory.store.citations import mark_citations
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom
 from tests.longterm.by_hand import ByHand
@@ -117,8 +117,8 @@ def test_a_page_of_a_model_marks_what_rests_on_others_alone() -> None:
     marks = {"a2": "said by the assistant"}
     page = "- Likes tea (a1)\n- Approves refunds (a2)\n- Both (a1, a2)\n"
     done = "- Likes tea (a1)\n- Approves refunds, said by the assistant (a2)\n- Both (a1, a2)\n"
-    assert marked(page, marks) == done
-    assert marked(done, marks) == done
+    assert mark_citations(page, marks) == done
+    assert mark_citations(done, marks) == done
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from mcp_memory.longterm.persona_stage import FROM_SCRATCH, PERSONA, trigger
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
 from mcp_memory.models.prompts import prompt
-from mcp_memory.store.citations import renamed
+from mcp_memory.store.citations import rename_atoms
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, SceneChanges
 from tests.longterm.by_hand import SPACE, ByHand
@@ -401,11 +401,11 @@ def test_the_examples_in_the_question_pass(hand: ByHand) -> None:
         hand.tell(text)
     ids = {"a41": "a2", "a7": "a3", "a3": "a1", "a60": "a4", "a61": "a5"}
     wanted(hand)
-    hand.apply(hand.planned(), renamed(page.page, ids))
+    hand.apply(hand.planned(), rename_atoms(page.page, ids))
     for text in ("Bakes in Braga", "Carries an adrenaline pen"):
         hand.tell(text)
     wanted(hand)
-    assert changed(hand, *(renamed(line, ids) for line in lines.lines)) == (
+    assert changed(hand, *(rename_atoms(line, ids) for line in lines.lines)) == (
         "# Persona\n\nInes bakes in Braga (a4)\n\n## Basics\n\n- Allergic to walnuts (a3)\n- Carries an adrenaline pen (a5)\n"
     )
 

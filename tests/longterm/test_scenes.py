@@ -28,7 +28,7 @@ from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.llm import parse, reply_schema
 from mcp_memory.models.metered import Applied
 from mcp_memory.models.prompts import prompt
-from mcp_memory.store.citations import cited, plain, tails, uncovered
+from mcp_memory.store.citations import cited_atoms, uncited_lines, uncited_tails, without_citations
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Conflict, NewAtom, PersonaPage, SceneChanges, Work
 
@@ -1018,12 +1018,12 @@ def test_whatever_is_answered_nothing_is_lost_in_silence(edits: list[Any], dropp
             del after[edit.slug]
         else:
             after[edit.slug] = edit.body
-            assert list(edit.atoms) == cited(edit.body)
-    told = {id for body in after.values() for id in cited(body)}
+            assert list(edit.atoms) == cited_atoms(edit.body)
+    told = {id for body in after.values() for id in cited_atoms(body)}
     assert {"a1", "a2", "a4", "a5"} - told <= dropped
     assert after["r"] == pages["r"]
-    assert [line for body in after.values() for line in (*uncovered(body), *tails(body))] == []
-    assert all(len(plain(body)) <= MAX_CHARS for body in after.values())
+    assert [line for body in after.values() for line in (*uncited_lines(body), *uncited_tails(body))] == []
+    assert all(len(without_citations(body)) <= MAX_CHARS for body in after.values())
     assert len(after) <= max(len(scenes), most - 1)
     assert "p" in {edit.slug for edit in edits}
 
@@ -1035,7 +1035,7 @@ def _scene(slug: str, body: str) -> Scene:
         summary="s",
         body=body,
         heat=1,
-        atoms=tuple(cited(body)),
+        atoms=tuple(cited_atoms(body)),
         entities=(),
         version=1,
         action="create",

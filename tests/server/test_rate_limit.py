@@ -20,10 +20,10 @@ class Bucket:
     def __init__(self, left: int) -> None:
         self.left, self.asked = left, 0
 
-    async def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
+    async def take_requests(self, key: str, *, count: int, a_minute: int) -> int:
         self.asked += 1
         await anyio.lowlevel.checkpoint()
-        taken = min(wanted, self.left)
+        taken = min(count, self.left)
         self.left -= taken
         await anyio.lowlevel.checkpoint()
         return taken

@@ -162,7 +162,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("problems", lambda m, s: m.problems()),
     ("not_ready", lambda m, s: m.not_ready()),
     ("drop_old_vectors", lambda m, s: m.drop_old_vectors()),
-    ("take_requests", lambda m, s: m.take_requests("a token", wanted=3, a_minute=2)),
+    ("take_requests", lambda m, s: m.take_requests("a token", count=3, a_minute=2)),
     ("last_change", lambda m, s: m.last_change()),
     ("last_changes", lambda m, s: m.last_changes([m.space])),
     ("changes", lambda m, s: m.changes(0)),

@@ -465,11 +465,11 @@ def test_a_draft_waits_as_it_was_extracted(store: Store) -> None:
 
 
 def test_a_draft_without_evidence_is_refused_and_the_work_stays_open(store: Store) -> None:
-    with pytest.raises(InvalidInput, match="rests on nothing"):
+    with pytest.raises(InvalidInput, match="has no evidence"):
         extract(store, atom("Likes tea"))
     assert [work.stage for work in store.jobs("me")] == ["extract"]
     (draft,) = extract(store, drawn(store, "Likes tea"))
-    with pytest.raises(InvalidInput, match="rests on nothing"):
+    with pytest.raises(InvalidInput, match="has no evidence"):
         merge(store, Merging(draft=draft.id, atom=atom("Likes tea")))
     with pytest.raises(InvalidInput, match="surrogate"):
         merge(store, Merging(draft=draft.id, atom=replace(draft.atom, text="Likes \ud83c")))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Citation, Evidence, NewTurn
-from mcp_memory.store.citations import NamedResult, address, named
+from mcp_memory.store.citations import NamedResult, address, find_results
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, NewChunk, NewRef
@@ -142,16 +142,16 @@ def test_what_passes_is_left_for_another_time(store: Store) -> None:
     st.sampled_from(["{}", "see {}.", "({})", "from {}, line", "`{}`", "在{}里"]),
 )
 def test_an_address_is_read_out_of_a_text_as_it_was_written(ref: str, lines: tuple[int, int] | None, text: str) -> None:
-    assert named(text.format(address(ref, lines))) == [NamedResult(ref, lines)]
+    assert find_results(text.format(address(ref, lines))) == [NamedResult(ref, lines)]
 
 
 @given(st.text())
 def test_any_text_can_be_read_for_names(text: str) -> None:
-    assert all(one.target for one in named(text))
+    assert all(one.target for one in find_results(text))
 
 
 def test_what_only_looks_like_a_name_is_none() -> None:
-    assert named("user-9f2c1a7b3d4e over-N4 r-9f2c 12-N4 xr-9f2c1a7b3d4e r-9f2c1a7b3d4eg 003-N4x") == []
+    assert find_results("user-9f2c1a7b3d4e over-N4 r-9f2c 12-N4 xr-9f2c1a7b3d4e r-9f2c1a7b3d4eg 003-N4x") == []
 
 
 def said(store: Store, content: str) -> str:

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
+from mcp_memory.store.citations import (
+    cited_atoms,
+    links,
+    uncited_lines,
+    uncited_tails,
+    unwrap,
+    without_atoms,
+    without_citations,
+    without_links,
+    without_uncited,
+)
 
 PAGE = """\
 ## What holds now
@@ -22,7 +32,7 @@ PAGE = """\
 
 
 def test_ids_are_read_in_order_and_once() -> None:
-    assert cited(PAGE) == ["a12", "a57", "a3", "a4", "a9", "a10"]
+    assert cited_atoms(PAGE) == ["a12", "a57", "a3", "a4", "a9", "a10"]
 
 
 @pytest.mark.parametrize(
@@ -30,14 +40,14 @@ def test_ids_are_read_in_order_and_once() -> None:
     ["x (a1, a2).", "x (a1;a2)", "x [a1, a2]", "x（a1、a2）。", "x ( a1 a2 )", "x (a1)(a2)", "x (a1, [[berlin]], a2)"],
 )
 def test_ids_are_read_however_models_write_them(text: str) -> None:
-    assert cited(text) == ["a1", "a2"]
+    assert cited_atoms(text) == ["a1", "a2"]
 
 
 @pytest.mark.parametrize(
     "text", ["an A4 page a4", "(see a12)", "[[a12]]", "[a12](https://example.org)", "(a12b)", "([[a12]])", "(t12)"]
 )
 def test_what_only_looks_like_an_id_is_none(text: str) -> None:
-    assert cited(text) == []
+    assert cited_atoms(text) == []
 
 
 def test_links_are_read_by_the_name_that_they_mean() -> None:
@@ -50,11 +60,11 @@ def test_links_are_read_by_the_name_that_they_mean() -> None:
 
 def test_lines_that_name_nothing_are_told_apart_from_headings_and_rules() -> None:
     page = "# Maya\n\n**Now**\n\nShe is here (a1).\n- Nobody said this\n---\nNor [[this]].\n\n## Then\n"
-    assert uncovered(page) == ["- Nobody said this", "Nor [[this]]."]
+    assert uncited_lines(page) == ["- Nobody said this", "Nor [[this]]."]
 
 
 def test_what_names_nothing_can_be_left_out_with_the_headings_over_it() -> None:
-    assert covered("# Maya\n\nShe is here (a1).\n\n## Then\n\n- Nobody said this\n\n## Now\n- x (a2)") == (
+    assert without_uncited("# Maya\n\nShe is here (a1).\n\n## Then\n\n- Nobody said this\n\n## Now\n- x (a2)") == (
         "# Maya\n\nShe is here (a1).\n\n## Now\n- x (a2)"
     )
 
@@ -71,56 +81,59 @@ def test_what_names_nothing_can_be_left_out_with_the_headings_over_it() -> None:
     ],
 )
 def test_a_sentence_after_the_last_citation_rests_on_nothing(line: str, tail: str) -> None:
-    assert tails(f"## H\n{line}") == ([tail] if tail else [])
-    assert covered(line) == line.removesuffix(tail).rstrip()
+    assert uncited_tails(f"## H\n{line}") == ([tail] if tail else [])
+    assert without_uncited(line) == line.removesuffix(tail).rstrip()
 
 
 def test_links_can_be_made_plain_words() -> None:
-    assert unlinked("[[Otto]], [[berlin|there]] and [[ x ]]", ["berlin", "x"]) == "[[Otto]], there and x"
+    assert without_links("[[Otto]], [[berlin|there]] and [[ x ]]", ["berlin", "x"]) == "[[Otto]], there and x"
 
 
 def test_a_bullet_goes_with_the_last_atom_that_it_rests_on() -> None:
-    assert without(PAGE, ["a12"]) == PAGE.replace("(a12, a57)", "(a57)")
-    assert without(PAGE, ["a12", "a57"]) == PAGE.replace("- Maya lives in Berlin with [[Otto]] (a12, a57).\n", "")
+    assert without_atoms(PAGE, ["a12"]) == PAGE.replace("(a12, a57)", "(a57)")
+    assert without_atoms(PAGE, ["a12", "a57"]) == PAGE.replace("- Maya lives in Berlin with [[Otto]] (a12, a57).\n", "")
 
 
 def test_of_a_line_only_what_rests_on_the_atom_goes() -> None:
-    assert without("- She works (a3); she starts at six (a4).", ["a3"]) == "- she starts at six (a4)."
-    assert without("- She works (a3); she starts at six (a4).", ["a4"]) == "- She works (a3)"
-    assert without("她住在柏林（a1）。她喜欢茶（a2）。", ["a1"]) == "她喜欢茶（a2）。".replace("（a2）", "(a2)")
+    assert without_atoms("- She works (a3); she starts at six (a4).", ["a3"]) == "- she starts at six (a4)."
+    assert without_atoms("- She works (a3); she starts at six (a4).", ["a4"]) == "- She works (a3)"
+    assert without_atoms("她住在柏林（a1）。她喜欢茶（a2）。", ["a1"]) == "她喜欢茶（a2）。".replace("（a2）", "(a2)")
 
 
 def test_a_line_stays_while_one_of_its_atoms_does() -> None:
-    assert without("- She works (a3)(a4).", ["a3"]) == "- She works (a4)."
-    assert without("- She works [a3] [a4].", ["a4"]) == "- She works (a3)."
+    assert without_atoms("- She works (a3)(a4).", ["a3"]) == "- She works (a4)."
+    assert without_atoms("- She works [a3] [a4].", ["a4"]) == "- She works (a3)."
 
 
 def test_what_follows_the_last_citation_goes_with_it() -> None:
-    assert without("She is well (a1). She has asthma (a9). It is worse in spring.", ["a9"]) == "She is well (a1)."
+    assert without_atoms("She is well (a1). She has asthma (a9). It is worse in spring.", ["a9"]) == "She is well (a1)."
 
 
 def test_headings_that_nothing_is_left_under_go_too() -> None:
-    assert without(PAGE, ["a9", "a10"]) == PAGE[: PAGE.index("\n## Her illness")]
-    assert without("## Illness\n### Doctors\n- Weiss (a1)\n### Drugs\n- Salbutamol (a2)", ["a1"]) == (
+    assert without_atoms(PAGE, ["a9", "a10"]) == PAGE[: PAGE.index("\n## Her illness")]
+    assert without_atoms("## Illness\n### Doctors\n- Weiss (a1)\n### Drugs\n- Salbutamol (a2)", ["a1"]) == (
         "## Illness\n### Drugs\n- Salbutamol (a2)"
     )
 
 
 def test_a_heading_that_cites_goes_with_its_atom() -> None:
-    assert without("## Asthma (a9)\n- Other (a1)", ["a9"]) == "- Other (a1)"
+    assert without_atoms("## Asthma (a9)\n- Other (a1)", ["a9"]) == "- Other (a1)"
 
 
 def test_a_link_alone_does_not_keep_a_sentence() -> None:
-    assert without("- She moved ([[berlin]], a1).\n- b (a2)", ["a1"]) == "- b (a2)"
+    assert without_atoms("- She moved ([[berlin]], a1).\n- b (a2)", ["a1"]) == "- b (a2)"
 
 
 def test_a_text_reads_well_without_its_citations() -> None:
-    assert plain("She moved (a1), to [[berlin-move|Berlin]] with [[Otto]] [a2].") == "She moved, to Berlin with Otto."
+    assert (
+        without_citations("She moved (a1), to [[berlin-move|Berlin]] with [[Otto]] [a2].")
+        == "She moved, to Berlin with Otto."
+    )
 
 
 def test_lines_that_were_broken_are_joined() -> None:
     wrapped = "## Now\nMaya has been\nill since May (a1).\nShe rests (a2).\n\n- one\n  more (a3)\n- two (a4)\n她住在\n柏林（a5）"
-    assert unwrapped(wrapped) == (
+    assert unwrap(wrapped) == (
         "## Now\nMaya has been ill since May (a1).\nShe rests (a2).\n\n- one more (a3)\n- two (a4)\n她住在柏林（a5）"
     )
 
@@ -134,23 +147,23 @@ LINES = st.lists(
 
 @given(LINES, st.sets(st.sampled_from(["a1", "a2", "a3"])))
 def test_what_was_taken_out_is_cited_no_more_and_all_else_is(text: str, gone: set[str]) -> None:
-    assert set(cited(without(text, gone))) == set(cited(text)) - gone
+    assert set(cited_atoms(without_atoms(text, gone))) == set(cited_atoms(text)) - gone
 
 
 @given(LINES)
 def test_taking_out_nothing_changes_nothing(text: str) -> None:
-    assert without(text, ["a9"]) == text
+    assert without_atoms(text, ["a9"]) == text
 
 
 @given(st.text("a1(), [\n-#*", max_size=60))
 def test_joining_lines_keeps_what_they_cite(text: str) -> None:
-    assert cited(unwrapped(text)) == cited(text)
+    assert cited_atoms(unwrap(text)) == cited_atoms(text)
 
 
 @given(st.text("a1()[]|, x", max_size=40))
 def test_plain_words_cite_and_link_nothing_however_their_citations_were_nested(text: str) -> None:
-    assert (cited(plain(text)), links(plain(text))) == ([], [])
+    assert (cited_atoms(without_citations(text)), links(without_citations(text))) == ([], [])
 
 
 def test_a_citation_around_another_one_is_left_out_too() -> None:
-    assert plain("Lives in Oslo ((a1)a2) ([[x|a3]]).") == "Lives in Oslo."
+    assert without_citations("Lives in Oslo ((a1)a2) ([[x|a3]]).") == "Lives in Oslo."

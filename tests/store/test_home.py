@@ -138,31 +138,31 @@ def test_a_client_takes_no_more_than_its_bucket_and_what_came_back(
     for seconds, wanted in steps:
         pass_time(store, timedelta(seconds=seconds))
         passed += seconds
-        got = store.take_requests(key, wanted=wanted, a_minute=a_minute)
+        got = store.take_requests(key, count=wanted, a_minute=a_minute)
         assert 0 <= got <= wanted
         taken += got
         assert taken <= a_minute + (passed + monotonic() - began) * a_minute / 60 + 1
     pass_time(store, MINUTE)
-    assert store.take_requests(key, wanted=1_000, a_minute=a_minute) == a_minute
+    assert store.take_requests(key, count=1_000, a_minute=a_minute) == a_minute
 
 
 def test_one_who_has_taken_all_waits_and_others_do_not(store: Store) -> None:
-    assert store.take_requests("one", wanted=9, a_minute=6) == 6
-    assert store.take_requests("one", wanted=1, a_minute=6) == 0
-    assert store.take_requests("other", wanted=1, a_minute=6) == 1
+    assert store.take_requests("one", count=9, a_minute=6) == 6
+    assert store.take_requests("one", count=1, a_minute=6) == 0
+    assert store.take_requests("other", count=1, a_minute=6) == 1
     pass_time(store, timedelta(seconds=10))
-    assert store.take_requests("one", wanted=9, a_minute=6) == 1
+    assert store.take_requests("one", count=9, a_minute=6) == 1
 
 
 def test_a_clock_that_is_set_back_gives_nothing_away(store: Store) -> None:
-    assert store.take_requests("one", wanted=1, a_minute=1) == 1
+    assert store.take_requests("one", count=1, a_minute=1) == 1
     pass_time(store, -timedelta(days=300))
-    assert store.take_requests("one", wanted=1, a_minute=1) == 0
+    assert store.take_requests("one", count=1, a_minute=1) == 0
 
 
 def test_many_who_take_at_once_take_no_more_than_there_is(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
-        taken = pool.map(lambda _: store.take_requests("one", wanted=3, a_minute=10), range(8))
+        taken = pool.map(lambda _: store.take_requests("one", count=3, a_minute=10), range(8))
     assert sum(taken) == 10
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.stored_vectors import quantised
+from mcp_memory.store.stored_vectors import quantise
 from mcp_memory.store.values import Filters, Scored, Vectors
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -26,7 +26,7 @@ def crowded(count: int, dimensions: int, seed: int) -> np.ndarray:
 
 
 def by_definition(data: np.ndarray, query: np.ndarray, rows: list[int], limit: int) -> list[int]:
-    stored = quantised(data).astype(np.float64)
+    stored = quantise(data).astype(np.float64)
     scores = stored @ query.astype(np.float64)
     return sorted(rows, key=lambda row: (-round(scores[row - 1], 6), -row))[:limit]
 

@@ -13,7 +13,7 @@ import yaml
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import Scene
-from mcp_memory.store.citations import left_of
+from mcp_memory.store.citations import scene_without
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, NewAtom, SceneChanges, SceneEdit
@@ -341,8 +341,8 @@ def test_a_title_and_a_summary_stay_only_as_far_as_what_is_left_says_the_same(st
         created=NOW,
         updated=NOW,
     )
-    assert left_of(scene, ["a9"]) == scene
-    assert left_of(scene, ["a2"]) == replace(
+    assert scene_without(scene, ["a9"]) == scene
+    assert scene_without(scene, ["a2"]) == replace(
         scene,
         title="Otto",
         summary="Maya lives in Porto with Otto.",
@@ -350,7 +350,7 @@ def test_a_title_and_a_summary_stay_only_as_far_as_what_is_left_says_the_same(st
         atoms=("a1",),
         entities=("Otto",),
     )
-    assert left_of(scene, ["a1", "a2"]) == replace(
+    assert scene_without(scene, ["a1", "a2"]) == replace(
         scene,
         title="Nothing is left of it.",
         summary="Nothing is left of it.",
@@ -359,4 +359,4 @@ def test_a_title_and_a_summary_stay_only_as_far_as_what_is_left_says_the_same(st
         entities=(),
     )
     kept = replace(scene, title="Living in Porto", summary="Otto and Maya live in Porto.")
-    assert (left_of(kept, ["a2"]).title, left_of(kept, ["a2"]).summary) == (kept.title, kept.summary)
+    assert (scene_without(kept, ["a2"]).title, scene_without(kept, ["a2"]).summary) == (kept.title, kept.summary)

@@ -22,7 +22,7 @@ from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.stored_vectors import quantised
+from mcp_memory.store.stored_vectors import quantise
 from mcp_memory.store.values import Filters, Vectors
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -255,7 +255,7 @@ def test_the_search_reads_of_vec0_what_vec0_itself_answers(home: Path) -> None:
     for row in (6, 77, 1299):
         query = Vectors(identity="m", data=data[row : row + 1])
         ours = [hit.id for hit in store.nearest("me", "turn", query, filters=Filters(), limit=20)]
-        stored = quantised(query.data)[0].tobytes()
+        stored = quantise(query.data)[0].tobytes()
         theirs = database.read(
             lambda con, stored=stored: con.execute(
                 "SELECT 't' || (rowid & 0xffffffffff) FROM turn_vec_1 WHERE embedding MATCH vec_int8(?) AND k = 20 AND space = 1"

@@ -34,7 +34,7 @@ from mcp.types import Implementation, RequestParamsMeta, TextResourceContents
 
 from mcp_memory.core.text import day_in_words
 from mcp_memory.server.tools import REPLACED
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class Replies:
 
     def _edit(self, slug: str, page: Mapping[str, Any], shown: Mapping[str, str]) -> dict[str, str] | None:
         before = self._bodies.get(slug, "")
-        cited_ids = set(cited(before))
+        cited_ids = set(cited_atoms(before))
         whole = cited_ids <= set(shown.values())
         sayable = shown if whole else {key: id for key, id in shown.items() if id not in cited_ids}
         body = _text(page["body"], sayable, joint=" ")

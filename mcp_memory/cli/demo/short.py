@@ -29,7 +29,7 @@ from mcp_memory.core.errors import Refused
 from mcp_memory.core.text import day_in_words, format_bytes
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 
 MONDAY, LATER = "Claude Desktop", "Claude Code"
 QUESTION = "What is worth seeing in Portugal's capital?"
@@ -103,7 +103,7 @@ async def _promise(agent: DemoAgent, client: HookedClient) -> None:
     if not shown:
         _say("Nothing: a hook gives up after a second, for example on a busy machine.", margin=_DEEP)
         return
-    (promise, *_) = cited("\n".join(shown))
+    (promise, *_) = cited_atoms("\n".join(shown))
     done = await agent.call("remember", text=DONE, supersedes=[promise])
     _note(f"The agent tells Tamsin, and calls remember, which closes {done['replaced'][0]['id']}: “{DONE}”")
     again = await _ask_for_promises(client, "friday-afternoon")

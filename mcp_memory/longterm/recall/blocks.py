@@ -48,7 +48,7 @@ from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, validity
 from mcp_memory.longterm.verification.trust import quarantined_ids
-from mcp_memory.store.citations import cited, tidy, without
+from mcp_memory.store.citations import cited_atoms, tidy, without_atoms
 from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion.flags import flags
 
@@ -234,9 +234,9 @@ def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
     page = read(context.store, context.space, at=context.now)
     if page == l3_page.EMPTY:
         return []
-    page = without(page, set(cited(page)) - _stated_by_the_user(context, cited(page)))
+    page = without_atoms(page, set(cited_atoms(page)) - _stated_by_the_user(context, cited_atoms(page)))
     lines = [line for line in page.splitlines() if line and not line.startswith("# ")]
-    lines = [line for line in lines if not cited(line) or not shown.issuperset(cited(line))]
+    lines = [line for line in lines if not cited_atoms(line) or not shown.issuperset(cited_atoms(line))]
     sound = [line for line in lines if not flags(line, "assistant" if by_model else "user")]
     return [line for line in tidy(sound).splitlines() if line]
 
@@ -354,7 +354,7 @@ _FORMER_ID = re.compile(rf"(?:^{FORMER}|{BEFORE_THAT})\[(t\d+)[ \]]")
 
 def ids_in(block: str) -> Iterator[str]:
     """Yield the ids that a block shows: `[a5 2026-05-07] …`, `[t7] …`, `  before: [t3 …` and, in pages, `(a5, a7)`."""
-    yield from cited(block)
+    yield from cited_atoms(block)
     for line in block.splitlines():
         if line.startswith("["):
             yield line[1:].split("]")[0].split(" ")[0]

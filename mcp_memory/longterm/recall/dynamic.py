@@ -41,7 +41,7 @@ from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, without_past
 from mcp_memory.longterm.verification.trust import speakers_of
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags, without_orders
 
@@ -231,7 +231,7 @@ def _lines(
     further = [line for line in further if line.id not in ruled]
     yield from (line for line in further if line.id in rows.sure)
     yield from pages
-    yield from _fact_lines(context, question, {*cited(shown_text), *(atom.id for atom in current_atoms_found)})
+    yield from _fact_lines(context, question, {*cited_atoms(shown_text), *(atom.id for atom in current_atoms_found)})
     yield from (line for line in verbatim if line.id in bearing_out and line.id not in ruled)
     yield from (line for line in further if line.id not in rows.sure)
     yield from outputs

@@ -24,7 +24,7 @@ from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import date_of, span_of, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, quarantined_ids, source_of_tool, source_of_turn
-from mcp_memory.store.citations import address, plain
+from mcp_memory.store.citations import address, without_citations
 from mcp_memory.suspicion.flags import flags
 
 Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
@@ -177,7 +177,9 @@ def _head(id: str, *notes: str | None) -> str:
 
 def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
     head = f"{_head(f'scene {scene.slug}', f'{scene.updated:%Y-%m-%d}')} {one_line(scene.title, 80)}"
-    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_excerpt(plain(scene.body), words, _SCENE_CHARS)}")
+    return RecallLine(
+        group="scene", id=scene.slug, text=f"{head}: {_excerpt(without_citations(scene.body), words, _SCENE_CHARS)}"
+    )
 
 
 def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:

@@ -18,7 +18,7 @@ from mcp_memory.longterm.recall.lines import distinct_turns, without_quarantined
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.longterm.verification.trust import turns_of_others
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 from mcp_memory.suspicion.flags import flags
 
 START_TOKENS = 400
@@ -41,7 +41,7 @@ def opening(context: SearchContext, *, session: str | None, counter: TokenCounte
     budget = min(budget, START_TOKENS) - counter.count(recall_block("", part="stable"))
     rules = [candidate for candidate in candidates if candidate.section == "rules"]
     plans = [candidate for candidate in candidates if _is_near(context, candidate)]
-    on_page = set(cited(persona.body(context.store, context.space, at=context.now)))
+    on_page = set(cited_atoms(persona.body(context.store, context.space, at=context.now)))
     placed = {candidate.atom.id for candidate in (*rules, *plans)} | on_page
     others = [candidate for candidate in candidates if candidate.atom.id not in placed]
     sections = (

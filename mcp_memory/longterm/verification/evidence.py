@@ -34,7 +34,7 @@ from mcp_memory.longterm import scenes as l2_page
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.search import atom_turns
 from mcp_memory.longterm.verification.trust import REASONS
-from mcp_memory.store.citations import NamedResult, address, cited, links, named, uncovered
+from mcp_memory.store.citations import NamedResult, address, cited_atoms, find_results, links, uncited_lines
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
@@ -66,7 +66,7 @@ def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> 
         problems += _page_problems(
             store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
         )
-        bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncovered(scene.body)]
+        bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncited_lines(scene.body)]
     doubted: list[str] = []
     atoms = quotes = 0
     walked: set[str] = set()
@@ -106,7 +106,7 @@ def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> 
 def _page_problems(
     store: Store, space: str, what: str, text: str, ended: Sequence[tuple[Atom, Atom | None]]
 ) -> Iterator[str]:
-    ids = cited(text)
+    ids = cited_atoms(text)
     stored_ids = {atom.id for atom in store.atoms(space, ids)}
     for id in ids:
         if id not in stored_ids:
@@ -148,7 +148,7 @@ _TEXT = 300
 def why(store: Store, space: str, id: str) -> Why:
     """Return the evidence of a turn (`t8`), atom (`a5`), ref or node, or the rows based on it; else NotFound."""
     id = id.strip()
-    for name in named(id):
+    for name in find_results(id):
         return _of_results(store, space, id, name)
     said = _find_statement(store, space, id)
     if said is None:
@@ -204,7 +204,7 @@ def mentions(store: Store, space: str, id: str) -> list[Mention]:
         Mention(slug=slug, title=title, line=line.strip())
         for slug, title, text in pages
         for line in text.splitlines()
-        if id in cited(line)
+        if id in cited_atoms(line)
     ]
 
 

@@ -22,7 +22,7 @@ from mcp_memory.language.sentences import FILL, own_part
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, contains_name, is_person, name_words, names_in
-from mcp_memory.store.citations import marked
+from mcp_memory.store.citations import mark_citations
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom
 from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, wording_flags
@@ -190,7 +190,7 @@ def attribute_page(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]
             marks[atom.id] = ATTRIBUTION[atom.source]
         if mark := doubt_mark(atom):
             marks[atom.id] = ", ".join(filter(None, (marks.get(atom.id), mark)))
-    return marked(page, marks, is_told=lambda mark, words: contains_name(names.get(mark, ()), words))
+    return mark_citations(page, marks, says_mark=lambda mark, words: contains_name(names.get(mark, ()), words))
 
 
 def doubt_mark(atom: Atom) -> str:

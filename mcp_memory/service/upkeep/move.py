@@ -89,7 +89,7 @@ def move(
         def run(tx: moving.HomeTransaction) -> Moved:
             one = moving.Move(origin, tx, goal)
             if origin.is_unfinished(tx):
-                raise moving.unfinished(origin.name)
+                raise moving.unfinished_error(origin.name)
             if check and goal.read_home(goal.is_unfinished):
                 raise Refused(f"The move to {goal.name} was not finished. Move again: it goes on where it stopped.")
             resumed = False if check else _copied(one, goal, tell)

@@ -234,16 +234,16 @@ class PageVerbs(Verbs):
     def persona_lines(self) -> list[ProvenLine]:
         """Return the lines of the persona with the statements they cite, without the list of scenes."""
         from mcp_memory.longterm import persona
-        from mcp_memory.store.citations import cited, links
+        from mcp_memory.store.citations import cited_atoms, links
 
         store = self._store
         text = persona.body(store, self.space, at=self._parts.now())
-        atoms = {atom.id: atom for atom in store.atoms(self.space, cited(text))}
+        atoms = {atom.id: atom for atom in store.atoms(self.space, cited_atoms(text))}
         claims = set(persona.lines_of(text)) if text != persona.EMPTY else set[str]()
         return [
             ProvenLine(
                 text=line,
-                atoms=tuple(atoms[id] for id in cited(line) if id in atoms),
+                atoms=tuple(atoms[id] for id in cited_atoms(line) if id in atoms),
                 scenes=tuple(links(line)),
                 is_claim=line in claims,
             )

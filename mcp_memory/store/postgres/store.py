@@ -43,7 +43,7 @@ def open_store(url: str, objects: str | None = None) -> PostgresStore:
     database = PostgresDatabase(url)
     try:
         if database.read(is_unfinished):
-            raise moving.unfinished(database.name)
+            raise moving.unfinished_error(database.name)
         return PostgresStore(database, open_objects(database, objects))
     except BaseException:
         database.close()
@@ -125,9 +125,9 @@ class PostgresStore(SqlVerbs):
         return self.read(space, self._turns.totals) if layer == "turn" else self.read(space, _totals, layer)
 
     def postings(
-        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
-        return self.read(space, term_rows.read, layer, wanted, filters=filters, also=also, common=self._common)
+        return self.read(space, term_rows.read, layer, query_terms, filters=filters, also=also, common=self._common)
 
     def turn_metadata(self, space: str, rows: NDArray[np.int64], *, filters: Filters, reach: int = 0) -> TurnMetadata:
         return self.read(space, self._turns.read, rows, filters=filters, reach=reach)

@@ -114,11 +114,11 @@ class SpaceObjects:
         data, key = row or (None, None)
         return data if key is None else self._uploads.objects.get(key)
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         return path
 
-    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        found = [self._part(*one) for one in wanted]
+    def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+        found = [self._part(*one) for one in spans]
         in_bucket = list(dict.fromkeys(one for one in found if isinstance(one, Part)))
         try:
             read = self._uploads.objects.get_parts(in_bucket) if in_bucket else {}
@@ -128,7 +128,7 @@ class SpaceObjects:
         texts = (read.get(one) if isinstance(one, Part) else one for one in found)
         return [
             text if text is not None and len(text) == span[1] - span[0] else None
-            for text, (_, _, span) in zip(texts, wanted, strict=True)
+            for text, (_, _, span) in zip(texts, spans, strict=True)
         ]
 
     def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
@@ -182,8 +182,8 @@ class SpaceKeys:
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
         return vectors.stored(self._tx, layer, numbers, identity)
 
-    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
-        return terms.with_all(self._tx, layer, wanted)
+    def with_all_terms(self, layer: Layer, all_terms: Sequence[str]) -> list[int]:
+        return terms.with_all(self._tx, layer, all_terms)
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
         terms.delete(self._tx, layer, numbers)

@@ -20,7 +20,7 @@ from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, number_of
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
-from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, normalised, other_dimensions, quantised, unit
+from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, normalise, other_dimensions, quantise, unit
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -87,14 +87,14 @@ def put(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
     """Store vectors of rows that have none yet; `rows` selects theirs from `new.data` (default: in order)."""
-    put_stored(tx, layer, numbers, new.identity, quantised(new.data if rows is None else new.data[list(rows)]))
+    put_stored(tx, layer, numbers, new.identity, quantise(new.data if rows is None else new.data[list(rows)]))
 
 
 def put_new(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
     """Do what `put` does, for rows that this transaction has inserted."""
-    data = quantised(new.data if rows is None else new.data[list(rows)])
+    data = quantise(new.data if rows is None else new.data[list(rows)])
     tables, name = known_to(connection_of(tx)).tables, (layer, new.identity)
     if name not in tables:
         found = _ensure(tx, layer, new.identity, data.shape[1])
@@ -180,7 +180,7 @@ def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
     found = stored(tx, layer, [number_of(id, layer[0]) for id in ids], identity)
-    return {f"{layer[0]}{number}": normalised(row) for number, row in found.items()}
+    return {f"{layer[0]}{number}": normalise(row) for number, row in found.items()}
 
 
 def stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:

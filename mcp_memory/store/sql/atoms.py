@@ -58,10 +58,10 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         atom = replace(atom, entity=entities.chief(tx, atom.entity))
         if atom.reader is None:
             atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
-    quotes = evidence_rows.checked(tx, atom.evidence)
-    folded = digests.folded(atom.text)
-    if not quotes and (gone := digests.forgotten_statement(tx, folded, said=to_ms(now))):
-        raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
+    quotes = evidence_rows.check_quotes(tx, atom.evidence)
+    folded = digests.fold_statement(atom.text)
+    if not quotes and (gone := digests.forgotten_statement(tx, folded, said_at=to_ms(now))):
+        raise Refused(f"{one_line(atom.text, 60)!r} was forgotten under x{gone} after it was said. Nothing was stored.")
     same = _same_statement(tx, atom, folded)
     is_reliable = atom.reader is None and bool(quotes or atom.source == "user")
     sentence = same if same is not None and same.is_sentence and is_reliable else None
@@ -69,37 +69,37 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         same = None
         giving_way.retire(tx, number_of(sentence.id, "a"), by=None)
     if quotes or atom.valid_to is not None:
-        said = evidence_rows.last_said(tx, quotes) if quotes else to_ms(now)
-        found = supersession.of_extracted(tx, atom, folded, said=said, now=now)
+        said_at = evidence_rows.last_said(tx, quotes) if quotes else to_ms(now)
+        superseded = supersession.of_extracted(tx, atom, folded, said_at=said_at, now=now)
     else:
-        found = supersession.of_explicit(tx, atom)
-    if same is not None and not set(found.ends) - {number_of(same.id, "a")}:
+        superseded = supersession.of_explicit(tx, atom)
+    if same is not None and not set(superseded.ends) - {number_of(same.id, "a")}:
         evidence_rows.confirm(tx, number_of(same.id, "a"), quotes, confidence=atom.confidence)
-        _vouch(tx, same, atom.source)
+        _improve_source(tx, same, atom.source)
         _pass_on_promise(tx, same, atom.label)
         evidence_rows.note_given_citations(tx, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
-    if same is not None and not quotes:  # repeated in order to end others: it ends the atom with the same text too
+    if same is not None and not quotes:  # repeated to end other atoms: end its equal too
         atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
-        found = supersession.of_explicit(tx, atom)
+        superseded = supersession.of_explicit(tx, atom)
     number = tx.next("atom")
-    quotes = quotes or [_write_note(tx, number, atom, found, now=now)]
-    _insert(tx, number, atom, folded, quotes[0], found, now=now, work=work)
+    quotes = quotes or [_write_note(tx, number, atom, superseded, now=now)]
+    _insert(tx, number, atom, folded, quotes[0], superseded, now=now, work=work)
     evidence_rows.add_quotes(tx, number, quotes)
     review.note(tx, {f"a{number}": atom.held}, now=now)
-    supersession.end(tx, found.ends, by=number, at=atom.valid_from, because=atom.because)
+    supersession.end(tx, superseded.ends, by=number, at=atom.valid_from, because=atom.because)
     if sentence is not None:
         because = giving_way.STATED_AGAIN if work is None else giving_way.GAVE_WAY
         giving_way.join(tx, number_of(sentence.id, "a"), number, sentence.label, because=because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
         about.append(atom.entity)
-        _insert_fact(tx, number, atom, found)
+        _insert_fact(tx, number, atom, superseded)
     entities.mention(tx, number, about)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(atom.text))])
     evidence_rows.note_citations(tx, f"a{number}", atom.text)
     evidence_rows.note_given_citations(tx, f"a{number}", atom.cites)
-    ids = [f"a{number}", *(f"a{older}" for older in found.ends)]
+    ids = [f"a{number}", *(f"a{older}" for older in superseded.ends)]
     tx.touch(*(f"atom:{id}" for id in ids))
     written, *replaced = by_ids(tx, ids)
     return WrittenAtom(atom=written, replaced=replaced, duplicate=False)
@@ -122,9 +122,9 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
     """Return the atom with the same text, kind and fact, or None.
 
     It must be open or, for an extracted statement, valid from the same time: reading an ended statement again does not
-    make it true again. Values of one fact follow each other, so there only the same time counts as the same statement.
-    Of two atoms of which one is a sentence, the words alone are compared: its kind and its fact are guesses. A sentence
-    is not the same as a quarantined statement, which would hide it.
+    make it true again. Values of a fact follow each other, so there only the same time counts as the same statement.
+    If either atom is a sentence, only the words are compared: its kind and its fact are guesses. A sentence is not the
+    same as a quarantined statement, which would hide it.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:
@@ -136,18 +136,18 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
         " ORDER BY valid_to IS NOT NULL, reader IS NOT NULL, id",
         *(folded, *moment),
     )
-    for known in by_ids(tx, [f"a{number}" for number in numbers]):
-        if atom.reader is not None or known.is_sentence:
-            if known.is_sentence == (atom.reader is not None) or not (known.held or quarantines(atom.held)):
-                return known
+    for candidate in by_ids(tx, [f"a{number}" for number in numbers]):
+        if atom.reader is not None or candidate.is_sentence:
+            if candidate.is_sentence == (atom.reader is not None) or not (candidate.held or quarantines(atom.held)):
+                return candidate
             continue
-        is_same_fact = not atom.entity or (known.fact and _content(known.fact) == _content(atom))
-        if known.kind == atom.kind and is_same_fact:
-            return known
+        is_same_fact = not atom.entity or (candidate.fact and _content(candidate.fact) == _content(atom))
+        if candidate.kind == atom.kind and is_same_fact:
+            return candidate
     return None
 
 
-def _vouch(tx: Transaction, same: Atom, source: Source) -> None:
+def _improve_source(tx: Transaction, same: Atom, source: Source) -> None:
     """Set the source of an atom to a more trusted speaker of the same statement."""
     voices = get_args(Source)
     if voices.index(source) < voices.index(same.source):
@@ -164,14 +164,15 @@ def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
 
 
 def _write_note(
-    tx: Transaction, number: int, atom: NewAtom, found: Supersession, *, now: datetime
+    tx: Transaction, number: int, atom: NewAtom, superseded: Supersession, *, now: datetime
 ) -> evidence_rows.Quote:
     """Append an explicit statement as a note, with its journal line, and return the quote of the whole note.
 
     The journal line has all columns of atom `number` and the atoms that it ended, so that a rebuild needs only the
     line.
     """
-    told = {
+    until = superseded.until
+    statement = {
         "atom": f"a{number}",
         "kind": atom.kind,
         "priority": atom.priority,
@@ -184,16 +185,16 @@ def _write_note(
         "value": atom.value,
         "single_valued": atom.single_valued,
         "supersedes": list(atom.supersedes),
-        "ends": [f"a{older}" for older in found.ends],
+        "ends": [f"a{older}" for older in superseded.ends],
         **({"because": atom.because} if atom.because else {}),
-        **({"until": found.until, "by": found.by and f"a{found.by}"} if found.until is not None else {}),
+        **({"until": until, "by": superseded.by and f"a{superseded.by}"} if until is not None else {}),
         **({"cites": list(atom.cites)} if atom.cites else {}),
         **({"source": atom.source} if atom.source != "user" else {}),
         **({"held": list(atom.held)} if atom.held else {}),
         **({"label": atom.label} if atom.label else {}),
     }
     note = NewTurn(role="note", content=atom.text)
-    stored = turns.insert(tx, atom.session, [note], now=now, told=told)
+    stored = turns.insert(tx, atom.session, [note], now=now, statement=statement)
     turns.write_journal(tx, stored, now=now)
     tx.touch(f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
@@ -205,7 +206,7 @@ def _insert(
     atom: NewAtom,
     folded: str,
     first: evidence_rows.Quote,
-    found: Supersession,
+    superseded: Supersession,
     *,
     now: datetime,
     work: int | None,
@@ -223,8 +224,8 @@ def _insert(
         span_start=start,
         span_end=end,
         valid_from=to_ms(atom.valid_from),
-        valid_to=found.until,
-        superseded_by=found.by,
+        valid_to=superseded.until,
+        superseded_by=superseded.by,
         learned_at=to_ms(now),
         work=work,
         source=atom.source,
@@ -233,7 +234,7 @@ def _insert(
     )
 
 
-def _insert_fact(tx: Transaction, number: int, atom: NewAtom, found: Supersession) -> None:
+def _insert_fact(tx: Transaction, number: int, atom: NewAtom, superseded: Supersession) -> None:
     tx.insert(
         "fact",
         atom=number,
@@ -243,7 +244,7 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, found: Supersessio
         value=atom.value,
         single_valued=atom.single_valued,
         valid_from=to_ms(atom.valid_from),
-        valid_to=found.until,
+        valid_to=superseded.until,
     )
 
 
@@ -252,16 +253,16 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, found: Supersessio
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
     numbers = numbers_of(ids, "a")
-    found = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
-    return [found[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in found]
+    atoms = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
+    return [atoms[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in atoms]
 
 
-def standing(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
+def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
     sql = "SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND tombstone IS NULL AND id IN ({})"
     return {f"a{number}": bool(is_current) for number, is_current in tx.among(sql, numbers_of(ids, "a"))}
 
 
-def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
     condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
     if after is not None:
@@ -271,7 +272,7 @@ def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit
         )
         values.append(number_of(after, "a"))
     sql = f"SELECT r.id FROM atom r WHERE {condition} ORDER BY {rank} DESC, r.id LIMIT ?"
-    # Words and names are looked up for those few alone: for all that are sorted it takes five times as long.
+    # Words and names are looked up only for the selected rows: for all sorted rows it takes five times as long.
     return by_ids(tx, [f"a{number}" for number in tx.column(sql, *values, limit)])
 
 
@@ -280,7 +281,7 @@ def count(tx: Transaction, *, filters: Filters) -> int:
     return tx.get(f"SELECT count(*) FROM atom r WHERE {condition}", *values)
 
 
-def based_on(tx: Transaction, turn: str) -> list[Atom]:
+def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
     sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
     return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
 
@@ -290,7 +291,7 @@ def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, lim
     if relation is not None:
         condition += " AND f.relation = ?"
         values.append(relation)
-    # Facts lead, and atoms are read by their keys; of one entity or scene its atoms lead, for they are few.
+    # Join order: facts first, then atoms by key; with an entity or a scene, its few atoms first.
     leads = "atom r JOIN fact f" if filters.entity or filters.scene else "fact f CROSS JOIN atom r"
     rows = tx.all(
         f"SELECT r.id, {_FACT} FROM {leads} ON f.space = r.space AND f.atom = r.id"
@@ -306,7 +307,7 @@ def evidence(tx: Transaction, atom: str) -> list[Evidence]:
     return evidence_rows.of_atoms(tx, [number])[number] if is_there else []
 
 
-def since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
+def list_since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
     of_others = "" if sentences else "AND reader IS NULL"
     numbers = tx.column(
         f"SELECT id FROM atom WHERE space = :space AND tombstone IS NULL {of_others} AND id > ? ORDER BY id LIMIT ?",

@@ -5,8 +5,8 @@ commits the next version in the same transaction, undoing too; a version is neve
 
 A version has its words in full, and the text and groups as a delta from the version before (see `deltas`). After 2,000
 offloads, each a separate step, the text is 450 KB, all deltas are 610 KB and `canvases.jsonl` is 1.1 MB; the last
-version is read from its deltas in 0.2 s. So none has to be thinned. The first version is stored whole; so is one that
-follows a row changed from outside, which `crc` detects.
+version is read from its deltas in 0.2 s. So versions need no thinning. The first version is stored whole, and so is a
+version after a row that was changed from outside, which `crc` detects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasVersion, C
 
 FILE = "canvases.jsonl"
 IMPORTED = "imported"
-"""The kind of a version that came without its history."""
+"""The kind of a version that was imported without its history."""
 
 _CANVAS = "c.number, c.label, s.name, c.text, c.status, c.folded, c.groups, c.updated, c.version"
 _FROM = "FROM canvas c JOIN session s ON s.space = c.space AND s.id = c.session"
@@ -59,8 +59,8 @@ def save(
         raise Conflict
     session, groups = _put(tx, canvas, version=expected + 1)
     before, after = None, document(groups, canvas.text)
-    if stored is not None and crc_of(held := document(stored[2], stored[3])) == stored[4]:
-        before = held
+    if stored is not None and crc_of(previous := document(stored[2], stored[3])) == stored[4]:
+        before = previous
     tx.insert(
         "canvas_version",
         canvas=canvas.number,
@@ -84,7 +84,7 @@ def save(
 
 
 def _outdate_files(tx: Transaction, number: int, *labels: str) -> None:
-    """Have the file of a canvas written anew; of several labels, all but the current one name files to delete."""
+    """Mark the file of a canvas for rewriting; all labels but the current one name files to delete."""
     tx.files.outdate(*(path_of(number, label) for label in dict.fromkeys(labels)))
 
 
@@ -103,35 +103,35 @@ def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]
 
 
 def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Value]]) -> None:
-    """Have a canvas be as it was elsewhere, with its versions there; without any it is one more version here."""
+    """Store a canvas from another home with its versions; without versions, add it as one more version here."""
     if not history:
         save(tx, canvas, expected=canvas.version, kind=IMPORTED)
         return
     label = tx.get("SELECT label FROM canvas WHERE space = :space AND number = ?", canvas.number)
     _put(tx, canvas, version=int(str(history[-1]["version"])))
     tx.run("DELETE FROM canvas_version WHERE space = :space AND canvas = ?", canvas.number)
-    for one in history:
-        tx.insert("canvas_version", **one)
+    for version in history:
+        tx.insert("canvas_version", **version)
     _outdate_files(tx, canvas.number, canvas.label, *([label] if label is not None else []))
     log(tx, canvas=canvas.number)
     tx.touch(f"canvas:{canvas.number:03}")
 
 
 def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
-    """Commit versions of one canvas that follow each other, all made of the one that is there."""
-    for version, one in enumerate(changes):
-        save(tx, one.row, expected=one.row.version + version, kind=one.kind, detail=one.detail, job=job)
+    """Commit consecutive versions of a canvas, based on its current version."""
+    for version, new in enumerate(changes):
+        save(tx, new.row, expected=new.row.version + version, kind=new.kind, detail=new.detail, job=job)
 
 
 def change(tx: Transaction, changes: Sequence[CanvasChange]) -> None:
-    """Commit the next version of some canvases. Conflict, before any file is written, where one has moved on."""
-    must_be_at(tx, [one.row for one in changes])
-    for one in changes:
-        save(tx, one.row, expected=one.row.version, kind=one.kind, detail=one.detail)
+    """Commit the next version of some canvases. Raises Conflict, before any file is written, if one has moved on."""
+    must_be_at(tx, [new.row for new in changes])
+    for new in changes:
+        save(tx, new.row, expected=new.row.version, kind=new.kind, detail=new.detail)
 
 
 def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
-    """Raise Conflict, before any file is written, where a canvas is no longer at the version of its row."""
+    """Raise Conflict, before any file is written, if a canvas is no longer at the version of its row."""
     if any(canvas(tx, row.number).version != row.version for row in rows):
         raise Conflict
 
@@ -167,16 +167,16 @@ def active(tx: Transaction, session: str | None = None) -> CanvasRow | None:
 
 def canvas(tx: Transaction, number: int, *, version: int | None = None) -> CanvasRow:
     if version is not None:
-        return _at_version(tx, number, version)
+        return _read_version(tx, number, version)
     row = tx.one(f"SELECT {_CANVAS} {_FROM} WHERE c.space = :space AND c.number = ?", number)
     if row is None:
-        known = ", ".join(f"{c.number:03}" for c in listed(tx, limit=8))
-        hint = f"The latest are {known}." if known else "offload_tool_result starts one."
+        latest = ", ".join(f"{c.number:03}" for c in list_canvases(tx, limit=8))
+        hint = f"The latest are {latest}." if latest else "offload_tool_result starts one."
         raise NotFound(f"There is no canvas {number:03} in this space. {hint}")
     return _canvas(row)
 
 
-def listed(
+def list_canvases(
     tx: Transaction, *, session: str | None = None, label: str | None = None, limit: int = 100
 ) -> list[CanvasRow]:
     conditions, values = ["c.space = :space"], list[Value]()
@@ -212,15 +212,15 @@ def _canvas(row: Sequence[Any]) -> CanvasRow:
 
 def groups_text(groups: dict[str, Group]) -> str:
     """Return the JSON of groups, in the order of their numbers."""
-    ordered = sorted(groups.items(), key=lambda one: (len(one[0]), one[0]))
+    ordered = sorted(groups.items(), key=lambda entry: (len(entry[0]), entry[0]))
     return json.dumps({id: asdict(group) for id, group in ordered}, ensure_ascii=False)
 
 
 def groups_of(text: str) -> dict[str, Group]:
-    found: dict[str, Any] = json.loads(text)
+    groups: dict[str, Any] = json.loads(text)
     return {
         id: Group(tuple(group["nodes"]), group.get("title", ""), group.get("summary", ""))
-        for id, group in found.items()
+        for id, group in groups.items()
     }
 
 
@@ -228,12 +228,12 @@ def groups_of(text: str) -> dict[str, Group]:
 
 
 def document(groups: str, text: str) -> str:
-    """Return the groups and the text of a canvas as the one text that versions are deltas of."""
+    """Return the groups and the text of a canvas as a single text, of which versions store deltas."""
     return f"{groups}\n{text}"
 
 
 def parts_of(document: str) -> tuple[str, str]:
-    """Return the groups and the text that a document is made of."""
+    """Split a document into the groups and the text."""
     groups, _, text = document.partition("\n")
     return groups, text
 
@@ -243,7 +243,7 @@ def crc_of(document: str) -> int:
 
 
 def versions(tx: Transaction, number: int) -> list[CanvasVersion]:
-    """Return the versions of a canvas, the first one first."""
+    """Return the versions of a canvas, oldest first."""
     rows = tx.all(
         "SELECT version, kind, detail, label, work, delta IS NULL FROM canvas_version"
         " WHERE space = :space AND canvas = ? ORDER BY version",
@@ -262,7 +262,7 @@ def versions(tx: Transaction, number: int) -> list[CanvasVersion]:
     ]
 
 
-def _at_version(tx: Transaction, number: int, version: int) -> CanvasRow:
+def _read_version(tx: Transaction, number: int, version: int) -> CanvasRow:
     rows = tx.all(
         "SELECT v.label, s.name, v.status, v.folded, v.updated, v.version, v.crc, v.delta FROM canvas_version v"
         " JOIN session s ON s.space = v.space AND s.id = v.session WHERE v.space = :space AND v.canvas = ?"
@@ -275,24 +275,24 @@ def _at_version(tx: Transaction, number: int, version: int) -> CanvasRow:
         raise missing
     label, session, status, folded, updated, _, crc, _ = rows[-1]
     try:
-        held = deltas.combine(row[-1] for row in rows)
-        groups, text = parts_of(held)
-        if crc_of(held) != crc:
+        content = deltas.combine(row[-1] for row in rows)
+        groups, text = parts_of(content)
+        if crc_of(content) != crc:
             raise missing
         return _canvas((number, label, session, text, status, folded, groups, updated, version))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise missing from None
 
 
-def due(tx: Transaction, number: int) -> CanvasRow:
-    """Return a canvas as its newest version has it. Raises NotFound where its versions do not tell."""
+def read_newest(tx: Transaction, number: int) -> CanvasRow:
+    """Return a canvas rebuilt from its newest version. Raises NotFound if the versions are incomplete."""
     newest = tx.get("SELECT max(version) FROM canvas_version WHERE space = :space AND canvas = ?", number)
-    return _at_version(tx, number, newest or 0)
+    return _read_version(tx, number, newest or 0)
 
 
 def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
-    """Write a canvas as its versions have it, row and file. Returns it, and whether its row differed."""
-    row, now = canvas(tx, number), due(tx, number)
+    """Rewrite the row and file of a canvas from its versions. Return the canvas, and whether its row differed."""
+    row, now = canvas(tx, number), read_newest(tx, number)
     _put(tx, now, version=now.version)
     _outdate_files(tx, number, now.label, row.label)
     tx.touch(f"canvas:{number:03}")
@@ -300,10 +300,10 @@ def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
 
 
 def draw(tx: Transaction, number: int) -> None:
-    """Have the row of a canvas say what its versions do; where these do not tell, its file may have its text."""
+    """Restore the row of a canvas from its versions; if these are incomplete, take the text from its file."""
     row = canvas(tx, number)
     try:
-        now = due(tx, number)
+        now = read_newest(tx, number)
     except NotFound:
         text = tx.files.read(path_of(number, row.label))
         now = replace(row, text=text.decode(errors="replace")) if text and not row.text else row
@@ -311,17 +311,17 @@ def draw(tx: Transaction, number: int) -> None:
         _put(tx, now, version=now.version)
 
 
-def differing(tx: Transaction) -> list[int]:
-    """Return the canvases whose rows do not say what their newest versions do."""
-    found: list[int] = []
-    for row in listed(tx, limit=-1):
-        with suppress(NotFound):  # its versions do not tell
-            found += [] if due(tx, row.number) == row else [row.number]
-    return sorted(found)
+def differing_canvases(tx: Transaction) -> list[int]:
+    """Return the canvases whose rows differ from their newest version."""
+    numbers: list[int] = []
+    for row in list_canvases(tx, limit=-1):
+        with suppress(NotFound):  # its versions are incomplete
+            numbers += [] if read_newest(tx, row.number) == row else [row.number]
+    return sorted(numbers)
 
 
 def erase_history(tx: Transaction, number: int) -> list[str]:
-    """Erase what earlier versions of a canvas say; the current one stays, whole. Returns the labels that went."""
+    """Erase the words of earlier versions of a canvas and store the current version whole. Return the erased labels."""
     groups, text, version, label = tx.one(
         "SELECT groups, text, version, label FROM canvas WHERE space = :space AND number = ?", number
     ) or ("{}", "", 0, "")
@@ -342,19 +342,19 @@ def erase_history(tx: Transaction, number: int) -> list[str]:
 
 
 def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
-    """Return canvases with records that no model has looked over, most first."""
+    """Return canvases with records that no model has reviewed, most records first."""
     rows = tx.all(
         "SELECT c.number, c.status, r.id FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number"
         " WHERE c.space = :space AND c.updated >= ? ORDER BY c.number DESC, r.id",
         to_ms(since),
     )
-    seen = jobs.looked_over(tx)
-    found: dict[int, CanvasGrowth] = {}
+    seen = jobs.last_reviewed(tx)
+    grown: dict[int, CanvasGrowth] = {}
     for number, status, record in rows:
         if record > seen.get(number, 0):
-            steps = found[number].steps if number in found else 0
-            found[number] = CanvasGrowth(canvas=number, status=status, steps=steps + 1, upto=record)
-    return sorted(found.values(), key=lambda one: -one.steps)
+            steps = grown[number].steps if number in grown else 0
+            grown[number] = CanvasGrowth(canvas=number, status=status, steps=steps + 1, upto=record)
+    return sorted(grown.values(), key=lambda canvas: -canvas.steps)
 
 
 # --- the file ---------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 Digests remain after a purge has erased the words. Each home has a secret key, which no export or log contains, so the
 words cannot be guessed from the digests alone. For the same reason ids that importers or clients give are stored as
-keyed digests (`keyed_id`) if they look like a hash: it may be one of text with a secret, which is stored masked.
+keyed digests (`keyed_id`) if they look like a hash: it may be the hash of a text with a secret, which is stored masked.
 
 Words are compared without case, width and white space. A short turn is recognised by its words and its
-time (without a time, by its session), because many people say "yes, please": forgetting one of these turns must not
-match the others. Statements and texts imported from other programs may repeat the words of a turn, so they are
-compared with turns of every role.
+time (without a time, by its session), because many people say "yes, please": forgetting such a turn must not match the
+others. Statements and texts imported from other programs may repeat the words of a turn, so they are compared with
+turns of every role.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks
 Key = bytes
 
 ANY = "EXISTS (SELECT 1 FROM forgotten WHERE space = :space)"
-"""Whether anything of the space was ever forgotten."""
+"""The condition that anything of the space was ever forgotten."""
 
 _DISTINCT = 24
-"""Characters from which on a turn's words tell it from others."""
+"""Minimum characters of a turn that is recognised by its words alone."""
 
 
 def key_of(tx: HomeTransaction) -> Key:
@@ -36,32 +36,33 @@ def key_of(tx: HomeTransaction) -> Key:
 def add(tx: Transaction, tombstone: int) -> None:
     """Store the digests of all rows of a tombstone."""
     key = key_of(tx)
-    found = list[bytes]()
+    new_digests = list[bytes]()
     turns = tx.all(
         "SELECT t.role, t.content, t.said_at, t.dated, s.name FROM turn t"
         " JOIN session s ON s.space = t.space AND s.id = t.session WHERE t.space = :space AND t.tombstone = ?",
         tombstone,
     )
     for role, content, said_at, dated, session in turns:
-        found += [*_of_turn(key, role, content, said_at if dated else None), _in_session(key, role, content, session)]
-        found += [] if dated else [_in_session(key, role, content, session, undated=True)]
-        found.append(_digest(key, "words", folded(content)))
+        new_digests += _of_turn(key, role, content, said_at if dated else None)
+        new_digests.append(_in_session(key, role, content, session))
+        new_digests += [] if dated else [_in_session(key, role, content, session, undated=True)]
+        new_digests.append(_digest(key, "words", fold_statement(content)))
     statements = tx.column("SELECT folded FROM atom WHERE space = :space AND tombstone = ?", tombstone)
-    found += [_digest(key, "atom", statement) for statement in statements]
+    new_digests += [_digest(key, "atom", statement) for statement in statements]
     refs = tx.column("SELECT sha256 FROM ref WHERE space = :space AND tombstone = ?", tombstone)
-    found += [_digest(key, "ref", sha256) for sha256 in refs]
+    new_digests += [_digest(key, "ref", sha256) for sha256 in refs]
     tx.many(
         "INSERT INTO forgotten (space, digest, tombstone) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING",
-        [(digest, tombstone) for digest in found],
+        [(digest, tombstone) for digest in new_digests],
     )
 
 
-def folded(text: str) -> str:
+def fold_statement(text: str) -> str:
     """Return a statement's text in the form that is compared."""
     return " ".join(fold(text).split()).rstrip(".!。！")
 
 
-def of(tx: Transaction, id: str) -> list[bytes] | None:
+def of_row(tx: Transaction, id: str) -> list[bytes] | None:
     """Return the digests of a row; None if the row is missing, forgotten or a note."""
     key = key_of(tx)
     match id[:1]:
@@ -81,7 +82,7 @@ def of(tx: Transaction, id: str) -> list[bytes] | None:
 
 def of_words(key: Key, text: str) -> list[bytes]:
     """Return the digests of a turn or a statement by its words alone."""
-    return [_digest(key, what, folded(text)) for what in ("atom", "words")]
+    return [_digest(key, what, fold_statement(text)) for what in ("atom", "words")]
 
 
 def of_result(key: Key, sha256: str) -> bytes:
@@ -91,10 +92,10 @@ def of_result(key: Key, sha256: str) -> bytes:
 
 def is_distinct(text: str) -> bool:
     """Return whether a turn is long enough to be recognised by its words alone."""
-    return len(folded(text)) >= _DISTINCT
+    return len(fold_statement(text)) >= _DISTINCT
 
 
-def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> set[int]:
+def forgotten_turns(tx: Transaction, session: str, turns: Sequence[NewTurn]) -> set[int]:
     """Return the indexes of the given turns that repeat a forgotten turn.
 
     A turn with a time matches if it was said before the forgotten turn was forgotten; said later, it is new. A turn
@@ -103,21 +104,22 @@ def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> 
     if not _any(tx):
         return set()
     key = key_of(tx)
-    return {place for place, turn in enumerate(given) if _is_again(tx, key, session, turn)}
+    return {place for place, turn in enumerate(turns) if _is_again(tx, key, session, turn)}
 
 
-def forgotten_statement(tx: Transaction, text: str, *, said: int) -> int | None:
+def forgotten_statement(tx: Transaction, text: str, *, said_at: int) -> int | None:
     """Return the tombstone of a statement that was said no later than it was forgotten, or None."""
-    row = _found(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
-    return row[0] if row is not None and said <= row[1] else None
+    row = _find_tombstone(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
+    return row[0] if row is not None and said_at <= row[1] else None
 
 
 def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
     """Return whether a statement, or all of its evidence, was forgotten after it was said."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
-    said = (tx.get(sql, *turns) if turns else None) or 0
-    return covered(tx, quotes) or forgotten_statement(tx, folded(text), said=said) is not None
+    said_at = (tx.get(sql, *turns) if turns else None) or 0
+    folded = fold_statement(text)
+    return are_quotes_forgotten(tx, quotes) or forgotten_statement(tx, folded, said_at=said_at) is not None
 
 
 def forgotten_words(tx: Transaction, text: str) -> bool:
@@ -125,25 +127,25 @@ def forgotten_words(tx: Transaction, text: str) -> bool:
     if not _any(tx):
         return False
     key = key_of(tx)
-    return any(_found(tx, digest) for digest in of_words(key, text))
+    return any(_find_tombstone(tx, digest) for digest in of_words(key, text))
 
 
 def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
     """Return the tombstone of a forgotten result with this hash, or None."""
-    row = _found(tx, _digest(key_of(tx), "ref", sha256)) if _any(tx) else None
+    row = _find_tombstone(tx, _digest(key_of(tx), "ref", sha256)) if _any(tx) else None
     return None if row is None else row[0]
 
 
-def covered(tx: Transaction, given: Sequence[tuple[int, int, int, str]]) -> bool:
+def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
     """Return whether all these quotes of turns are inside quotes of forgotten statements."""
     rows = tx.among(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE e.space = :space AND a.tombstone IS NOT NULL AND e.turn IN ({})",
-        {turn for turn, *_ in given},
+        {turn for turn, *_ in quotes},
     )
     return bool(rows) and all(
-        any(turn == held and first <= start and end <= last for held, first, last in rows)
-        for turn, start, end, _ in given
+        any(turn == number and first <= start and end <= last for number, first, last in rows)
+        for turn, start, end, _ in quotes
     )
 
 
@@ -164,7 +166,7 @@ def secret(tx: HomeTransaction, purpose: str) -> bytes:
 
 
 def purged_id(key: Key, client_id: str) -> str:
-    """Return what replaces the id that a client gave to a turn or a call when that is purged."""
+    """Return the replacement for the client's id of a purged turn or call."""
     return client_id if is_keyed(client_id) else keyed_form("purged", keyed_hash(key, "purged id", client_id))
 
 
@@ -174,7 +176,7 @@ def stored_call(tx: Transaction, id: str | None) -> str | None:
 
 
 def stored_ids(key: Key, ids: Iterable[str]) -> dict[str, str]:
-    """Return the forms in which the ids of turns or calls may be stored, purged ones too, with the given ids."""
+    """Map the forms in which ids of turns or calls may be stored, including purged forms, to the given ids."""
     return {form: id for id in ids for form in (id, keyed_id(key, id), purged_id(key, id))}
 
 
@@ -184,7 +186,7 @@ def words_id(key: Key, kind: str, session: str, sha256: bytes) -> str:
 
 
 def purged_ref(key: Key, id: str) -> str:
-    """Return what replaces the id of a purged result, which is a hash of its content."""
+    """Return the replacement for the id of a purged result; the id itself is a hash of the content."""
     return f"r-{keyed_hash(key, 'purged ref', id)[: len(id) - 2]}"
 
 
@@ -192,7 +194,7 @@ def _any(tx: Transaction) -> bool:
     return bool(tx.get(f"SELECT {ANY}"))
 
 
-def _found(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
+def _find_tombstone(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
     """Return the number and the time of the last tombstone with a digest."""
     return tx.one(
         "SELECT x.id, x.at FROM forgotten f JOIN tombstone x ON x.space = f.space AND x.id = f.tombstone"
@@ -202,22 +204,22 @@ def _found(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
 
 
 def _is_again(tx: Transaction, key: Key, session: str, turn: NewTurn) -> bool:
-    said = None if turn.said_at is None else to_ms(turn.said_at)
-    known_by = _of_turn(key, turn.role, turn.content, None if turn.guessed else said)
+    said_at = None if turn.said_at is None else to_ms(turn.said_at)
+    known_by = _of_turn(key, turn.role, turn.content, None if turn.guessed else said_at)
     if turn.role == "tool" and len(turn.content) >= _DISTINCT:
         known_by += of_words(key, turn.content)
-    if said is not None:
+    if said_at is not None:
         known_by.append(_in_session(key, turn.role, turn.content, session, undated=not turn.guessed))
     for digest in known_by:
-        row = _found(tx, digest)
+        row = _find_tombstone(tx, digest)
         if row is None:
             continue
         if turn.guessed:
             return True
-        if said is not None and said <= row[1]:
+        if said_at is not None and said_at <= row[1]:
             return True
         held_here = "SELECT 1 FROM turn WHERE space = :space AND tombstone = ? AND session = ? LIMIT 1"
-        if said is None and tx.one(held_here, row[0], tx.session(session)):
+        if said_at is None and tx.one(held_here, row[0], tx.session(session)):
             return True
     return False
 
@@ -229,8 +231,8 @@ def _in_session(key: Key, role: str, content: str, session: str, *, undated: boo
 
 def _of_turn(key: Key, role: str, content: str, said_at: int | None) -> list[bytes]:
     words = " ".join(fold(content).split())
-    found = [_digest(key, "turn", role, words)] if len(words) >= _DISTINCT else []
-    return found if said_at is None else [*found, _digest(key, "turn at", role, words, str(said_at))]
+    result = [_digest(key, "turn", role, words)] if len(words) >= _DISTINCT else []
+    return result if said_at is None else [*result, _digest(key, "turn at", role, words, str(said_at))]
 
 
 def _digest(key: Key, *parts: str) -> bytes:

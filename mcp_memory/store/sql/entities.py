@@ -24,9 +24,9 @@ _HAS_NAME_ALONE = "NOT EXISTS (SELECT 1 FROM mention m WHERE m.space = c.space A
 _KNOWN = f"c.space = :space AND c.entity = c.id AND ({_HAS_NAME_ALONE} OR {_MENTIONED})"
 
 KNOWN = _KNOWN.format("")
-"""The condition on a row `c` for the chief name of an entity of which something is left that was not forgotten."""
+"""The condition that a row `c` is the chief name of an entity that was not completely forgotten."""
 _SHOWN = _KNOWN.format(f" AND {review.PASSES}")
-"""The same, without entities that only quarantined statements mention: their names may be an attack's words."""
+"""Like KNOWN, without entities that only quarantined statements mention: their names may be part of an attack."""
 
 
 def key(name: str) -> str:
@@ -37,12 +37,12 @@ def key(name: str) -> str:
 
 def chief(tx: Transaction, name: str) -> str:
     """Return the chief name of the entity with this name; an unknown name is returned as it is."""
-    known = tx.get(
+    stored = tx.get(
         "SELECT c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
         " WHERE n.space = :space AND n.key = ?",
         key(name),
     )
-    return known or _clean(name)
+    return stored or _clean(name)
 
 
 def make(tx: Transaction, name: str) -> None:
@@ -53,51 +53,50 @@ def make(tx: Transaction, name: str) -> None:
 
 def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
     """Store which entities an atom mentions; unknown names become new entities."""
-    found = {_get_or_make(tx, name) for name in names if key(name)}
-    tx.many(
-        "INSERT INTO mention (space, atom, entity) VALUES (:space, ?, ?)", [(atom, entity) for entity in sorted(found)]
-    )
+    entities = {_get_or_make(tx, name) for name in names if key(name)}
+    rows = [(atom, entity) for entity in sorted(entities)]
+    tx.many("INSERT INTO mention (space, atom, entity) VALUES (:space, ?, ?)", rows)
 
 
 def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Return the chief names of the entities that atoms mention, by atom; atoms without any are left out."""
-    found = defaultdict[int, list[str]](list)
+    names_by_atom = defaultdict[int, list[str]](list)
     for atom, name in tx.all(
         "SELECT m.atom, n.name FROM mention m JOIN entity_name n ON n.space = m.space AND n.id = m.entity"
         f" WHERE m.space = :space AND m.atom IN ({marks(atoms)}) ORDER BY n.id",
         *atoms,
     ):
-        found[atom].append(name)
-    return {atom: tuple(names) for atom, names in found.items()}
+        names_by_atom[atom].append(name)
+    return {atom: tuple(names) for atom, names in names_by_atom.items()}
 
 
 def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
     """Add aliases to entities.
 
-    If a name is new but one of its aliases is the chief name of an entity, it becomes an alias of that entity: `Maya
-    Lopez`, also called `Maya`, is the known Maya.
+    If a name is new but one alias is the chief name of an entity, it becomes an alias of that entity:
+    `Maya Lopez`, also called `Maya`, is the known Maya.
     """
     for name, others in aliases.items():
-        names = [one for one in (name, *others) if key(one)]
+        names = [alias for alias in (name, *others) if key(alias)]
         if not key(name) or len(names) < 2:
             continue
         if _USER in map(key, names):
             _get_or_make(tx, _USER)
         chiefs = (_entity(tx, other, only="entity = id") for other in others)
         entity = _entity(tx, name) or next(filter(None, chiefs), None) or _get_or_make(tx, name)
-        for one in names:
-            if _entity(tx, one) is None:
-                _insert(tx, one, entity)
+        for alias in names:
+            if _entity(tx, alias) is None:
+                _insert(tx, alias, entity)
 
 
-def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
-    wanted = key(prefix)
+def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
+    start = key(prefix)
     rows = tx.all(
         "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
         "  WHERE m.space = c.space AND m.entity = c.id AND r.valid_to IS NULL AND r.tombstone IS NULL) AS current"
         f" FROM entity_name c WHERE {KNOWN} AND EXISTS (SELECT 1 FROM entity_name n WHERE n.space = c.space"
         "  AND n.entity = c.id AND substr(n.key, 1, length(?)) = ?) ORDER BY current DESC, c.key LIMIT ?",
-        *(wanted, wanted, limit),
+        *(start, start, limit),
     )
     aliases = aliases_of(tx, [entity for entity, _, _ in rows])
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
@@ -112,19 +111,19 @@ def all_names(tx: Transaction) -> dict[str, str]:
     )
 
 
-def names(tx: Transaction, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    keys = {name: key(name) for name in wanted}
+def names(tx: Transaction, known_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    keys = {name: key(name) for name in known_names}
     rows = tx.among(
         "SELECT n.key, c.name, n.entity FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
         f" WHERE n.space = :space AND {KNOWN} AND n.key IN ({{}})",
         sorted(set(keys.values())),
     )
     aliases = aliases_of(tx, [entity for _, _, entity in rows])
-    found = {one: (chief, *aliases[entity]) for one, chief, entity in rows}
-    return {name: found[one] for name, one in keys.items() if one in found}
+    names_by_key = {name_key: (chief, *aliases[entity]) for name_key, chief, entity in rows}
+    return {name: names_by_key[name_key] for name, name_key in keys.items() if name_key in names_by_key}
 
 
-def related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
+def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
     rows = tx.all(
         "SELECT c.name, count(*) FROM mention own CROSS JOIN atom r ON r.space = own.space AND r.id = own.atom"
         " CROSS JOIN mention m ON m.space = own.space AND m.atom = own.atom AND m.entity <> own.entity"
@@ -138,14 +137,14 @@ def related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
 
 def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:
     """Return the aliases of entities, without their chief names, in the order they were learned."""
-    found = defaultdict[int, list[str]](list)
+    aliases = defaultdict[int, list[str]](list)
     for entity, name in tx.all(
         "SELECT entity, name FROM entity_name WHERE space = :space AND id <> entity"
         f" AND entity IN ({marks(entities)}) ORDER BY id",
         *entities,
     ):
-        found[entity].append(name)
-    return found
+        aliases[entity].append(name)
+    return aliases
 
 
 def _entity(tx: Transaction, name: str, *, only: str = "1 = 1") -> int | None:
@@ -158,7 +157,7 @@ def _get_or_make(tx: Transaction, name: str) -> int:
 
 
 def _insert(tx: Transaction, name: str, entity: int | None) -> int:
-    """Add a name to an entity, or to a new one."""
+    """Add a name to an entity; without an entity, create it."""
     number = tx.next("entity_name")
     tx.insert("entity_name", id=number, key=key(name), name=_clean(name), entity=entity or number)
     return number

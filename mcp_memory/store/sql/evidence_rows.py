@@ -1,4 +1,4 @@
-"""What rows are based on: the quotes of turns behind atoms, and the tool results that turns and atoms cite.
+"""The evidence of atoms (quotes of turns), and citations: the tool results that turns and atoms name.
 
 A row of `evidence` is a turn, a span of its characters and the quote. Quotes are checked against their turns before
 they are stored. Citations are made when turns and atoms are stored, of existing refs and nodes of the same space only;
@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Citation, Evidence
-from mcp_memory.store.citations import NamedResult, named
+from mcp_memory.store.citations import NamedResult, find_results
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
 Quote = tuple[int, int, int, str]
-"""A row: the number of the turn, where the words begin and end, and they."""
+"""A row: the number of the turn, the start and end of the quote, and the quote."""
 
-_CERTAIN = 0.99  # the most that repetition can reach; only explicit statements are certain
+_CERTAIN = 0.99  # the limit for repeated statements; only explicit statements are certain
 
 
 def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]:
@@ -30,7 +30,7 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
 
     If the evidence rows of an atom are lost, its first evidence is returned without the quote.
     """
-    found = defaultdict[int, list[Evidence]](list)
+    evidence = defaultdict[int, list[Evidence]](list)
     for atom, turn, start, end, quote in tx.all(
         "SELECT r.id, e.turn, e.span_start, e.span_end, e.quote FROM atom r"
         " JOIN evidence e ON e.space = r.space AND e.atom = r.id JOIN turn t ON t.space = e.space AND t.id = e.turn"
@@ -39,33 +39,33 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
         " e.turn, e.span_start",
         *atoms,
     ):
-        found[atom].append(Evidence(turn=f"t{turn}", span=(start, end), quote=quote))
+        evidence[atom].append(Evidence(turn=f"t{turn}", span=(start, end), quote=quote))
     for atom in atoms:
-        if atom not in found and (
+        if atom not in evidence and (
             row := tx.one("SELECT evidence, span_start, span_end FROM atom WHERE space = :space AND id = ?", atom)
         ):
-            found[atom].append(Evidence(turn=f"t{row[0]}", span=(row[1], row[2]), quote=""))
-    return found
+            evidence[atom].append(Evidence(turn=f"t{row[0]}", span=(row[1], row[2]), quote=""))
+    return evidence
 
 
-def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
-    """Return evidence as rows, each once. Raises InvalidInput for a quote that is not at its place in the turn."""
+def check_quotes(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
+    """Return evidence as rows without duplicates. Raises InvalidInput for a quote that is not in its turn."""
     rows: list[Quote] = []
-    for one in evidence:
-        turn, (start, end) = number_of(one.turn, "t"), one.span
+    for quoted in evidence:
+        turn, (start, end) = number_of(quoted.turn, "t"), quoted.span
         content: str | None = tx.get("SELECT content FROM turn WHERE space = :space AND id = ?", turn)
-        if content is None or not 0 <= start < end or content[start:end] != one.quote:
+        if content is None or not 0 <= start < end or content[start:end] != quoted.quote:
             raise InvalidInput(
-                f"{one.turn} does not say {one_line(one.quote, 80)!r} at {start} to {end}. Quote its words exactly; "
-                "nothing was stored."
+                f"{quoted.turn} does not say {one_line(quoted.quote, 80)!r} at {start} to {end}. "
+                "Quote its words exactly; nothing was stored."
             )
-        rows.append((turn, start, end, one.quote))
+        rows.append((turn, start, end, quoted.quote))
     return list(dict.fromkeys(rows))
 
 
-def all_there(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
+def are_turns_present(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
     """Return whether none of the turns is forgotten."""
-    turns = [number_of(one.turn, "t") for one in evidence]
+    turns = [number_of(quoted.turn, "t") for quoted in evidence]
     sql = f"SELECT 1 FROM turn WHERE space = :space AND id IN ({marks(turns)}) AND tombstone IS NOT NULL"
     return tx.one(sql, *turns) is None
 
@@ -76,7 +76,7 @@ def last_said(tx: Transaction, quotes: Sequence[Quote]) -> int:
 
 
 def add_quotes(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
-    """Add quotes to an atom's evidence; tell whether any are new."""
+    """Add quotes to an atom's evidence; return whether any are new."""
     new = [
         tx.one(
             "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote) VALUES (:space, ?, ?, ?, ?, ?)"
@@ -91,8 +91,8 @@ def add_quotes(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
 def confirm(tx: Transaction, atom: int, quotes: Sequence[Quote], *, confidence: float) -> None:
     """Add quotes of the same statement to an atom's evidence, and raise its confidence."""
     if add_quotes(tx, atom, quotes):
-        known: float = tx.get("SELECT confidence FROM atom WHERE space = :space AND id = ?", atom)
-        surer = max(known, min(_CERTAIN, 1 - (1 - known) * (1 - confidence)))
+        before: float = tx.get("SELECT confidence FROM atom WHERE space = :space AND id = ?", atom)
+        surer = max(before, min(_CERTAIN, 1 - (1 - before) * (1 - confidence)))
         tx.run("UPDATE atom SET confidence = ? WHERE space = :space AND id = ?", surer, atom)
         tx.touch(f"atom:a{atom}")
 
@@ -105,31 +105,31 @@ Lines = tuple[int, int] | None
 
 def note_citations(tx: Transaction, source: str, text: str) -> None:
     """Store citations of all existing results that a text names."""
-    _insert_citations(tx, source, [one for name in named(text) for one in _named_refs(tx, name)])
+    _insert_citations(tx, source, [ref for name in find_results(text) for ref in _named_refs(tx, name)])
 
 
-def note_given_citations(tx: Transaction, source: str, given: Sequence[str]) -> None:
-    """Store the citations that a caller gave for a source. NotFound names one that is malformed or unknown."""
+def note_given_citations(tx: Transaction, source: str, names: Sequence[str]) -> None:
+    """Store the citations that a caller gave for a source. NotFound names a malformed or unknown citation."""
     rows: list[tuple[str, Lines]] = []
-    for one in given:
-        found = [row for name in named(one) for row in _named_refs(tx, name)]
-        if not found:
+    for cited in names:
+        refs = [row for name in find_results(cited) for row in _named_refs(tx, name)]
+        if not refs:
             raise NotFound(
-                f"There is no result {one_line(one, 60)!r} to cite. Name a ref, its lines or a node: "
+                f"There is no result {one_line(cited, 60)!r} to cite. Name a ref, its lines or a node: "
                 "r-9f2c1a7b3d4e, r-9f2c1a7b3d4e:120-134, 003-N4. Nothing was stored."
             )
-        rows += found
+        rows += refs
     _insert_citations(tx, source, rows)
 
 
 def citations(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citation]]:
     if not sources or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
         return {}
-    found = {source: _cited(tx, source) for source in dict.fromkeys(sources)}
-    return {source: cites for source, cites in found.items() if cites}
+    by_source = {source: _citations_of(tx, source) for source in dict.fromkeys(sources)}
+    return {source: cites for source, cites in by_source.items() if cites}
 
 
-def _cited(tx: Transaction, source: str) -> list[Citation]:
+def _citations_of(tx: Transaction, source: str) -> list[Citation]:
     """Return the citations of a source; for an atom, also those of its turns. Equal lines are listed once."""
     sources = [source]
     if source.startswith("a"):
@@ -138,23 +138,23 @@ def _cited(tx: Transaction, source: str) -> list[Citation]:
             number_of(source, "a"),
         )
         sources += [f"t{turn}" for turn in turns]
-    found: dict[object, Citation] = {}
-    for one in (one for name in sources for one in _citations(tx, "source", name)):
-        found.setdefault((one.ref, one.lines), one)
-    return list(found.values())
+    unique: dict[object, Citation] = {}
+    for citation in (citation for name in sources for citation in _citations(tx, "source", name)):
+        unique.setdefault((citation.ref, citation.lines), citation)
+    return list(unique.values())
 
 
 def cited_by(tx: Transaction, ref: str) -> list[Citation]:
     direct = _citations(tx, "ref", ref)
     derived: list[Citation] = []
-    for one in direct:
-        if one.source.startswith("t"):
+    for citation in direct:
+        if citation.source.startswith("t"):
             atoms = tx.column(
                 "SELECT DISTINCT e.atom FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
                 " WHERE e.space = :space AND e.turn = ? AND a.tombstone IS NULL ORDER BY e.atom",
-                number_of(one.source, "t"),
+                number_of(citation.source, "t"),
             )
-            derived += [Citation(source=f"a{atom}", ref=one.ref, lines=one.lines) for atom in atoms]
+            derived += [Citation(source=f"a{atom}", ref=citation.ref, lines=citation.lines) for atom in atoms]
     return list(dict.fromkeys([*direct, *derived]))
 
 
@@ -165,10 +165,10 @@ def _citations(tx: Transaction, column: str, value: str) -> list[Citation]:
         f" WHERE c.space = :space AND c.{column} = ? AND r.tombstone IS NULL ORDER BY c.source, c.ref, c.first_line",
         value,
     )
-    found = [Citation(source=source, ref=ref, lines=(first, last) if first else None)
+    all_citations = [Citation(source=source, ref=ref, lines=(first, last) if first else None)
              for source, ref, first, last in rows]  # fmt: skip
-    live = {source: _is_live(tx, source) for source in {one.source for one in found}}
-    return [one for one in found if live[one.source]]
+    live = {source: _is_live(tx, source) for source in {citation.source for citation in all_citations}}
+    return [citation for citation in all_citations if live[citation.source]]
 
 
 def _is_live(tx: Transaction, source: str) -> bool:

@@ -14,21 +14,21 @@ from datetime import datetime
 from mcp_memory.core.types import FORGOTTEN, Stage
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
-from mcp_memory.store.citations import left_of, without
+from mcp_memory.store.citations import scene_without, without_atoms
 from mcp_memory.store.sql import canvases, entities, evidence_rows, pages
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
 
-# The numbers are sorted alone, so that the words of a million rows are not held in memory for it.
+# Only the numbers are sorted, so that the sort does not keep the words of a million rows in memory.
 _IN_ORDER = "(SELECT id FROM {} WHERE space = :space AND tombstone IS NULL AND purged_at IS NULL)"
 _ELSEWHERE = re.compile(r".+:(?P<id>x\d{1,18})@(?P<at>\d{1,14})", re.ASCII | re.DOTALL)
 
 Take = Callable[[str, model.ExportedRow], None]
-Known = Callable[[str], tuple[str, ...]]
+Origins = Callable[[str], tuple[str, ...]]
 
 
 def home_id(tx: HomeTransaction) -> str:
-    """Return what this memory is called in its exports."""
+    """Return the id of this memory in its exports."""
     return tx.get("SELECT uuid FROM home")
 
 
@@ -37,26 +37,26 @@ def origin(tx: Transaction) -> model.Origin:
 
 
 def export(tx: Transaction, take: Take) -> None:
-    """Hand over all rows of a space, each kind together."""
+    """Pass all rows of a space to `take`, kind by kind."""
     if not tx.space:
         return
-    known = _origins(tx)
+    origins = _origins(tx)
     for rows in (_refs, _turns, _entities, _atoms, _reviews, _records, _canvases, _scenes, _personas, _citations):
-        for row in rows(tx, known):
+        for row in rows(tx, origins):
             take(tx.name, row)
-    for row in (*_sessions(tx), *_stages(tx), *_tombstones(tx, known)):
+    for row in (*_sessions(tx), *_stages(tx), *_tombstones(tx, origins)):
         take(tx.name, row)
 
 
-def _origins(tx: Transaction) -> Known:
-    """Return a function that gives the origins of a row that came from elsewhere."""
+def _origins(tx: Transaction) -> Origins:
+    """Return a function that gives the origins of an imported row."""
     if tx.one("SELECT 1 FROM origin WHERE space = :space LIMIT 1") is None:
         return lambda id: ()
     sql = "SELECT origin FROM origin WHERE space = :space AND id = ? ORDER BY origin"
     return lambda id: tuple(tx.column(sql, id))
 
 
-def _refs(tx: Transaction, known: Known) -> Iterator[model.ExportedRef]:
+def _refs(tx: Transaction, origins: Origins) -> Iterator[model.ExportedRef]:
     for id, path, tool, arguments, call, session, timestamp, size, digest, content_type, masked in tx.each(
         "SELECT id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
         " FROM ref WHERE space = :space AND tombstone IS NULL AND purged_at IS NULL ORDER BY timestamp, id"
@@ -73,12 +73,12 @@ def _refs(tx: Transaction, known: Known) -> Iterator[model.ExportedRef]:
             sha256=digest,
             content_type=content_type,
             masked=tuple((start, end, kind) for start, end, kind in json.loads(masked or "[]")),
-            origins=known(id),
+            origins=origins(id),
         )
 
 
-def _turns(tx: Transaction, known: Known) -> Iterator[model.ExportedTurn]:
-    for number, session, role, name, content, said, dated, learned, client, digest, told in tx.each(
+def _turns(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTurn]:
+    for number, session, role, name, content, said_at, dated, learned, client, digest, statement in tx.each(
         "SELECT t.id, s.name, t.role, t.name, t.content, t.said_at, t.dated, t.learned_at, t.client_id, t.sha256,"
         " t.told FROM turn t JOIN session s ON s.space = t.space AND s.id = t.session"
         f" WHERE t.space = :space AND t.id IN {_IN_ORDER.format('turn')} ORDER BY t.id"
@@ -89,23 +89,23 @@ def _turns(tx: Transaction, known: Known) -> Iterator[model.ExportedTurn]:
             role=role,
             name=name,
             content=content,
-            said_at=from_ms(said),
+            said_at=from_ms(said_at),
             dated=bool(dated),
             learned_at=from_ms(learned),
             client_id=client,
             sha256=bytes(digest).hex(),
-            told=None if told is None else json.loads(told),
-            origins=known(f"t{number}"),
+            told=None if statement is None else json.loads(statement),
+            origins=origins(f"t{number}"),
         )
 
 
-def _entities(tx: Transaction, known: Known) -> Iterator[model.ExportedEntity]:
+def _entities(tx: Transaction, origins: Origins) -> Iterator[model.ExportedEntity]:
     rows = tx.all(f"SELECT c.id, c.name FROM entity_name c WHERE {entities.KNOWN} ORDER BY c.id")
     for number, name in rows:
         yield model.ExportedEntity(name=name, aliases=tuple(entities.aliases_of(tx, [number])[number]))
 
 
-def _atoms(tx: Transaction, known: Known) -> Iterator[model.ExportedAtom]:
+def _atoms(tx: Transaction, origins: Origins) -> Iterator[model.ExportedAtom]:
     for number, kind, text, priority, sure, source, since, until, learned, by, why, work, *more in tx.each(
         "SELECT r.id, r.kind, r.text, r.priority, r.confidence, r.source, r.valid_from, r.valid_to, r.learned_at,"
         " b.id, r.closed_because, r.work, r.label, r.reader, f.entity, f.relation, f.value, f.single_valued"
@@ -129,15 +129,15 @@ def _atoms(tx: Transaction, known: Known) -> Iterator[model.ExportedAtom]:
             valid_to=_moment(until),
             learned_at=from_ms(learned),
             superseded_by=None if by is None else f"a{by}",
-            supersedes=tuple(f"a{one}" for one in older),
+            supersedes=tuple(f"a{id}" for id in older),
             closed_because=why,
             by_model=work is not None,
             fact=None if fact[0] is None else _fact(*fact),
             entities=entities.names_of_atoms(tx, [number]).get(number, ()),
-            evidence=tuple(model.ExportedQuote(one.turn, *one.span, one.quote) for one in quotes),
+            evidence=tuple(model.ExportedQuote(quote.turn, *quote.span, quote.quote) for quote in quotes),
             label=label,
             reader=reader,
-            origins=known(f"a{number}"),
+            origins=origins(f"a{number}"),
         )
 
 
@@ -145,7 +145,7 @@ def _fact(entity: str, relation: str, value: str, single: int) -> model.Exported
     return model.ExportedFact(entity=entity, relation=relation, value=value, single_valued=bool(single))
 
 
-def _reviews(tx: Transaction, known: Known) -> Iterator[model.ExportedReview]:
+def _reviews(tx: Transaction, origins: Origins) -> Iterator[model.ExportedReview]:
     for id, reasons, at, verdict, reviewed in tx.all(
         "SELECT h.id, h.reasons, h.at, h.verdict, h.reviewed_at FROM held h WHERE h.space = :space"
         f" AND {THERE.format(id='h.id', space='h.space')} ORDER BY h.id"
@@ -158,7 +158,7 @@ def _reviews(tx: Transaction, known: Known) -> Iterator[model.ExportedReview]:
 # --- tasks ------------------------------------------------------------------------------------------
 
 
-def _records(tx: Transaction, known: Known) -> Iterator[model.ExportedRecord]:
+def _records(tx: Transaction, origins: Origins) -> Iterator[model.ExportedRecord]:
     """Yield records; those of forgotten results without their words."""
     gone = {id for id, *_ in tx.each("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")}
     for number, canvas, node, session, at, call, summary, path, call_id, score, raw, kept, ref, by, step in tx.each(
@@ -183,13 +183,13 @@ def _records(tx: Transaction, known: Known) -> Iterator[model.ExportedRecord]:
             ref=ref,
             summary_by=None if is_gone else by,
             step=None if is_gone else step,
-            origins=known(f"k{number}"),
+            origins=origins(f"k{number}"),
         )
 
 
-def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
-    """Yield canvases with their versions; of one with forgotten words only the last version has any."""
-    for row in sorted(canvases.listed(tx, limit=-1), key=lambda one: one.number):
+def _canvases(tx: Transaction, origins: Origins) -> Iterator[model.ExportedCanvas]:
+    """Yield canvases with their versions; if a canvas has forgotten words, only its last version has a text."""
+    for row in sorted(canvases.list_canvases(tx, limit=-1), key=lambda canvas: canvas.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
         )
@@ -202,7 +202,7 @@ def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
         versions = tuple(_versions(tx, row.number))
         if (any(gone) or row.label == FORGOTTEN) and versions:
             whole = deltas.delta(None, canvases.document(groups, row.text))
-            bare = [replace(one, delta=None, label=row.label) for one in versions]
+            bare = [replace(version, delta=None, label=row.label) for version in versions]
             versions = (*bare[:-1], replace(bare[-1], delta=whole))
         yield model.ExportedCanvas(
             number=row.number,
@@ -215,7 +215,7 @@ def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
             groups=json.loads(groups),
             updated=row.updated,
             versions=versions,
-            origins=known(f"c{row.number}"),
+            origins=origins(f"c{row.number}"),
         )
 
 
@@ -248,13 +248,13 @@ def _refs_only(detail: str) -> str:
 # --- pages ------------------------------------------------------------------------------------------
 
 
-def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
-    gone = _gone(tx)
+def _scenes(tx: Transaction, origins: Origins) -> Iterator[model.ExportedScene]:
+    gone = _forgotten_atoms(tx)
     rows = tx.all("SELECT slug, version, work IS NOT NULL FROM scene WHERE space = :space ORDER BY slug, version")
     by_model = {(slug, version): bool(made) for slug, version, made in rows}
     for slug in dict.fromkeys(slug for slug, _ in by_model):
         for version in reversed(pages.scene_versions(tx, slug)):
-            left = left_of(version, gone)
+            left = scene_without(version, gone)
             if version.atoms and not left.atoms:
                 continue  # all of its words were forgotten
             yield model.ExportedScene(
@@ -271,33 +271,33 @@ def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
                 created=version.created,
                 at=version.updated,
                 by_model=by_model[slug, version.version],
-                origins=known(f"s:{slug}/{version.version}"),
+                origins=origins(f"s:{slug}/{version.version}"),
             )
 
 
-def _personas(tx: Transaction, known: Known) -> Iterator[model.ExportedPersona]:
-    """Yield the pages that models wrote, and the current one: the others list explicit statements."""
-    gone = _gone(tx)
+def _personas(tx: Transaction, origins: Origins) -> Iterator[model.ExportedPersona]:
+    """Yield the pages that models wrote, and the current page; all other versions only list explicit statements."""
+    gone = _forgotten_atoms(tx)
     for version, text, at, reason, by_model in tx.all(
         "SELECT version, text, at, reason, work IS NOT NULL FROM persona p WHERE space = :space AND (work IS NOT NULL"
         " OR version = (SELECT max(version) FROM persona WHERE space = :space)) ORDER BY version"
     ):
-        left = without(text, gone)
+        left = without_atoms(text, gone)
         yield model.ExportedPersona(
             version=version,
             text=left,
             at=from_ms(at),
             reason=(reason or "") if left == text else "",
             by_model=bool(by_model),
-            origins=known(f"p{version}"),
+            origins=origins(f"p{version}"),
         )
 
 
-def _gone(tx: Transaction) -> set[str]:
+def _forgotten_atoms(tx: Transaction) -> set[str]:
     return {f"a{n}" for n in tx.column("SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL")}
 
 
-def _citations(tx: Transaction, known: Known) -> Iterator[model.ExportedCitation]:
+def _citations(tx: Transaction, origins: Origins) -> Iterator[model.ExportedCitation]:
     for source, ref, first, last in tx.all(
         "SELECT c.source, c.ref, c.first_line, c.last_line FROM citation c"
         " JOIN ref r ON r.space = c.space AND r.id = c.ref AND r.tombstone IS NULL WHERE c.space = :space"
@@ -310,9 +310,9 @@ def _citations(tx: Transaction, known: Known) -> Iterator[model.ExportedCitation
 
 
 def _sessions(tx: Transaction) -> Iterator[model.ExportedSession]:
-    """Yield how much of each was read: no further than to the first turn that a draft waits for."""
-    waiting = {one["turn"] for atom in tx.column("SELECT atom FROM draft WHERE space = :space")
-               for one in json.loads(atom)["evidence"]}  # fmt: skip
+    """Yield how far each session was read: at most up to the first turn that a draft waits for."""
+    waiting = {quote["turn"] for atom in tx.column("SELECT atom FROM draft WHERE space = :space")
+               for quote in json.loads(atom)["evidence"]}  # fmt: skip
     first_waiting: dict[int, int] = {}
     for session, position in tx.among(
         "SELECT session, position FROM turn WHERE space = :space AND id IN ({})", (int(turn[1:]) for turn in waiting)
@@ -350,7 +350,7 @@ def _stages(tx: Transaction) -> Iterator[model.ExportedProgress]:
             yield model.ExportedProgress(stage=stage, upto=f"{prefix}{upto}")
 
 
-def _tombstones(tx: Transaction, known: Known) -> Iterator[model.ExportedTombstone]:
+def _tombstones(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTombstone]:
     of = origin(tx)
     for number, at, reason, undone, purged in tx.all(
         "SELECT id, at, reason, undone_at, purged_at FROM tombstone WHERE space = :space ORDER BY id"
@@ -359,26 +359,26 @@ def _tombstones(tx: Transaction, known: Known) -> Iterator[model.ExportedTombsto
             id=f"x{number}",
             at=from_ms(at),
             reason=reason,
-            gone=() if undone is not None else tuple(_taken(tx, number, of, known)),
+            gone=() if undone is not None else tuple(_tombstone_origins(tx, number, of, origins)),
             undone_at=_moment(undone),
             purged_at=_moment(purged),
-            origins=known(f"x{number}"),
+            origins=origins(f"x{number}"),
         )
-    yield from sorted(_passed_on(tx, known), key=lambda one: (one.at, one.origins))
+    yield from sorted(_imported_tombstones(tx, origins), key=lambda tombstone: (tombstone.at, tombstone.origins))
 
 
-def _passed_on(tx: Transaction, known: Known) -> Iterator[model.ExportedTombstone]:
-    """Yield tombstones of other stores that matched nothing here: a third store may hold the rows that they name."""
+def _imported_tombstones(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTombstone]:
+    """Yield imported tombstones that matched nothing here: a third store may have the rows that they name."""
     for name, here in tx.all(
         "SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", model.NOTHING, model.UNDONE
     ):
-        found = _ELSEWHERE.fullmatch(name)
+        match = _ELSEWHERE.fullmatch(name)
         undone = here == model.UNDONE
-        gone = () if undone else known(model.gone_by(name))
-        if found is not None and (gone or undone):
-            at = from_ms(int(found["at"]))
+        gone = () if undone else origins(model.gone_by(name))
+        if match is not None and (gone or undone):
+            at = from_ms(int(match["at"]))
             yield model.ExportedTombstone(
-                id=found["id"],
+                id=match["id"],
                 at=at,
                 reason="",
                 gone=gone,
@@ -388,18 +388,18 @@ def _passed_on(tx: Transaction, known: Known) -> Iterator[model.ExportedTombston
             )
 
 
-def _taken(tx: Transaction, number: int, of: model.Origin, known: Known) -> Iterator[str]:
+def _tombstone_origins(tx: Transaction, number: int, of: model.Origin, origins: Origins) -> Iterator[str]:
     for prefix, table in (("t", "turn"), ("a", "atom")):
         for id, learned in tx.all(
             f"SELECT id, learned_at FROM {table} WHERE space = :space AND tombstone = ? ORDER BY id", number
         ):
             yield model.origin_of(of, f"{prefix}{id}", from_ms(learned))
-            yield from known(f"{prefix}{id}")
+            yield from origins(f"{prefix}{id}")
     for id in tx.column("SELECT id FROM ref WHERE space = :space AND tombstone = ? ORDER BY id", number):
         yield model.origin_of(of, id)
-        yield from known(id)
-    for tombstone in known(f"x{number}"):  # of elsewhere: it took more there than was here
-        yield from known(model.gone_by(tombstone))
+        yield from origins(id)
+    for tombstone in origins(f"x{number}"):  # imported: it took more rows there than exist here
+        yield from origins(model.gone_by(tombstone))
 
 
 def _moment(ms: int | None) -> datetime | None:

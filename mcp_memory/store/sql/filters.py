@@ -34,9 +34,9 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
     conditions = ["r.space = :space"] if layer == "chunk" else ["r.space = :space", "r.tombstone IS NULL"]
     values: list[Value] = []
 
-    def add(condition: str, *given: Value) -> None:
+    def add(condition: str, *new_values: Value) -> None:
         conditions.append(condition)
-        values.extend(given)
+        values.extend(new_values)
 
     when = {"turn": "r.said_at", "atom": "r.valid_from", "chunk": _TAKEN}[layer]
     if filters.since is not None:
@@ -65,8 +65,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.entity is not None:
             add(_MENTIONS, key(filters.entity))
         if filters.scene is not None:
-            given = filters.scene_atoms
-            atoms = _atoms_of_scene(tx, filters.scene) if given is None else numbers_of(given, "a")
+            scene_atoms = filters.scene_atoms
+            atoms = _atoms_of_scene(tx, filters.scene) if scene_atoms is None else numbers_of(scene_atoms, "a")
             add(f"r.id IN ({marks(atoms)})", *atoms)
         if filters.unheld:
             add(review.PASSES)
@@ -79,7 +79,7 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
                 else:
                     add("(r.valid_to IS NULL OR r.valid_to > ?)", to_ms(filters.at))
                 if filters.kind is filters.entity is filters.scene is filters.label is None:
-                    # For SQLite, which else reads every row: the index of current atoms leads with their kinds.
+                    # Lets SQLite use the index of current atoms, which begins with the kind, instead of a full scan.
                     add(f"r.kind IN {get_args(Kind)}")
         else:
             moment = to_ms(filters.as_of)

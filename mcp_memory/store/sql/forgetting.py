@@ -1,16 +1,16 @@
 """Forgetting: a tombstone excludes rows from every search and listing; undoing it restores them.
 
 `matching` selects rows by words, session and time. `reach_of` adds every row that is forgotten with the named ids: an
-explicit statement goes with its note, an extracted one with the last of its evidence turns, a sentence with the last
-turn that has some of its words. The dry run and the
-forgetting both call it, so the preview always matches the result.
+explicit statement goes with its note, an extracted statement with the last of its evidence turns, a sentence with the
+last turn that has some of its words. The dry run and the forgetting both call it, so the preview always matches the
+result.
 
 `digests` recognise forgotten rows when they are given again. Rows and files stay: evidence is not rewritten before it
 is purged. Index entries are deleted, and restored by the undo (vectors and the chunks of results by the next background
 indexing).
 
-Each forgetting, undoing and purging appends a line to `tombstones.jsonl`, without any forgotten words; of lines with
-the same `tombstone` the last one counts.
+Each forgetting, undoing and purging appends a line to `tombstones.jsonl`, without any forgotten words. The last line of
+a `tombstone` counts.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
     number = number_of(tombstone, "x")
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)
     if row is None or row[0] is not None:
-        raise NotFound(f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already.")
+        raise NotFound(f"There is nothing to restore under {one_line(tombstone, 20)}, or it was restored already.")
     if row[1] is not None or _is_husk(tx, number):
-        raise NotFound(f"What was forgotten under x{number} was purged: nothing of it is left to bring back.")
-    _refuse_groundless(tx, number)
+        raise NotFound(f"The rows forgotten under x{number} were purged and cannot be restored.")
+    _refuse_lost_evidence(tx, number)
     gone, topics = tombstone_of(tx, number), _topics(tx, number)
     _reindex(tx, "turn", number)
     _reindex(tx, "atom", number)
@@ -79,7 +79,7 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
         _refuse_replaced(tx, supersession.named_under(tx, number))
         supersession.end_again(tx, number)
     open_again = "SELECT id FROM atom WHERE space = :space AND tombstone = ? AND valid_to IS NULL"
-    _refuse_second_truth(tx, tx.column(open_again, number))
+    _refuse_second_value(tx, tx.column(open_again, number))
     for table in _TABLES:
         tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
     tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
@@ -111,9 +111,9 @@ def _mark(tx: Transaction, reach: Reach, tombstone: int) -> None:
 
 
 def _reindex(tx: Transaction, layer: Layer, tombstone: int) -> None:
-    said = "AND role <> 'note'" if layer == "turn" else ""
+    only = "AND role <> 'note'" if layer == "turn" else ""
     rows = tx.all(
-        f"SELECT id, {word_index.INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = :space AND tombstone = ? {said}"
+        f"SELECT id, {word_index.INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = :space AND tombstone = ? {only}"
         " ORDER BY id",
         tombstone,
     )
@@ -131,7 +131,7 @@ def _is_husk(tx: Transaction, tombstone: int) -> bool:
 
 
 def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Refuse to undo a correction, or to bring it back, where these atoms were replaced since."""
+    """Raise an error if any of these atoms was replaced since: then a correction cannot be undone or restored."""
     sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
     for number, by in tx.among(sql, atoms):
         newer = f" by a{by}: undo that correction first" if by else ""
@@ -139,16 +139,16 @@ def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
 
 
 def _reopen(tx: Transaction, tombstone: int) -> None:
-    """Have the statements hold again that the corrections under a tombstone replaced."""
+    """Reopen the statements that the corrections under a tombstone replaced."""
     replaced = supersession.replaced_under(tx, tombstone)
     if not replaced:
         raise InvalidInput("It replaced no statement, so there is no correction to undo. Forget it instead.")
-    _refuse_second_truth(tx, replaced)
+    _refuse_second_value(tx, replaced)
     supersession.reopen(tx, replaced)
 
 
-def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Refuse that these atoms hold again where a single-valued fact of theirs has another value now."""
+def _refuse_second_value(tx: Transaction, atoms: Sequence[int]) -> None:
+    """Raise an error if reopening these atoms would give a single-valued fact a second current value."""
     clashes = tx.among(
         "SELECT now.atom, now.entity, now.relation, now.value FROM fact old JOIN fact now ON now.space = old.space"
         " AND now.entity_key = old.entity_key AND now.relation = old.relation AND now.atom <> old.atom"
@@ -159,11 +159,11 @@ def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
     for clash in clashes:
         raise InvalidInput(
             f"Since then a{clash[0]} says that {clash[1]} {clash[2]} {clash[3]}, and only one such fact can hold. "
-            f"Forget a{clash[0]} first, or leave it as it is. Nothing was brought back."
+            f"Forget a{clash[0]} first, or leave it as it is. Nothing was restored."
         )
 
 
-def _refuse_groundless(tx: Transaction, tombstone: int) -> None:
+def _refuse_lost_evidence(tx: Transaction, tombstone: int) -> None:
     rows = tx.all(
         "SELECT a.id, max(CASE WHEN t.tombstone <> ? THEN t.tombstone END),"
         " count(CASE WHEN t.tombstone IS NULL OR t.tombstone = ? THEN 1 END)"
@@ -175,8 +175,8 @@ def _refuse_groundless(tx: Transaction, tombstone: int) -> None:
     for atom, other, left in rows:
         if not left or atom in partly:
             raise InvalidInput(
-                f"What a{atom} is based on was forgotten since, under x{other}. Bring that back first. "
-                "Nothing was brought back."
+                f"What a{atom} is based on was forgotten since, under x{other}. Restore that first. "
+                "Nothing was restored."
             )
 
 
@@ -207,22 +207,22 @@ def matching(tx: Transaction, which: Which) -> list[str]:
 def _matching_rows(tx: Transaction, layer: Layer, which: Which) -> Iterator[int]:
     """Yield the numbers of matching rows, ascending. Atoms match by session and time of their notes."""
     conditions, values = ["r.space = :space", "r.tombstone IS NULL"], list[Value]()
-    told, joined = "r", ""
+    source, joined = "r", ""
     if layer == "turn":
         conditions.append("r.role <> 'note'")
     elif which.session is not None or which.since or which.until:
-        told, joined = "n", "JOIN turn n ON n.space = r.space AND n.id = r.evidence AND n.role = 'note'"
+        source, joined = "n", "JOIN turn n ON n.space = r.space AND n.id = r.evidence AND n.role = 'note'"
     if which.session is not None:
-        conditions.append(f"{told}.session = {_SESSION}")
+        conditions.append(f"{source}.session = {_SESSION}")
         values.append(which.session)
     for moment, condition in ((which.since, ">="), (which.until, "<")):
         if moment is not None:
-            conditions.append(f"{told}.said_at {condition} ?")
+            conditions.append(f"{source}.said_at {condition} ?")
             values.append(to_ms(moment))
     sql = f"SELECT r.id FROM {layer} r {joined} WHERE {' AND '.join(conditions)}"
     if which.terms:
-        found = tx.index.with_all_terms(layer, which.terms)
-        yield from sorted(number for (number,) in tx.among(f"{sql} AND r.id IN ({{}})", found, *values))
+        with_terms = tx.index.with_all_terms(layer, which.terms)
+        yield from sorted(number for (number,) in tx.among(f"{sql} AND r.id IN ({{}})", with_terms, *values))
     else:
         yield from tx.column(f"{sql} ORDER BY r.id", *values)
 
@@ -241,40 +241,40 @@ def _matching_results(tx: Transaction, which: Which) -> list[str]:
             conditions.append(f"CAST(round(unixepoch(f.timestamp, 'subsec') * 1000) AS BIGINT) {condition} ?")
             values.append(to_ms(moment))
     sql = f"SELECT f.id FROM ref f WHERE {' AND '.join(conditions)} ORDER BY f.timestamp, f.id"
-    found: list[str] = tx.column(sql, *values)
+    ids: list[str] = tx.column(sql, *values)
     if not which.terms:
-        return found
-    held = tx.among(
+        return ids
+    with_terms = tx.among(
         "SELECT DISTINCT ref FROM chunk WHERE space = :space AND id IN ({})",
         tx.index.with_all_terms("chunk", which.terms),
     )
-    refs = {ref for (ref,) in held}
-    return [ref for ref in found if ref in refs]
+    refs = {ref for (ref,) in with_terms}
+    return [ref for ref in ids if ref in refs]
 
 
 # --- the rows that are forgotten with them ----------------------------------------------------------
 
 
 def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
-    wanted = list(dict.fromkeys(id.strip() for id in ids))
-    if not wanted:
+    named = list(dict.fromkeys(id.strip() for id in ids))
+    if not named:
         raise InvalidInput("There is nothing to forget: name ids such as t12, a5 or r-9f2c1a7b3d4e.")
-    missing = [id for id in wanted if not _is_there(tx, id)]
+    missing = [id for id in named if not _is_there(tx, id)]
     if missing:
         shown = ", ".join(one_line(id, 40) for id in missing[:10])
         raise NotFound(f"Not in this space, or forgotten already: {shown}. Nothing was forgotten; call again without.")
-    named_turns = {int(id[1:]) for id in wanted if id[0] == "t"}
-    named_atoms = {int(id[1:]) for id in wanted if id[0] == "a"}
-    refs = [id for id in wanted if id[0] == "r"]
-    tasks = tuple(id for id in wanted if _is_task(id))
+    named_turns = {int(id[1:]) for id in named if id[0] == "t"}
+    named_atoms = {int(id[1:]) for id in named if id[0] == "a"}
+    refs = [id for id in named if id[0] == "r"]
+    tasks = tuple(id for id in named if _is_task(id))
     turns, atoms = set(named_turns), set(named_atoms)
     while True:
-        notes, groundless = _notes(tx, atoms), _groundless(tx, turns) | _gave_way(tx, atoms)
+        notes, groundless = _notes(tx, atoms), _atoms_based_only_on(tx, turns) | _gave_way(tx, atoms)
         if notes <= turns and groundless <= atoms:
             break
         turns |= notes
         atoms |= groundless
-    notes = _selected(tx, "SELECT id FROM turn WHERE space = :space AND role = 'note' AND id IN ({})", turns)
+    notes = _select_numbers(tx, "SELECT id FROM turn WHERE space = :space AND role = 'note' AND id IN ({})", turns)
     return Reach(
         turns=named_rows(sorted(turns - notes), "t"),
         atoms=named_rows(sorted(atoms), "a"),
@@ -284,7 +284,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
         facts=len(tx.among("SELECT atom FROM fact WHERE space = :space AND tombstone IS NULL AND atom IN ({})", atoms)),
         records=len(tx.among("SELECT id FROM record WHERE space = :space AND ref IN ({})", refs)),
         scenes=_scenes(tx, set(named_rows(atoms, "a"))),
-        said_in=named_rows(sorted(_said_in(tx, atoms) - turns), "t"),
+        said_in=named_rows(sorted(_evidence_turns(tx, atoms) - turns), "t"),
         tasks=tasks,
     )
 
@@ -293,7 +293,7 @@ def _is_there(tx: Transaction, id: str) -> bool:
     if id.startswith("r-"):
         return tx.one("SELECT 1 FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", id) is not None
     if _is_task(id):
-        # After it was forgotten, a canvas with a newer version may have new words.
+        # A canvas with a version newer than the forgetting may have new words.
         sql = (
             "SELECT 1 FROM canvas c LEFT JOIN canvas_version v ON v.space = c.space AND v.canvas = c.number"
             " AND v.version = c.version WHERE c.space = :space AND c.number = ? AND (c.label <> ? OR v.kind <> ?)"
@@ -314,7 +314,7 @@ def _is_task(id: str) -> bool:
 
 def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the notes of these atoms that are evidence of no other atom."""
-    notes = _selected(
+    notes = _select_numbers(
         tx,
         "SELECT DISTINCT t.id FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " WHERE e.space = :space AND t.role = 'note' AND t.tombstone IS NULL AND e.atom IN ({})",
@@ -328,13 +328,13 @@ def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
     return notes - {turn for turn, atom in also if atom not in atoms}
 
 
-def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
+def _atoms_based_only_on(tx: Transaction, turns: Collection[int]) -> set[int]:
     """Return the atoms whose evidence is only in these turns.
 
     A sentence of the user goes with the user's words, and with any words that no other turn has: the question that the
     user answered.
     """
-    atoms = _selected(
+    atoms = _select_numbers(
         tx,
         "SELECT DISTINCT a.id FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE e.space = :space AND a.tombstone IS NULL AND e.turn IN ({})",
@@ -353,7 +353,7 @@ def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
 def _with_words_of(
     tx: Transaction, atoms: Collection[int], turns: Collection[int], *, undone: int | None = None
 ) -> set[int]:
-    """Return the sentences among these atoms that have words which only these turns and forgotten ones say.
+    """Return the sentences among these atoms with words that occur only in these turns and in forgotten turns.
 
     Turns under the tombstone `undone` count as not forgotten.
     """
@@ -378,12 +378,12 @@ def _with_words_of(
 def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the sentences that gave way to these statements."""
     of_space = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.tombstone IS NULL AND {supersession.GAVE_WAY}"
-    return _selected(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
+    return _select_numbers(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
 
 
-def _said_in(tx: Transaction, atoms: Collection[int]) -> set[int]:
+def _evidence_turns(tx: Transaction, atoms: Collection[int]) -> set[int]:
     """Return the turns with the words of the atoms' evidence; notes and forgotten turns are left out."""
-    return _selected(
+    return _select_numbers(
         tx,
         "SELECT DISTINCT e.turn FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " WHERE e.space = :space AND t.tombstone IS NULL AND t.role <> 'note' AND e.atom IN ({})",
@@ -399,7 +399,7 @@ def _scenes(tx: Transaction, atoms: set[str]) -> list[str]:
     return [slug for slug, named in rows if not atoms.isdisjoint(json.loads(named))]
 
 
-def _selected(tx: Transaction, sql: str, of: Collection[int]) -> set[int]:
+def _select_numbers(tx: Transaction, sql: str, of: Collection[int]) -> set[int]:
     return {number for (number,) in tx.among(sql, sorted(of))}
 
 
@@ -421,11 +421,11 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
         ids=[*_ids_taken(tx, number, notes=False), *(_tasks_taken(took) if undone is None else ())],
         reason=reason,
         at=from_ms(at),
-        how=_took(took)["how"],
+        how=_parse_took(took)["how"],
         undone=undone is not None,
         purged=purged is not None,
         undone_at=None if undone is None else from_ms(undone),
-        took=tuple(_took(took)["ids"]),
+        took=tuple(_parse_took(took)["ids"]),
     )
 
 
@@ -434,7 +434,7 @@ def tombstones(tx: Transaction) -> list[Tombstone]:
 
 
 def count(tx: Transaction) -> int:
-    """Return how many rows can be brought back; notes, which go with their atoms, are not counted."""
+    """Return how many forgotten rows can be restored; notes, which go with their atoms, are not counted."""
     gone = "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL"
     tables = (f"turn {gone} AND role <> 'note'", f"atom {gone}", f"ref {gone}")
     return sum(tx.get(f"SELECT count(*) FROM {table}") for table in tables)
@@ -443,25 +443,25 @@ def count(tx: Transaction) -> int:
 def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
     """Return ids and words of the first rows under a tombstone; the words of a result are its call and summary."""
     gone = "WHERE r.space = :space AND r.tombstone = ? AND r.purged_at IS NULL"
-    told = (
+    summary = (
         "(SELECT c.tool_call || ': ' || c.summary FROM record c WHERE c.space = r.space AND c.ref = r.id"
         " ORDER BY c.id LIMIT 1)"
     )
-    found: list[tuple[str, str]] = []
+    words: list[tuple[str, str]] = []
     for columns in (
         f"'a' || r.id, r.text FROM atom r {gone}",
         f"'t' || r.id, r.content FROM turn r {gone} AND r.role <> 'note'",
-        f"r.id, coalesce({told}, r.tool) FROM ref r {gone}",
+        f"r.id, coalesce({summary}, r.tool) FROM ref r {gone}",
     ):
         sql = f"SELECT {columns} ORDER BY r.id LIMIT ?"
-        found += [(id, text) for id, text in tx.all(sql, number_of(tombstone, "x"), limit - len(found))]
-    return found
+        words += [(id, text) for id, text in tx.all(sql, number_of(tombstone, "x"), limit - len(words))]
+    return words
 
 
 def still_said(tx: Transaction, tombstone: str) -> list[str]:
-    """Return the turns that stay although atoms under a tombstone are based on their words."""
+    """Return the turns that remain although they are evidence of atoms under a tombstone."""
     atoms = tx.column("SELECT id FROM atom WHERE space = :space AND tombstone = ?", number_of(tombstone, "x"))
-    return named_rows(sorted(_said_in(tx, atoms)), "t")
+    return named_rows(sorted(_evidence_turns(tx, atoms)), "t")
 
 
 def log_tombstones(tx: Transaction, tombstones: Sequence[int]) -> None:
@@ -484,17 +484,17 @@ def _tombstone_line(tx: Transaction, number: int) -> bytes:
         f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
     )[0]
     digests = tx.column("SELECT digest FROM forgotten WHERE space = :space AND tombstone = ? ORDER BY digest", number)
-    ids: list[str] = _took(took)["ids"] or _ids_taken(tx, number, notes=True)
+    ids: list[str] = _parse_took(took)["ids"] or _ids_taken(tx, number, notes=True)
     return files.json_line(
         {
             "tombstone": f"x{number}",
             "at": _iso(at),
             "reason": reason,
-            "how": _took(took)["how"],
+            "how": _parse_took(took)["how"],
             "ids": ids,
             "undone_at": _iso(undone),
             "purged_at": _iso(purged),
-            "digests": [bytes(one).hex() for one in digests],
+            "digests": [bytes(digest).hex() for digest in digests],
         }
     )
 
@@ -503,19 +503,19 @@ def _iso(ms: int | None) -> str | None:
     return None if ms is None else iso(from_ms(ms).astimezone(UTC))
 
 
-def _took(took: str | None) -> dict[str, Any]:
+def _parse_took(took: str | None) -> dict[str, Any]:
     """Return the ids in a tombstone's row, and how they were selected."""
     return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
 
 
 def _tasks_taken(took: str | None) -> list[str]:
-    return [id for id in _took(took)["ids"] if _is_task(id)]
+    return [id for id in _parse_took(took)["ids"] if _is_task(id)]
 
 
 def _ids_taken(tx: Transaction, number: int, *, notes: bool) -> list[str]:
-    said = "" if notes else "AND role <> 'note'"
+    only = "" if notes else "AND role <> 'note'"
     return tx.column(
-        f"SELECT 't' || id FROM turn WHERE space = :space AND tombstone = ? {said} UNION ALL"
+        f"SELECT 't' || id FROM turn WHERE space = :space AND tombstone = ? {only} UNION ALL"
         " SELECT 'a' || id FROM atom WHERE space = :space AND tombstone = ? UNION ALL"
         " SELECT id FROM ref WHERE space = :space AND tombstone = ?",
         *(number, number, number),

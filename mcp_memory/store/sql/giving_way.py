@@ -14,10 +14,10 @@ from mcp_memory.store.sql import evidence_rows, review, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
 GAVE_WAY = "A model has read these words."
-"""The reason for which a sentence ended that gave way to a model."""
+"""Why a sentence ended: it gave way to the statements of a model."""
 
 STATED_AGAIN = "It was stated again in the same words."
-"""The reason for which a sentence ended that is an explicit statement now."""
+"""Why a sentence ended: it is an explicit statement now."""
 
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 
@@ -37,9 +37,9 @@ def give_way(tx: Transaction, *, waits: bool) -> None:
     A sentence is joined into a statement with overlapping evidence. Without one it is withdrawn, unless it is a promise
     or drafts wait to be merged (`waits`).
     """
-    found = _on_read_turns(tx)
-    overlaps, hidden = _overlaps(tx, list(found))
-    for number, (label, newer, is_newer_sentence) in found.items():
+    sentences = _fully_read_sentences(tx)
+    overlaps, hidden = _overlaps(tx, list(sentences))
+    for number, (label, newer, is_newer_sentence) in sentences.items():
         onto = max(overlaps.get(number, ()), default=None)
         if newer is not None and not is_newer_sentence and (onto is None or newer not in _numbers(overlaps[number])):
             continue  # a later statement ended it
@@ -50,11 +50,11 @@ def give_way(tx: Transaction, *, waits: bool) -> None:
 
 
 def _numbers(overlaps: Sequence[_Overlap]) -> set[int]:
-    return {one.number for one in overlaps}
+    return {overlap.number for overlap in overlaps}
 
 
-def _on_read_turns(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
-    """Return sentences that did not give way, with label, the statement that replaced it and if that is a sentence."""
+def _fully_read_sentences(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
+    """Map sentences that did not give way to their label, their replacement, and whether that is a sentence."""
     rows = tx.all(
         "SELECT r.id, r.label, r.superseded_by, n.reader IS NOT NULL FROM atom r"
         " LEFT JOIN atom n ON n.space = r.space AND n.id = r.superseded_by"
@@ -79,35 +79,35 @@ def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list
         " AND r.reader IS NULL AND r.tombstone IS NULL AND e.atom IN ({})",
         sentences,
     )
-    found, hidden = defaultdict[int, list[_Overlap]](list), set[int]()
+    overlaps, hidden = defaultdict[int, list[_Overlap]](list), set[int]()
     for sentence, number, is_open, start, end, first, last, passes in rows:
         if passes:
-            found[sentence].append(_Overlap(bool(is_open), min(end, last) - max(start, first), number))
+            overlaps[sentence].append(_Overlap(bool(is_open), min(end, last) - max(start, first), number))
         else:
             hidden.add(sentence)
-    return found, hidden
+    return overlaps, hidden
 
 
 def join(tx: Transaction, number: int, onto: int, label: str | None, *, because: str = GAVE_WAY) -> None:
-    """Replace a sentence by a statement, which gets its quotes, its label of a promise and what the sentence ended."""
+    """Replace a sentence by a statement, which inherits its quotes, its promise label and the atoms that it ended."""
     copy_words(tx, [number], onto)
     if label == "promise":
         tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", label, onto)
-    older = [one for one in _ended_by(tx, number) if one != onto]
+    older = [atom for atom in _ended_by(tx, number) if atom != onto]
     tx.run_among("UPDATE atom SET superseded_by = ? WHERE space = :space AND id IN ({})", older, onto)
     retire(tx, number, by=onto, because=because)
-    if onto in _ended_by(tx, number):  # as the older of the two
+    if onto in _ended_by(tx, number):  # the sentence had ended this older statement
         supersession.reopen(tx, [onto])
-    tx.touch(f"atom:a{onto}", *(f"atom:a{one}" for one in older))
+    tx.touch(f"atom:a{onto}", *(f"atom:a{atom}" for atom in older))
 
 
 def _withdraw(tx: Transaction, number: int) -> None:
     """End a sentence in which a model found no statement, and reopen the statements that it ended."""
     older = _ended_by(tx, number)
     retire(tx, number, by=None)
-    for one in older:
-        if not _has_other_value(tx, one):
-            supersession.reopen(tx, [one])
+    for atom in older:
+        if not _has_other_value(tx, atom):
+            supersession.reopen(tx, [atom])
 
 
 def _ended_by(tx: Transaction, number: int) -> list[int]:
@@ -126,7 +126,7 @@ def _has_other_value(tx: Transaction, number: int) -> bool:
 
 
 def retire(tx: Transaction, number: int, *, by: int | None, because: str = GAVE_WAY) -> None:
-    """End a sentence as one that was never true."""
+    """End a sentence at its start, as if it was never true."""
     tx.run(
         "UPDATE atom SET valid_to = valid_from, superseded_by = ?, closed_because = ? WHERE space = :space AND id = ?",
         *(by, because, number),
@@ -146,8 +146,8 @@ def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
     evidence_rows.add_quotes(tx, onto, [tuple(quote) for quote in quotes])
 
 
-def are_all(tx: Transaction, ids: Sequence[str]) -> list[int]:
-    """Return the open atoms among these if all of them are sentences, else nothing."""
+def open_sentences(tx: Transaction, ids: Sequence[str]) -> list[int]:
+    """Return the open atoms among these if all of them are sentences, else an empty list."""
     rows = tx.among(
         "SELECT id, reader IS NOT NULL FROM atom WHERE space = :space AND valid_to IS NULL AND tombstone IS NULL"
         " AND id IN ({})",

@@ -20,7 +20,7 @@ from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, 
 from mcp_memory.store.values import Change, Counts, Grown, Token
 
 _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
-"""Results in whose place a model was shown something shorter."""
+"""Results that were replaced by a shorter text in a model's context."""
 
 
 def spaces(tx: HomeTransaction) -> list[str]:
@@ -42,8 +42,8 @@ def counts(tx: Transaction) -> Counts:
             "count(*) FROM session s WHERE s.space = :space AND EXISTS (SELECT 1 FROM turn t WHERE t.space = s.space"
             f" AND t.session = s.id AND t.role <> 'note' AND t.id NOT IN (SELECT id FROM turn {forgotten}))"
         ),
-        # All rows less those that are forgotten or notes: three indexes have all that is asked. With 100,000 turns that
-        # takes a sixth of the time in which an index is read that has the role of each.
+        # All rows minus forgotten rows and notes: three covering indexes. With 100,000 turns this takes a sixth of the
+        # time of scanning an index with the role of each turn.
         turns=count(
             f"(SELECT count(*) FROM turn {of}) - (SELECT count(*) FROM turn {forgotten})"
             f" - (SELECT count(*) FROM turn {live} AND role = 'note')"
@@ -69,7 +69,7 @@ def counts(tx: Transaction) -> Counts:
 
 
 def unread(tx: Transaction) -> tuple[int, int]:
-    # The sessions lead, as in `jobs.backlog`, which has more of each: those that were read cost one look in an index.
+    # Join order: sessions first, as in `jobs.backlog`: a session that was fully read costs one index lookup.
     turns, sessions = tx.all(
         "SELECT count(*), count(DISTINCT t.session) FROM session s"
         " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id"
@@ -83,7 +83,7 @@ def unread(tx: Transaction) -> tuple[int, int]:
 
 def grown(tx: Transaction, *, since: datetime) -> Grown:
     at = to_ms(since)
-    # Rows are numbered as they come, so those since then are those from one on.
+    # Rows are numbered in order of arrival, so all rows since then have numbers from the first of them on.
     first = tx.get("SELECT min(id) FROM turn WHERE space = :space AND learned_at >= ?", at)
     return Grown(
         turns=tx.get(
@@ -110,7 +110,7 @@ def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:
 
 
 def changes(tx: Transaction, after: int) -> list[Change]:
-    first = after + 1 if after <= last_change(tx) else 0  # a store that was restored: anything may have changed
+    first = after + 1 if after <= last_change(tx) else 0  # the store was restored: anything may have changed
     rows = tx.all("SELECT topic FROM change WHERE space = :space AND seq >= ? ORDER BY seq, topic", first)
     return [Change(space=tx.name, topic=topic) for (topic,) in rows]
 
@@ -156,27 +156,27 @@ _REFILLED = f"allowed + CASE WHEN at < {NOW} THEN ({NOW} - at) * ? / 60000.0 ELS
 _KEPT_MS = 3_600_000
 
 
-def take_requests(tx: HomeTransaction, key: str, *, wanted: int, a_minute: int) -> int:
+def take_requests(tx: HomeTransaction, key: str, *, count: int, a_minute: int) -> int:
     """See `Store.take_requests`: a token bucket."""
     is_new = tx.get(
         f"INSERT INTO request_rate (key, allowed, at) VALUES (?, ?, {NOW}) ON CONFLICT DO NOTHING RETURNING 1",
         *(key, a_minute),
     )
     if is_new:
-        tx.run(f"DELETE FROM request_rate WHERE at < {NOW} - ?", _KEPT_MS)  # they have all again
+        tx.run(f"DELETE FROM request_rate WHERE at < {NOW} - ?", _KEPT_MS)  # their allowance is full again
     allowed: float = tx.get(
         f"UPDATE request_rate SET at = {NOW}, allowed = CASE WHEN {_REFILLED} > ? THEN ? ELSE {_REFILLED} END"
         " WHERE key = ? RETURNING allowed",
         *(a_minute, a_minute, a_minute, a_minute, key),
     )
-    taken = min(wanted, int(allowed))
+    taken = min(count, int(allowed))
     if taken:
         tx.run("UPDATE request_rate SET allowed = allowed - ? WHERE key = ?", taken, key)
     return taken
 
 
 def _token(id: str, name: str, digest: bytes, spaces: str, right: Any, at: int, *moments: int | None) -> Token:
-    until, used_at, revoked_at = (None if one is None else from_ms(one) for one in moments)
+    until, used_at, revoked_at = (None if moment is None else from_ms(moment) for moment in moments)
     return Token(
         id=id,
         name=name,

@@ -20,7 +20,7 @@ from mcp_memory.core.types import IMPORTED, CanvasRow, MaskedPlace, NewTurn, Sta
 from mcp_memory.language.words import fold
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
-from mcp_memory.store.citations import cited, renamed, without
+from mcp_memory.store.citations import cited_atoms, rename_atoms, without_atoms
 from mcp_memory.store.sql import (
     canvases,
     digests,
@@ -40,7 +40,7 @@ from mcp_memory.store.sql.transaction import Transaction, Value, number_of, opti
 from mcp_memory.store.values import NewRef
 
 GONE = ""
-"""How a row is called here that was forgotten, and never was here."""
+"""The local id of a row that was forgotten before it was imported, or that is not here."""
 
 R = TypeVar("R", bound=model.ExportedRow)
 
@@ -65,79 +65,79 @@ def import_rows(
     names: Mapping[str, str],
     now: datetime,
 ) -> model.ImportReport:
-    """Store rows; `names` says how rows that came before are called here. See `Store.import_rows`."""
+    """Store exported rows; `names` maps ids of rows imported earlier to their ids here. See `Store.import_rows`."""
     tx.make_space()
-    context = ImportContext(tx=tx, of=of, now=now, given=names, is_own=of == origin(tx))
-    for entity in _only(rows, model.ExportedEntity):
+    context = ImportContext(tx=tx, of=of, now=now, earlier_names=names, is_own=of == origin(tx))
+    for entity in _rows_of_kind(rows, model.ExportedEntity):
         entities.make(tx, entity.name)
         entities.learn(tx, {entity.name: entity.aliases})
-    for ref in _only(rows, model.ExportedRef):
+    for ref in _rows_of_kind(rows, model.ExportedRef):
         _import_ref(context, ref)
     _import_statements(context, [row for row in rows if isinstance(row, model.ExportedTurn | model.ExportedAtom)])
-    for review in _only(rows, model.ExportedReview):
+    for review in _rows_of_kind(rows, model.ExportedReview):
         _import_review(context, review)
     taken = defaultdict[int, list[model.ExportedRecord]](list)
-    for record in _only(rows, model.ExportedRecord):
+    for record in _rows_of_kind(rows, model.ExportedRecord):
         taken[record.canvas].append(record)
-    for canvas in _only(rows, model.ExportedCanvas):
+    for canvas in _rows_of_kind(rows, model.ExportedCanvas):
         _import_canvas(context, canvas, taken[canvas.number])
-    for _, versions in groupby(_only(rows, model.ExportedScene), key=lambda one: one.slug):
+    for _, versions in groupby(_rows_of_kind(rows, model.ExportedScene), key=lambda scene: scene.slug):
         _import_scene(context, list(versions))
-    _import_personas(context, _only(rows, model.ExportedPersona))
-    for citation in _only(rows, model.ExportedCitation):
+    _import_personas(context, _rows_of_kind(rows, model.ExportedPersona))
+    for citation in _rows_of_kind(rows, model.ExportedCitation):
         _import_citation(context, citation)
-    for session in _only(rows, model.ExportedSession):
+    for session in _rows_of_kind(rows, model.ExportedSession):
         _import_session(context, session)
-    for progress in _only(rows, model.ExportedProgress):
+    for progress in _rows_of_kind(rows, model.ExportedProgress):
         _import_progress(context, progress)
     word_index.make_due(tx)
     return context.report()
 
 
-def _only(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
+def _rows_of_kind(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
     return [row for row in rows if isinstance(row, kind)]
 
 
 @dataclass(kw_only=True)
 class ImportContext:
-    """The state of an import in one transaction. `is_own`: the rows were exported from this very space."""
+    """The state of an import in one transaction. `is_own`: the rows were exported from this same space."""
 
     tx: Transaction
     of: model.Origin
     now: datetime
-    given: Mapping[str, str]
+    earlier_names: Mapping[str, str]
     is_own: bool
     names: dict[str, str] = field(default_factory=dict[str, str])
     stored: int = 0
-    known: int = 0
+    known_rows: int = 0
     forgotten: int = 0
     changed: set[str] = field(default_factory=set[str])
     left: list[str] = field(default_factory=list[str])
     _jobs: dict[Stage, int] = field(default_factory=dict[Stage, int])
 
     def name(self, id: str | None) -> str:
-        """Return how a row is called here; nothing where it is not here."""
-        return GONE if id is None else self.names.get(id) or self.given.get(id, GONE)
+        """Return the local id of a row; empty if the row is not here."""
+        return GONE if id is None else self.names.get(id) or self.earlier_names.get(id, GONE)
 
     def find(self, id: str, at: datetime | None, origins: Sequence[str]) -> str | None:
-        """Return how a row is called here that arrived before, GONE where it was forgotten; None for a new one."""
+        """Return the local id of a row that was imported before, GONE if it was forgotten, None if the row is new."""
         keys = (model.origin_of(self.of, id, at), *origins)
-        found = known_as(self.tx, keys)
-        return next((found[key] for key in keys if key in found), None)
+        local_ids = known_as(self.tx, keys)
+        return next((local_ids[key] for key in keys if key in local_ids), None)
 
     def note(self, id: str, at: datetime | None, origins: Sequence[str], here: str) -> None:
-        """Store the origin of a row and its id here. Rows that are not here are not noted: they may come later."""
+        """Store the origin of a row and its local id. Rows that are not here are skipped, since they may come later."""
         self.names[id] = here
         if here != GONE and not self.is_own:
             note_origins(self.tx, dict.fromkeys((model.origin_of(self.of, id, at), *origins), here))
 
     def meet(self, here: str) -> None:
-        """Count a row that arrived before: one that was forgotten since is kept out, not here."""
+        """Count a row that was imported before: as known, or as forgotten if it was forgotten since."""
         table, key = {"t": ("turn", here[1:]), "a": ("atom", here[1:])}.get(here[:1], ("ref", here))
         if self.tx.one(f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NOT NULL", key):
             self.forgotten += 1
-        elif here != GONE:  # rows that are gone are reported by name
-            self.known += 1
+        elif here != GONE:  # forgotten rows are reported by name
+            self.known_rows += 1
 
     def job(self, stage: Stage) -> int:
         """Return a finished job for rows that a model made elsewhere."""
@@ -163,7 +163,7 @@ class ImportContext:
         return model.ImportReport(
             names=self.names,
             stored=self.stored,
-            known=self.known,
+            known=self.known_rows,
             forgotten=self.forgotten,
             changed=frozenset(self.changed),
             left=tuple(self.left),
@@ -174,22 +174,22 @@ class ImportContext:
 
 
 def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
-    """Return how rows are called here that came from elsewhere, or are of this space, by their origins."""
-    found: dict[str, str] = {}
+    """Map the known origins among these, of imported rows or of rows of this space, to local ids."""
+    local_ids: dict[str, str] = {}
     if not tx.space or not origins:
-        return found
+        return local_ids
     for name, id in tx.among("SELECT origin, id FROM origin WHERE space = :space AND origin IN ({})", origins):
         if (here := _current_name(tx, id)) is not None:
-            found[name] = here
+            local_ids[name] = here
     mine = model.origin_of(origin(tx), "")
     for name in origins:
-        if name.startswith(mine) and (id := _own(tx, name.removeprefix(mine))):
-            found[name] = id
-    return found
+        if name.startswith(mine) and (id := _find_own_row(tx, name.removeprefix(mine))):
+            local_ids[name] = id
+    return local_ids
 
 
 def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
-    """Remember how rows of elsewhere are called here."""
+    """Store the local ids of imported rows by origin."""
     tx.make_space()
     mine = model.origin_of(origin(tx), "")
     tx.many(
@@ -200,7 +200,7 @@ def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
 
 
 def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
-    """Return the places of statements, each in all its wordings, that were forgotten here as a statement or a turn."""
+    """Return the indexes of statements, each with all its wordings, that were forgotten here (also as a turn)."""
     return {
         place
         for place, wordings in enumerate(statements)
@@ -209,7 +209,7 @@ def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -
 
 
 def _current_name(tx: Transaction, id: str) -> str | None:
-    """Return how a row is called here: GONE under a tombstone of elsewhere that was not undone since."""
+    """Return the local id of a row: GONE under an imported tombstone that was not undone since."""
     if not id.startswith(model.gone_by("")):
         return id
     tombstone = id.removeprefix(model.gone_by(""))
@@ -217,24 +217,24 @@ def _current_name(tx: Transaction, id: str) -> str | None:
     return None if here == model.UNDONE else GONE
 
 
-def _own(tx: Transaction, tail: str) -> str | None:
-    """Return the id of a row of this space that an origin names, if it is that row and no other of the same number."""
+def _find_own_row(tx: Transaction, tail: str) -> str | None:
+    """Return the id of a row of this space that an origin names, unless another row has that number now."""
     if tail.startswith("r-"):
         return tx.get("SELECT id FROM ref WHERE space = :space AND id = ?", tail)
-    found = _OWN.fullmatch(tail)
-    if found is None:
+    match = _OWN.fullmatch(tail)
+    if match is None:
         return None
-    if found["kind"] == "c":
-        at: Any = _canvas_begun(tx, int(found["number"]))
+    if match["kind"] == "c":
+        at: Any = _canvas_begun(tx, int(match["number"]))
     else:
-        at = tx.get(_OWN_TIME[found["kind"] or "s"], found["page"] or int(found["number"]))
+        at = tx.get(_OWN_TIME[match["kind"] or "s"], match["page"] or int(match["number"]))
     if isinstance(at, str):
         at = to_ms(datetime.fromisoformat(at))
-    return found["id"] if at == int(found["at"]) else None
+    return match["id"] if at == int(match["at"]) else None
 
 
 def _canvas_begun(tx: Transaction, number: int) -> str | None:
-    """Return when the first record of a canvas was made."""
+    """Return the time of a canvas's first record."""
     return tx.get("SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", number)
 
 
@@ -242,10 +242,10 @@ def _canvas_begun(tx: Transaction, number: int) -> str | None:
 
 
 def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
-    """Import a result whose bytes are at hand; the same bytes are kept once."""
-    known = context.find(row.id, None, row.origins)
-    if known is not None:
-        context.meet(known)
+    """Import a result if its bytes are available; the same bytes are stored once."""
+    local_id = context.find(row.id, None, row.origins)
+    if local_id is not None:
+        context.meet(local_id)
     elif row.data is not None:
         new = NewRef(
             data=row.data,
@@ -258,19 +258,19 @@ def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
             masked=[MaskedPlace(start=start, end=end, kind=kind) for start, end, kind in row.masked],
         )
         before = context.tx.get("SELECT count(*) FROM ref WHERE space = :space")
-        known = refs.put(context.tx, new, refuse=False).id
+        local_id = refs.put(context.tx, new, refuse=False).id
         if context.tx.get("SELECT count(*) FROM ref WHERE space = :space") > before:
             context.stored += 1
         else:
-            context.meet(known)
-    if known is not None:
-        context.note(row.id, None, row.origins, known)
+            context.meet(local_id)
+    if local_id is not None:
+        context.note(row.id, None, row.origins, local_id)
 
 
 def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn | model.ExportedAtom]) -> None:
     """Import turns and atoms in their order, an atom after the turn of its first evidence.
 
-    A note is stored together with its atom, under whose id here its journal line is written. The note of a known
+    A note is stored together with its atom, because its journal line needs the atom's local id. The note of a known
     statement is skipped.
     """
     run = _Run(context)
@@ -287,7 +287,7 @@ def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn
 
 
 class _Run:
-    """Turns of one session that are stored together, or a note that waits for its atom."""
+    """Consecutive turns of a session that are stored together, or a note that waits for its atom."""
 
     def __init__(self, context: ImportContext) -> None:
         self._context = context
@@ -298,11 +298,11 @@ class _Run:
         same_session = not self._turns or self._turns[0].session == row.session
         if self.note is not None or not same_session or (row.client_id is not None and self._has(row.client_id)):
             self.end()
-        known = self._context.find(row.id, row.learned_at, row.origins)
-        known = _same_message(self._context, row) if known is None else known
-        if known is not None:
-            self._context.meet(known)
-            self._context.note(row.id, row.learned_at, row.origins, known)
+        local_id = self._context.find(row.id, row.learned_at, row.origins)
+        local_id = _same_message(self._context, row) if local_id is None else local_id
+        if local_id is not None:
+            self._context.meet(local_id)
+            self._context.note(row.id, row.learned_at, row.origins, local_id)
         elif row.role == "note":
             self.end()
             self.note = row
@@ -310,12 +310,12 @@ class _Run:
             self._turns.append(row)
 
     def _has(self, client_id: str) -> bool:
-        return any(one.client_id == client_id for one in self._turns)
+        return any(turn.client_id == client_id for turn in self._turns)
 
     def end(self) -> None:
         """Store the pending turns."""
         rows, self._turns = self._turns, []
-        if self.note is not None:  # its atom was not exported: it is a turn like any other
+        if self.note is not None:  # its atom was not exported, so it is imported like any turn
             rows, self.note = [*rows, self.note], None
         if rows:
             _insert_turns(self._context, rows)
@@ -329,14 +329,14 @@ def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None
     ids = [digests.keyed_id(key, row.client_id)]
     if row.dated and (kind := digests.derived_id(row.client_id)) is not None:
         ids.append(digests.words_id(key, kind, row.session, digest))
-    found = context.tx.among(
+    rows = context.tx.among(
         "SELECT id FROM turn WHERE space = :space AND sha256 = ? AND client_id IN ({}) LIMIT 1", ids, digest
     )
-    return f"t{found[0][0]}" if found else None
+    return f"t{rows[0][0]}" if rows else None
 
 
 def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> list[str | None]:
-    """Return the client ids under which to store turns of one session.
+    """Return the client ids under which to store turns of a session.
 
     The other home keyed its derived ids with a secret that is not in the export. A turn with a time is given an id by
     its stored words instead, so that the history it came from is recognised here too.
@@ -356,9 +356,9 @@ def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> li
 
 
 def _insert_turns(
-    context: ImportContext, rows: Sequence[model.ExportedTurn], *, told: dict[str, Any] | None = None
+    context: ImportContext, rows: Sequence[model.ExportedTurn], *, statement: dict[str, Any] | None = None
 ) -> None:
-    """Store turns of one session at its end, but for those that were forgotten here."""
+    """Store turns at the end of their session, except turns that were forgotten here."""
     tx, session = context.tx, rows[0].session
     new = [
         NewTurn(
@@ -378,7 +378,7 @@ def _insert_turns(
     taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
     if not taken:
         return
-    stored = turns.insert(tx, session, [turn for _, turn in taken], now=context.now, told=told)
+    stored = turns.insert(tx, session, [turn for _, turn in taken], now=context.now, statement=statement)
     turns.write_journal(tx, stored, now=context.now)
     for (row, _), turn in zip(taken, stored, strict=True):
         # Ids in the text mean other rows here; the exported citations are imported separately.
@@ -399,80 +399,81 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
     """Import an atom, with its note if that is new too.
 
     A known atom gets further evidence and its end; an atom that ended here stays ended. If both stores have an open
-    value of a single-valued fact, the one that became true last is current, and ends the other.
+    value of a single-valued fact, the value that became true last is current and ends the other.
     """
     tx = context.tx
-    known = context.find(row.id, row.learned_at, row.origins)
-    known = _same_statement(context, row) if known is None else known
-    if known is not None:
-        context.note(row.id, row.learned_at, row.origins, known)
-        context.meet(known)
-        if note is not None:  # the words of it that are here are those of another note
-            context.note(note.id, note.learned_at, note.origins, _first_turn(context, known))
-        if known != GONE:
-            _bring_up_to_date(context, row, number_of(known, "a"))
+    local_id = context.find(row.id, row.learned_at, row.origins)
+    local_id = _same_statement(context, row) if local_id is None else local_id
+    if local_id is not None:
+        context.note(row.id, row.learned_at, row.origins, local_id)
+        context.meet(local_id)
+        if note is not None:  # the same words are stored here with another note
+            context.note(note.id, note.learned_at, note.origins, _first_turn(context, local_id))
+        if local_id != GONE:
+            _update_atom(context, row, number_of(local_id, "a"))
         return
     quotes = [] if note is not None else _quotes(context, row)
-    folded = digests.folded(row.text)
-    said = to_ms(note.said_at) if note is not None else evidence_rows.last_said(tx, quotes) if quotes else 0
-    again = digests.forgotten_statement(tx, folded, said=said) is not None
-    if (note is None and not quotes) or again or (quotes and digests.covered(tx, quotes)):
+    folded = digests.fold_statement(row.text)
+    said_at = to_ms(note.said_at) if note is not None else evidence_rows.last_said(tx, quotes) if quotes else 0
+    again = digests.forgotten_statement(tx, folded, said_at=said_at) is not None
+    if (note is None and not quotes) or again or (quotes and digests.are_quotes_forgotten(tx, quotes)):
         context.names[row.id] = GONE
         if note is not None:
             context.names[note.id] = GONE
         return
-    found, number = _supersession(context, row), tx.last("atom") + 1
+    superseded, number = _supersession(context, row), tx.last("atom") + 1
     if note is not None:
-        _insert_turns(context, [note], told=_told(row, note, number, found))
+        _insert_turns(context, [note], statement=_local_statement(row, note, number, superseded))
         quotes = _quotes(context, row)
         if not quotes:  # the note itself was forgotten here
             context.names[row.id] = GONE
             return
-    _insert_atom(context, row, tx.next("atom"), folded, quotes, found)
+    _insert_atom(context, row, tx.next("atom"), folded, quotes, superseded)
 
 
 def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_rows.Quote]:
-    """Return the evidence of an atom, of turns that are here."""
-    found: list[evidence_rows.Quote] = []
-    for one in row.evidence:
-        turn = context.name(one.turn)
+    """Return the evidence of an atom from turns that exist here."""
+    quotes: list[evidence_rows.Quote] = []
+    for quoted in row.evidence:
+        turn = context.name(quoted.turn)
         if turn == GONE:
             continue
         number = number_of(turn, "t")
         text = context.tx.get("SELECT content FROM turn WHERE space = :space AND id = ? AND tombstone IS NULL", number)
         if text is None:
             continue
-        if text[one.start : one.end] == one.quote:
-            found.append((number, one.start, one.end, one.quote))
-        elif fold(text) != fold(one.quote):  # a note that says the same in other letters is as good as this one
-            raise InvalidInput(f"{row.id} quotes {one_line(one.quote, 40)!r} of {one.turn}, which does not say that.")
+        if text[quoted.start : quoted.end] == quoted.quote:
+            quotes.append((number, quoted.start, quoted.end, quoted.quote))
+        elif fold(text) != fold(quoted.quote):  # a note that differs only in case is accepted
+            quote = one_line(quoted.quote, 40)
+            raise InvalidInput(f"{row.id} quotes {quote!r} of {quoted.turn}, which does not say that.")
         else:
-            found.append((number, 0, len(text), text))
-    return list(dict.fromkeys(found))
+            quotes.append((number, 0, len(text), text))
+    return list(dict.fromkeys(quotes))
 
 
 def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
-    """Return the atom that says the same of the same time, and carries the same fact.
+    """Return the local atom with the same text, start and fact, or None.
 
-    A sentence that gave way is only the same as another one, and a statement is not the same as a sentence, which it
+    A sentence that gave way can only equal another such sentence; and a statement does not equal a sentence, which it
     replaces.
     """
-    moment, wanted = to_ms(row.valid_from), (None, None, None)
+    moment, own_fact = to_ms(row.valid_from), (None, None, None)
     if row.reader is None:
         alike, kinds = "r.reader IS NULL AND r.kind = ?", [row.kind]
     else:
         alike, kinds = supersession.GAVE_WAY if _gave_way(row) else f"NOT ({supersession.GAVE_WAY})", []
     if row.fact is not None:
         chief = entities.chief(context.tx, row.fact.entity)
-        wanted = (entities.key(chief), row.fact.relation, fold(row.fact.value))
+        own_fact = (entities.key(chief), row.fact.relation, fold(row.fact.value))
     for number, since, until, entity, relation, value in context.tx.all(
         "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
         " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
         f" AND r.tombstone IS NULL AND {alike} ORDER BY CASE WHEN r.valid_from = ? THEN 0 ELSE 1 END, r.id",
-        *(digests.folded(row.text), *kinds, moment),
+        *(digests.fold_statement(row.text), *kinds, moment),
     ):
         of_its_time = since == moment or (row.valid_to is None and until is None)
-        is_same_fact = (entity, relation, None if value is None else fold(value)) == wanted
+        is_same_fact = (entity, relation, None if value is None else fold(value)) == own_fact
         if of_its_time and (is_same_fact or row.reader is not None):
             return f"a{number}"
     return None
@@ -488,7 +489,7 @@ def _first_turn(context: ImportContext, atom: str) -> str:
     return GONE if turn is None else f"t{turn}"
 
 
-def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: int) -> None:
+def _update_atom(context: ImportContext, row: model.ExportedAtom, number: int) -> None:
     tx = context.tx
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by, closed_because, confidence, reader FROM atom"
@@ -524,7 +525,7 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
 
 
 def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersession.Supersession:
-    """Return which atoms an imported one ends here, and its own end."""
+    """Return the local atoms that an imported atom ends, and its own end."""
     ended = [number_of(name, "a") for older in row.supersedes if (name := context.name(older)) != GONE]
     successor = context.name(row.superseded_by)
     until = optional_ms(row.valid_to)
@@ -542,16 +543,16 @@ def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersessi
     return supersession.Supersession(ends=sorted(set(ended)), until=until, by=by)
 
 
-def _told(
-    row: model.ExportedAtom, note: model.ExportedTurn, number: int, found: supersession.Supersession
+def _local_statement(
+    row: model.ExportedAtom, note: model.ExportedTurn, number: int, superseded: supersession.Supersession
 ) -> dict[str, Any]:
-    """Return the statement of a note's journal line, with ids of this store."""
-    told = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
-    ends = [f"a{older}" for older in found.ends]
-    told |= {"atom": f"a{number}", "supersedes": ends, "ends": ends}
-    if found.until is not None and (found.by is not None or row.superseded_by is None):
-        told |= {"until": found.until, "by": None if found.by is None else f"a{found.by}"}
-    return told
+    """Return the statement in a note's journal line, with the ids of this store."""
+    statement = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
+    ends = [f"a{older}" for older in superseded.ends]
+    statement |= {"atom": f"a{number}", "supersedes": ends, "ends": ends}
+    if superseded.until is not None and (superseded.by is not None or row.superseded_by is None):
+        statement |= {"until": superseded.until, "by": None if superseded.by is None else f"a{superseded.by}"}
+    return statement
 
 
 def _insert_atom(
@@ -560,7 +561,7 @@ def _insert_atom(
     number: int,
     folded: str,
     quotes: Sequence[evidence_rows.Quote],
-    found: supersession.Supersession,
+    superseded: supersession.Supersession,
 ) -> None:
     tx = context.tx
     turn, start, end, _ = quotes[0]
@@ -576,8 +577,8 @@ def _insert_atom(
         span_start=start,
         span_end=end,
         valid_from=to_ms(row.valid_from),
-        valid_to=found.until,
-        superseded_by=found.by,
+        valid_to=superseded.until,
+        superseded_by=superseded.by,
         closed_because=row.closed_because,
         learned_at=to_ms(context.now),
         work=context.job("merge") if row.by_model else None,
@@ -586,7 +587,7 @@ def _insert_atom(
         reader=row.reader,
     )
     evidence_rows.add_quotes(tx, number, quotes)
-    for older in found.ends:
+    for older in superseded.ends:
         _end(tx, older, by=number, at=to_ms(row.valid_from))
     if row.fact is not None:
         chief = entities.chief(tx, row.fact.entity)
@@ -599,19 +600,19 @@ def _insert_atom(
             value=row.fact.value,
             single_valued=row.fact.single_valued,
             valid_from=to_ms(row.valid_from),
-            valid_to=found.until,
+            valid_to=superseded.until,
         )
-    if row.reader is None and found.until is None and (row.by_model or row.source == "user"):
+    if row.reader is None and superseded.until is None and (row.by_model or row.source == "user"):
         _replace_sentences(tx, number, folded)
     entities.mention(tx, number, row.entities)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(row.text))])
-    tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in found.ends))
+    tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in superseded.ends))
     context.note(row.id, row.learned_at, row.origins, f"a{number}")
     context.stored += 1
 
 
 def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
-    """Have the open sentences with the same words give way to a new statement."""
+    """End the open sentences that have the same words as a new statement."""
     for sentence, label in tx.all(
         "SELECT id, label FROM atom WHERE space = :space AND folded = ? AND reader IS NOT NULL AND valid_to IS NULL"
         " AND tombstone IS NULL",
@@ -621,7 +622,7 @@ def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
 
 
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
-    """End an atom by the new one that replaces it; one that ended already gets its successor."""
+    """End an atom by the new atom that replaces it; an atom that has ended already only gets its successor."""
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL",
         older,
@@ -648,45 +649,45 @@ def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
 
 
 def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]) -> None:
-    """Import a canvas, or later changes to a known one. A canvas that was changed on both sides stays as it is here."""
+    """Import a canvas, or later changes to a known canvas. A canvas that both sides changed stays as it is."""
     if context.is_own:
         context.names[f"c{row.number}"] = f"c{row.number}"
-        context.known += 1 + len(taken)
+        context.known_rows += 1 + len(taken)
         return
-    known = context.find(f"c{row.number}", row.begun, row.origins)
-    if known is None:
+    local_id = context.find(f"c{row.number}", row.begun, row.origins)
+    if local_id is None:
         is_taken = context.tx.one("SELECT 1 FROM canvas WHERE space = :space AND number = ?", row.number)
         number, expected = canvases.next_number(context.tx) if is_taken else row.number, 0
         context.stored += 1
     else:
-        number = number_of(known, "c")
+        number = number_of(local_id, "c")
         here = canvases.canvas(context.tx, number)
-        new = [one for one in taken if context.find(one.id, one.timestamp, one.origins) is None]
+        new = [record for record in taken if context.find(record.id, record.timestamp, record.origins) is None]
         is_ahead = (len(row.versions) or 1) > len(canvases.versions(context.tx, number))
-        context.note(f"c{row.number}", row.begun, row.origins, known)
+        context.note(f"c{row.number}", row.begun, row.origins, local_id)
         if not (new or is_ahead) and row.updated <= here.updated:
-            context.known += 1 + len(taken)
+            context.known_rows += 1 + len(taken)
             return
-        if _went_on(context, number, row, taken):
+        if _has_diverged(context, number, row, taken):
             context.left.append(
-                f"Canvas {number:03} went on here and where it came from. It stays as it is here; "
-                f"{len(new)} steps from there were left out."
+                f"Canvas {number:03} was changed both here and in its source. It stays as it is here; "
+                f"{len(new)} imported steps were left out."
             )
             return
-        context.changed.add(known)
+        context.changed.add(local_id)
         expected = here.version
     _write_canvas(context, row, taken, number=number, expected=expected)
 
 
-def _went_on(
+def _has_diverged(
     context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
 ) -> bool:
-    """Return whether a canvas has records or versions that are not among those that come in."""
-    came = {context.find(one.id, one.timestamp, one.origins) for one in taken}
+    """Return whether a canvas has records or versions that are missing from the import."""
+    came = {context.find(record.id, record.timestamp, record.origins) for record in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
-    versions = [(one.number, one.kind) for one in canvases.versions(context.tx, number)]
+    versions = [(version.number, version.kind) for version in canvases.versions(context.tx, number)]
     if row.versions:
-        is_begin = versions == [(one.version, one.kind) for one in row.versions[: len(versions)]]
+        is_begin = versions == [(version.version, version.kind) for version in row.versions[: len(versions)]]
     else:
         is_begin = all(kind == canvases.IMPORTED for _, kind in versions)
     return not (is_begin and came.issuperset(here))
@@ -701,7 +702,7 @@ def _write_canvas(
     expected: int,
 ) -> None:
     def here(text: str) -> str:
-        return text if number == row.number else _renumbered(text, row.number, number)
+        return text if number == row.number else _renumber(text, row.number, number)
 
     canvas = CanvasRow(
         number=number,
@@ -717,18 +718,18 @@ def _write_canvas(
     canvases.take_over(context.tx, canvas, _imported_versions(context, row, here, number))
     context.note(f"c{row.number}", row.begun, row.origins, f"c{number}")
     lines = defaultdict[str, list[int]](list)
-    for one in taken:
-        lines[one.session].append(_import_record(context, one, number, here))
+    for record in taken:
+        lines[record.session].append(_import_record(context, record, number, here))
     for session, numbers in lines.items():
         records.append(context.tx, session, numbers)
 
 
 def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: int, here: Callable[[str], str]) -> int:
-    """Store a record, or the better summary of one that is here."""
-    tx, known = context.tx, context.find(row.id, row.timestamp, row.origins)
-    if known is not None:
-        context.note(row.id, row.timestamp, row.origins, known)
-        number = number_of(known, "k")
+    """Store a record, or the better summary of a known record."""
+    tx, local_id = context.tx, context.find(row.id, row.timestamp, row.origins)
+    if local_id is not None:
+        context.note(row.id, row.timestamp, row.origins, local_id)
+        number = number_of(local_id, "k")
         tx.run(
             "UPDATE record SET summary = ?, score = ?, summary_by = ? WHERE space = :space AND id = ?",
             *(here(row.summary), row.score, row.summary_by, number),
@@ -761,12 +762,13 @@ def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: in
 def _imported_versions(
     context: ImportContext, row: model.ExportedCanvas, here: Callable[[str], str], number: int
 ) -> list[dict[str, Value]]:
-    """Return the versions of a canvas as rows; none where they do not come to what the canvas is."""
-    kept = [one for one in row.versions if one.delta is not None]
-    history = [here(one.delta) for one in kept if one.delta is not None]
+    """Return the versions of a canvas as rows; empty if they do not result in the exported canvas."""
+    kept = [version for version in row.versions if version.delta is not None]
+    history = [here(version.delta) for version in kept if version.delta is not None]
     due = canvases.document(canvases.groups_text(canvases.groups_of(here(json.dumps(row.groups)))), here(row.text))
     try:
-        crcs = dict(zip((one.version for one in kept), map(canvases.crc_of, deltas.texts(history)), strict=True))
+        kept_versions = [version.version for version in kept]
+        crcs = dict(zip(kept_versions, map(canvases.crc_of, deltas.texts(history)), strict=True))
     except ValueError:
         return []
     if not kept or kept[-1] != row.versions[-1] or crcs[kept[-1].version] != canvases.crc_of(due):
@@ -774,24 +776,24 @@ def _imported_versions(
     return [
         {
             "canvas": number,
-            "version": one.version,
-            "kind": one.kind,
-            "detail": one.detail,
-            "label": one.label,
-            "session": context.tx.make_session(one.session),
-            "status": one.status,
-            "folded": one.folded,
-            "updated": to_ms(one.updated),
-            "work": context.job("canvas") if one.by_model else None,
-            "crc": crcs.get(one.version, 0),
-            "delta": None if one.delta is None else here(one.delta),
+            "version": version.version,
+            "kind": version.kind,
+            "detail": version.detail,
+            "label": version.label,
+            "session": context.tx.make_session(version.session),
+            "status": version.status,
+            "folded": version.folded,
+            "updated": to_ms(version.updated),
+            "work": context.job("canvas") if version.by_model else None,
+            "crc": crcs.get(version.version, 0),
+            "delta": None if version.delta is None else here(version.delta),
         }
-        for one in row.versions
+        for version in row.versions
     ]
 
 
-def _renumbered(text: str, old: int, new: int) -> str:
-    """Return a text with the ids of a canvas's nodes and groups, `003-N4`, under another number."""
+def _renumber(text: str, old: int, new: int) -> str:
+    """Return a text with the node and group ids of a canvas (`003-N4`) under its new number."""
     return re.sub(rf"(?<![\w-]){old:03}-(?=[NF]\d)", f"{new:03}-", text, flags=re.ASCII)
 
 
@@ -799,28 +801,28 @@ def _renumbered(text: str, old: int, new: int) -> str:
 
 
 def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene]) -> None:
-    """Import the versions of a scene. If another scene has its name, it gets a new one.
+    """Import the versions of a scene. If another scene has its slug, it gets a free slug.
 
     A scene that was rewritten here stays; imported versions follow only if they are newer.
     """
     if context.is_own or not versions:
         return
-    known = {row.version: context.find(_scene_id(row), row.at, row.origins) for row in versions}
-    found = next((name for name in known.values() if name), None)
-    slug = _free_slug(context, versions[0].slug) if found is None else found.removeprefix("s:").rpartition("/")[0]
+    local_ids = {row.version: context.find(_scene_id(row), row.at, row.origins) for row in versions}
+    page_id = next((name for name in local_ids.values() if name), None)
+    slug = _free_slug(context, versions[0].slug) if page_id is None else page_id.removeprefix("s:").rpartition("/")[0]
     context.names[f"s:{versions[0].slug}"] = slug
-    new = [row for row in versions if known[row.version] is None]
+    new = [row for row in versions if local_ids[row.version] is None]
     newest = context.tx.one(
         "SELECT version, at FROM scene WHERE space = :space AND slug = ? ORDER BY version DESC LIMIT 1", slug
     )
-    is_own = newest is not None and f"s:{slug}/{newest[0]}" not in known.values()
+    is_own = newest is not None and f"s:{slug}/{newest[0]}" not in local_ids.values()
     if newest is not None and is_own and any(to_ms(row.at) <= newest[1] for row in new):
-        context.left.append(f"Scene {slug} was written anew here; its earlier versions from elsewhere were left out.")
+        context.left.append(f"Scene {slug} was rewritten here; its earlier imported versions were left out.")
         new = [row for row in new if to_ms(row.at) > newest[1]]
     for row in new:
         _insert_scene(context, row, slug)
     context.stored += len(new)
-    context.known += len(versions) - len(new)
+    context.known_rows += len(versions) - len(new)
     if new:
         context.tx.touch("persona", f"scene:{slug}")
         pages.write_scene_files(context.tx)
@@ -831,7 +833,7 @@ def _scene_id(row: model.ExportedScene) -> str:
 
 
 def _free_slug(context: ImportContext, slug: str) -> str:
-    """Return a name that no page has, or had."""
+    """Return a slug that no page has or had."""
     name, number = slug, 1
     while context.tx.one("SELECT 1 FROM scene WHERE space = :space AND slug = ?", name):
         number += 1
@@ -866,12 +868,12 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
     tx, rows = context.tx, [row for row in versions if row.by_model]
     if context.is_own or not rows:
         return
-    known = {row.version: context.find(f"p{row.version}", row.at, row.origins) for row in rows}
-    new = [row for row in rows if known[row.version] is None]
-    context.known += len(rows) - len(new)
+    local_ids = {row.version: context.find(f"p{row.version}", row.at, row.origins) for row in rows}
+    new = [row for row in rows if local_ids[row.version] is None]
+    context.known_rows += len(rows) - len(new)
     newest = tx.one("SELECT version, work FROM persona WHERE space = :space ORDER BY version DESC LIMIT 1")
-    if new and newest is not None and newest[1] is not None and f"p{newest[0]}" not in known.values():
-        context.left.append("The persona page stays the one of this space; the next distilling tells what came in too.")
+    if new and newest is not None and newest[1] is not None and f"p{newest[0]}" not in local_ids.values():
+        context.left.append("The persona page of this space was kept; its next version covers the imported statements.")
         return
     last: int = newest[0] if newest is not None else 0
     for version, row in enumerate(new, start=last + 1):
@@ -886,14 +888,14 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
 
 
 def _with_names(context: ImportContext, text: str) -> str:
-    """Return a page with the atoms that it cites as they are called here, without what cites none."""
-    gone = [atom for atom in cited(text) if context.name(atom) == GONE]
-    left = without(text, gone)
-    return renamed(left, {atom: context.name(atom) for atom in cited(left)})
+    """Return a page with its citations renamed to local ids, without the words of atoms that are missing here."""
+    gone = [atom for atom in cited_atoms(text) if context.name(atom) == GONE]
+    left = without_atoms(text, gone)
+    return rename_atoms(left, {atom: context.name(atom) for atom in cited_atoms(left)})
 
 
 def _with_links(context: ImportContext, text: str) -> str:
-    """Return a page whose links to other pages go where those are here."""
+    """Return a page with its links renamed to the local pages."""
     moved = {old.removeprefix("s:"): new for old, new in context.names.items() if old.startswith("s:")}
     changed = {old: new for old, new in moved.items() if old != new}
     if not changed:
@@ -916,7 +918,7 @@ def _import_citation(context: ImportContext, row: model.ExportedCitation) -> Non
 
 
 def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
-    """Count a session as read as far as it was there, where nothing of this home's own waits before that."""
+    """Advance a session's cursor to the imported position, unless turns of this home wait before that."""
     tx, number = context.tx, context.tx.session(row.name)
     if number is None or context.is_own:
         return
@@ -947,18 +949,18 @@ def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
 
 
 def _import_progress(context: ImportContext, row: model.ExportedProgress) -> None:
-    """Count a stage as far as it had come there, where no rows of this home's own wait before that.
+    """Advance a stage to the imported position, unless rows of this home wait before that.
 
-    Turns that the sentence reader has read there are not read again in any case: their statements came with them, but
-    for those that were forgotten.
+    Turns that the sentence reader has read elsewhere are never read again: their statements are in the import, except
+    the forgotten ones.
     """
     tx, name = context.tx, context.name(row.upto)
     if name == GONE or context.is_own:
         return
     _move_cursor(context, row, name)
     if row.stage == "read":
-        upto, known = number_of(row.upto, "t"), {**context.given, **context.names}
-        turns_read = [here for id, here in known.items() if id[0] == "t" and number_of(id, "t") <= upto]
+        upto, local_ids = number_of(row.upto, "t"), {**context.earlier_names, **context.names}
+        turns_read = [here for id, here in local_ids.items() if id[0] == "t" and number_of(id, "t") <= upto]
         sentences.mark_read(tx, [number_of(here, "t") for here in turns_read if here != GONE])
 
 

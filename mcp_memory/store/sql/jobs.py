@@ -1,7 +1,7 @@
 """Jobs (questions to a model): their leases, the progress of each stage, and the log of their results.
 
 At most one job of a stage (of a session, for extraction) is unfinished, and only its id can be committed: a process
-that takes it over makes a new id, so a late answer to the old one is refused. Cursors move with the commit, never
+that takes it over makes a new id, so a late answer under the old id is refused. Cursors move with the commit, never
 backwards. A lease, and the wait of a parked job, end by the clock of the database.
 """
 
@@ -58,7 +58,7 @@ def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> in
     return number
 
 
-def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
+def advance_stage(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
     """Record that a stage ran and has read all atoms (`read`: turns) up to this number. It never moves backwards."""
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at) VALUES (:space, ?, ?, ?) ON CONFLICT (space, stage)"
@@ -68,10 +68,10 @@ def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
     )
 
 
-def extracted(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
-    """Move the cursors of sessions to these positions. Raises Conflict if one was already read up to there.
+def advance_sessions(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
+    """Move the cursors of sessions to these positions. Raises Conflict if a session was already read up to there.
 
-    Other unfinished jobs on these sessions read turns that are read now: they go.
+    Other unfinished jobs on these sessions are deleted: their turns are read now.
     """
     for session, position in upto.items():
         number = _session(tx, session)
@@ -103,10 +103,10 @@ def lease(
 ) -> Work | None:
     tx.make_space()
     session_no = _session(tx, session)
-    left = _left(tx, stage, session_no)
-    if left is not None and _lasts(tx, left):
+    left = _find_unfinished(tx, stage, session_no)
+    if left is not None and _is_waiting(tx, left):
         if left.state == "open" and left.holder == holder and left.basis == basis:
-            return _prolonged(tx, number_of(left.id, "w"), lease)
+            return _extend_lease(tx, number_of(left.id, "w"), lease)
         anothers = left.state == "open" and left.holder != holder
         resting = left.state == "parked" and not eager
         if anothers or resting:
@@ -131,7 +131,7 @@ def lease(
         at=to_ms(now),
     )
     tx.touch("work")
-    return _prolonged(tx, number, lease)
+    return _extend_lease(tx, number, lease)
 
 
 def _session(tx: Transaction, session: str | None) -> int | None:
@@ -143,7 +143,7 @@ def _session(tx: Transaction, session: str | None) -> int | None:
     return number
 
 
-def _left(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
+def _find_unfinished(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
     """Return the unfinished job of this stage (and session), or None."""
     row = tx.one(
         f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.stage = ? AND coalesce(w.session, 0) = ?"
@@ -153,29 +153,28 @@ def _left(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
     return None if row is None else _work(row)
 
 
-def _lasts(tx: Transaction, work: Work) -> bool:
+def _is_waiting(tx: Transaction, work: Work) -> bool:
     """Return whether the lease of a job, or the wait of a parked one, has not ended."""
     lasting = f"until > {NOW} AND until <= {NOW} + ?"
     sql = f"SELECT 1 FROM work WHERE space = :space AND id = ? AND {lasting}"
     return tx.one(sql, number_of(work.id, "w"), milliseconds(LONGEST_LEASE)) is not None
 
 
-def _prolonged(tx: Transaction, number: int, lease: timedelta) -> Work:
-    """Give a job to its holder with a full lease."""
+def _extend_lease(tx: Transaction, number: int, lease: timedelta) -> Work:
+    """Renew the lease of a job and return it."""
     tx.run(
         f"UPDATE work SET until = {NOW} + ? WHERE space = :space AND id = ? AND until < {NOW} + ?",
         *(milliseconds(lease), number, milliseconds(lease)),
     )
-    return _found(tx, number)
+    return _read_job(tx, number)
 
 
 def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
     """Return whether another job committed between the planning of this basis and its lease.
 
-    After the lease only the one open job of a stage moves the stage's position; a session that an extraction reads
-    beside its own may still be read by another job, and then the second one to commit is refused. The basis has the
-    position as the `start` of its `parts` (extract), `drafts` (merge), `after` (scenes, summaries), `version`
-    (persona) or `upto` (canvas).
+    After the lease only this job moves the stage's position. A further session that an extraction reads may still be
+    read by another job; then the second commit is refused. The basis has the position as the `start` of its `parts`
+    (extract), `drafts` (merge), `after` (scenes, summaries), `version` (persona) or `upto` (canvas).
     """
     planned: dict[str, Any] = json.loads(basis)
     match stage:
@@ -193,7 +192,7 @@ def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
             at = tx.get("SELECT max(version) FROM persona WHERE space = :space AND work > 0") or 0
             return planned.get("version", at) < at
         case "canvas":
-            at = looked_over(tx).get(planned.get("canvas"), 0)
+            at = last_reviewed(tx).get(planned.get("canvas"), 0)
             return planned.get("upto", at + 1) <= at
 
 
@@ -202,14 +201,14 @@ def _read_to(tx: Transaction, session: str) -> int:
     return tx.get(sql, _session(tx, session)) or 0
 
 
-def looked_over(tx: Transaction) -> dict[Any, int]:
+def last_reviewed(tx: Transaction) -> dict[Any, int]:
     """Return the last record that a model has reviewed of each canvas, from the bases of its jobs."""
-    found: dict[Any, int] = {}
+    last: dict[Any, int] = {}
     for basis in tx.column("SELECT basis FROM work WHERE space = :space AND stage = 'canvas' AND state = 'done'"):
         planned: dict[str, Any] = json.loads(basis)
         if "canvas" in planned:
-            found[planned["canvas"]] = max(found.get(planned["canvas"], 0), planned.get("upto", 0))
-    return found
+            last[planned["canvas"]] = max(last.get(planned["canvas"], 0), planned.get("upto", 0))
+    return last
 
 
 def park(tx: Transaction, id: str, *, error: str, wait: timedelta) -> None:
@@ -231,7 +230,7 @@ def _change(tx: Transaction, id: str, change: str, *values: Value, only: str = "
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def waiting(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
+def list_jobs(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
     of_stage = "" if stage is None else "AND w.stage = ?"
     rows = tx.all(
         f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.state <> 'done' {of_stage} ORDER BY w.id",
@@ -246,10 +245,10 @@ def next_retry(tx: Transaction) -> timedelta | None:
 
 
 def by_id(tx: Transaction, id: str) -> Work:
-    return _found(tx, number_of(id, "w"))
+    return _read_job(tx, number_of(id, "w"))
 
 
-def _found(tx: Transaction, number: int) -> Work:
+def _read_job(tx: Transaction, number: int) -> Work:
     row = tx.one(f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.id = ?", number)
     if row is None:
         raise NotFound(
@@ -277,9 +276,9 @@ def _work(row: Sequence[Any]) -> Work:
     )
 
 
-def done(tx: Transaction) -> list[Done]:
+def stage_totals(tx: Transaction) -> list[Done]:
     """Return the totals of the log, by stage."""
-    # Most jobs come to one of a few outcomes, so grouping them first leaves little JSON to read.
+    # Most jobs have one of a few outcomes, so grouping them first leaves little JSON to parse.
     rows = tx.all(
         "SELECT stage, coalesce(outcome, '{}'), count(*), count(CASE WHEN holder <> '' THEN 1 END),"
         " max(coalesce(done_at, at)) FROM work WHERE space = :space AND state = 'done' GROUP BY stage, outcome"
@@ -310,8 +309,8 @@ def done(tx: Transaction) -> list[Done]:
 def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
     """Return sessions with unread turns of users and assistants, newest first."""
     only = "" if session is None else "AND s.id = ?"
-    # Sessions lead, in the order of the index, which has all that is asked of their turns: a session that was read
-    # to its end costs one look there, half a microsecond. 10,000 of them take 6 ms, 100,000 unread turns 45 ms.
+    # Join order: sessions first, in the order of the covering index of turns: a session that was fully read costs one
+    # lookup, half a microsecond. 10,000 of them take 6 ms, 100,000 unread turns 45 ms.
     rows = tx.all(
         "WITH unread AS MATERIALIZED ("
         " SELECT s.id, s.name, count(*) AS turns, count(CASE WHEN t.role = 'user' THEN 1 END) AS asked,"
@@ -357,7 +356,7 @@ def stage_states(tx: Transaction) -> dict[Stage, StageState]:
     rows = tx.all(
         "SELECT stage, position, at, wanted FROM stage_cursor WHERE space = :space AND (at > 0 OR wanted IS NOT NULL)"
     )
-    return {stage: StageState(position=position, at=from_ms(at), wanted=wanted) for stage, position, at, wanted in rows}
+    return {stage: StageState(position=position, at=from_ms(at), wanted=reason) for stage, position, at, reason in rows}
 
 
 def request(tx: Transaction, stage: Stage, reason: str) -> None:

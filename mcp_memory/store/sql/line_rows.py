@@ -1,8 +1,8 @@
-"""The codec of line files, from lines to rows: `line_files` is the other way.
+"""The codec of line files, from lines to rows; `line_files` is the opposite direction.
 
-`row_of` reads a line and proves what can be proven of it; `LineImport` stores rows under the numbers of their lines, as
-a rebuild and the recovery of lost lines do. Explicit statements come with the notes of the journal: `statements` is
-what all notes together come to.
+`row_of` parses a line and checks its hashes; `LineImport` stores rows under the numbers of their lines, when a space is
+rebuilt and when lost lines are recovered. Explicit statements come with the notes of the journal: `statements` combines
+all notes of a space.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = {
     "tombstone": "tombstones",
     "session": "sessions",
 }
-"""Kinds of lines, by the field with their number. A line is of the first kind whose field it has."""
+"""Kinds of lines, by the field with their number. The first field that a line has determines its kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Row:
 
 
 def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Return which row a line is about, as (kind, name for people). Raises KeyError for a line that says none."""
+    """Return the row that a line is about, as (kind, name for people). Raises KeyError if the line has no key."""
     name = next(name for name in KINDS if name in fields or name == "session")
     shown = str(fields[name])
     if name == "canvas":
@@ -51,7 +51,7 @@ def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_idle(fields: Mapping[str, Any]) -> bool:
-    """Return whether a line says of a session that it never had an active canvas, for which there is no row."""
+    """Return whether a line states that a session never had an active canvas; such a line makes no row."""
     return "active" in fields and fields["active"] is None and fields.get("activated") is None
 
 
@@ -97,33 +97,33 @@ def _optional(read: Read) -> Read:
     return lambda value: None if value is None else read(value)
 
 
-def _dated(fields: Mapping[str, Any]) -> dict[str, Value]:
+def _hash_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
     """Return whether the time of a turn is in its hash, and the JSON of its statement. ValueError if no hash fits."""
-    told: Any = fields.get("told")
+    statement: Any = fields.get("told")
     new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
-    said, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
-    dated = evidence_hash(replace(new, said_at=said)) == digest
+    said_at, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
+    dated = evidence_hash(replace(new, said_at=said_at)) == digest
     if new.content and not dated and evidence_hash(new) != digest:  # a purged turn has only its hash left
         raise ValueError
-    if told is not None:
+    if statement is not None:
         statement_of(fields)
-    return {"dated": dated, "told": None if told is None else json.dumps(told)}
+    return {"dated": dated, "told": None if statement is None else json.dumps(statement)}
 
 
-def _took(fields: Mapping[str, Any]) -> dict[str, Value]:
+def _tombstone_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
     for digest in fields["digests"]:
         _digest(digest)
     return {"took": json.dumps({"ids": [_text(id) for id in fields["ids"]], "how": fields["how"]})}
 
 
-def _masked(fields: Mapping[str, Any]) -> dict[str, Value]:
+def _result_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
     masked: Any = fields.get("masked")
     return {"arguments": json.dumps(fields["arguments"]), "masked": json.dumps(masked) if masked else None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LineForm:
-    """How a line becomes a row: by column, the field and its reader. `also` reads what takes several fields."""
+    """How a line becomes a row: by column, the field and its reader. `also` derives columns from several fields."""
 
     table: str
     key: Mapping[str, tuple[str, Read]]
@@ -141,8 +141,8 @@ class _LineForm:
         )
 
 
-def _same(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
-    """Return columns whose fields have their names."""
+def _same_names(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
+    """Return readers for columns that have the same names as their fields."""
     return {name: (name, read) for name in names}
 
 
@@ -152,13 +152,13 @@ _FORMS = {
         key={"id": ("turn", _id("t"))},
         session="session",
         columns={
-            **_same(_int, "position"),
-            **_same(_text, "role", "content"),
-            **_same(_optional(_text), "name", "client_id"),
-            **_same(_ms, "said_at", "learned_at"),
-            **_same(_digest, "sha256"),
+            **_same_names(_int, "position"),
+            **_same_names(_text, "role", "content"),
+            **_same_names(_optional(_text), "name", "client_id"),
+            **_same_names(_ms, "said_at", "learned_at"),
+            **_same_names(_digest, "sha256"),
         },
-        also=_dated,
+        also=_hash_columns,
     ),
     "records": _LineForm(
         table="record",
@@ -167,21 +167,21 @@ _FORMS = {
         columns={
             "canvas": ("node_id", lambda node: int(node.partition("-")[0])),
             "node": ("node_id", _text),
-            **_same(_text, "tool_call", "summary", "result_ref", "ref"),
-            **_same(_optional(_text), "tool_call_id", "summary_by", "step"),
-            **_same(_int, "score", "tokens_raw", "tokens_kept"),
-            **_same(_moment, "timestamp"),
+            **_same_names(_text, "tool_call", "summary", "result_ref", "ref"),
+            **_same_names(_optional(_text), "tool_call_id", "summary_by", "step"),
+            **_same_names(_int, "score", "tokens_raw", "tokens_kept"),
+            **_same_names(_moment, "timestamp"),
         },
     ),
     "versions of canvases": _LineForm(
         table="canvas_version",
-        key=_same(_int, "canvas", "version"),
+        key=_same_names(_int, "canvas", "version"),
         session="of",
         columns={
-            **_same(_text, "label", "status", "kind", "detail"),
-            **_same(_int, "folded", "updated", "crc"),
-            **_same(_optional(_id("w")), "work"),
-            **_same(_optional(deltas.as_json), "delta"),
+            **_same_names(_text, "label", "status", "kind", "detail"),
+            **_same_names(_int, "folded", "updated", "crc"),
+            **_same_names(_optional(_id("w")), "work"),
+            **_same_names(_optional(deltas.as_json), "delta"),
         },
     ),
     "sessions": _LineForm(
@@ -192,25 +192,29 @@ _FORMS = {
     "tombstones": _LineForm(
         table="tombstone",
         key={"id": ("tombstone", _id("x"))},
-        columns={**_same(_text, "reason"), **_same(_ms, "at"), **_same(_optional(_ms), "undone_at", "purged_at")},
-        also=_took,
+        columns={
+            **_same_names(_text, "reason"),
+            **_same_names(_ms, "at"),
+            **_same_names(_optional(_ms), "undone_at", "purged_at"),
+        },
+        also=_tombstone_columns,
     ),
 }
 _RESULT = _LineForm(
     table="ref",
     key={"id": ("ref", _text)},
     columns={
-        **_same(_text, "path", "tool", "session", "sha256", "content_type"),
-        **_same(_optional(_text), "tool_call_id"),
-        **_same(_moment, "timestamp"),
-        **_same(_int, "bytes"),
+        **_same_names(_text, "path", "tool", "session", "sha256", "content_type"),
+        **_same_names(_optional(_text), "tool_call_id"),
+        **_same_names(_moment, "timestamp"),
+        **_same_names(_int, "bytes"),
     },
-    also=_masked,
+    also=_result_columns,
 )
 
 
 def row_of(fields: dict[str, Any]) -> Row:
-    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError where it is not sound."""
+    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError if the line is damaged."""
     return _FORMS[key_of(fields)[0]].read(fields)
 
 
@@ -233,78 +237,82 @@ class Statement:
     values: dict[str, Value]
     fact: dict[str, Value] | None
     names: Sequence[str] = ()
-    held: Sequence[str] = ()
+    reasons: Sequence[str] = ()
     ends: Sequence[int] = ()
     because: str | None = None
 
-    def ended(self, since: int, label: str | None) -> dict[str, Value]:
-        """Return how an older atom that began at `since` ends by this one."""
+    def end_columns(self, since: int, label: str | None) -> dict[str, Value]:
+        """Return the columns that end an older atom, which began at `since`, by this statement."""
         until = max(_int(self.values["valid_from"]), since)
         because = supersession.because_of(self.because, cast("str | None", self.values["label"]), label)
         return {"valid_to": until, "superseded_by": self.number, "closed_because": because}
 
 
 def statement_of(fields: Mapping[str, Any]) -> Statement:
-    """Return what the line of a note says, before anything ended it."""
-    told: Any = fields["told"]
-    text, by = _text(fields["content"]), told.get("by")
+    """Return the statement in the line of a note, before later statements ended it."""
+    stored: Any = fields["told"]
+    text, by = _text(fields["content"]), stored.get("by")
     fact: dict[str, Value] | None = None
-    if told["entity"] and told["relation"] and told["value"]:
-        fact = {name: told[name] for name in ("entity", "relation", "value", "single_valued")}
+    if stored["entity"] and stored["relation"] and stored["value"]:
+        fact = {name: stored[name] for name in ("entity", "relation", "value", "single_valued")}
     return Statement(
-        number=_id("a")(told["atom"]),
+        number=_id("a")(stored["atom"]),
         values={
-            "kind": _text(told["kind"]),
+            "kind": _text(stored["kind"]),
             "text": text,
-            "priority": _int(told["priority"]),
-            "confidence": told["confidence"],
+            "priority": _int(stored["priority"]),
+            "confidence": stored["confidence"],
             "evidence": _id("t")(fields["turn"]),
             "span_start": 0,
             "span_end": len(text),
-            "valid_from": _int(told["valid_from"]),
-            "valid_to": _optional(_int)(told.get("until")),
+            "valid_from": _int(stored["valid_from"]),
+            "valid_to": _optional(_int)(stored.get("until")),
             "superseded_by": _optional(_id("a"))(by),
             "closed_because": None,
             "learned_at": _ms(fields["learned_at"]),
-            "source": told.get("source", "user"),
-            "label": told.get("label"),
+            "source": stored.get("source", "user"),
+            "label": stored.get("label"),
         },
         fact=fact,
-        names=[*told["entities"], *([told["entity"]] if fact else [])],
-        held=told.get("held", ()),
-        ends=[_id("a")(id) for id in told.get("ends", told["supersedes"])],
-        because=told.get("because") or None,
+        names=[*stored["entities"], *([stored["entity"]] if fact else [])],
+        reasons=stored.get("held", ()),
+        ends=[_id("a")(id) for id in stored.get("ends", stored["supersedes"])],
+        because=stored.get("because") or None,
     )
 
 
 def undone_corrections(tombstones: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the ids of the corrections that are undone by these lines, of which the last of a tombstone counts."""
+    """Return the ids of statements that were forgotten as corrections; the last line of a tombstone counts."""
     last = {str(fields.get("tombstone")): fields for fields in tombstones}
-    undone = (one.get("ids") for one in last.values() if (one.get("how"), one.get("undone_at")) == ("correction", None))
-    return {str(id) for ids in undone if isinstance(ids, list) for id in cast("list[Any]", ids)}
+    corrections = (
+        fields.get("ids")
+        for fields in last.values()
+        if (fields.get("how"), fields.get("undone_at")) == ("correction", None)
+    )
+    return {str(id) for ids in corrections if isinstance(ids, list) for id in cast("list[Any]", ids)}
 
 
 def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = ()) -> dict[int, Statement]:
-    """Return what the notes of a space come to, by number.
+    """Return the statements that result from all notes of a space, by number.
 
-    Each ends what its line says that it ended, except the corrections that were `undone`.
+    Each statement ends the atoms that its line lists, except the corrections that were `undone`.
     """
-    found: dict[int, Statement] = {}
-    for one in sorted(map(statement_of, notes), key=lambda one: one.number):
-        found[one.number] = one
-        for older in () if f"a{one.number}" in undone else one.ends:
-            if older in found:
-                values = found[older].values
-                end = one.ended(_int(values["valid_from"]), cast("str | None", values["label"]))
-                found[older] = replace(found[older], values={**values, **end})
-    return found
+    by_number: dict[int, Statement] = {}
+    for statement in sorted(map(statement_of, notes), key=lambda statement: statement.number):
+        by_number[statement.number] = statement
+        for older in () if f"a{statement.number}" in undone else statement.ends:
+            if older in by_number:
+                values = by_number[older].values
+                end = statement.end_columns(_int(values["valid_from"]), cast("str | None", values["label"]))
+                by_number[older] = replace(by_number[older], values={**values, **end})
+    return by_number
 
 
 # --- storing ----------------------------------------------------------------------------------------
 
 
 class LineImport:
-    """Rows on their way from lines into the tables of a space. `finish` stores what only all of them tell."""
+    """Stores rows from lines in the tables of a space. `finish` stores everything that depends on all lines."""
 
     def __init__(self, tx: Transaction) -> None:
         tx.make_space()
@@ -330,7 +338,7 @@ class LineImport:
             case "turn":
                 self._put_turn(row, is_new=is_new)
             case "tombstone":
-                self._mark(row)
+                self._apply_tombstone(row)
             case _:
                 pass
 
@@ -355,24 +363,24 @@ class LineImport:
         self.tx.run(sql, *values.values(), *key.values())
 
     def put_statement(self, new: Statement) -> None:
-        """Store an explicit statement whose note is there; its fact follows with `finish`."""
+        """Store an explicit statement whose note is stored; `finish` adds its fact."""
         tx = self.tx
-        values = {**new.values, "folded": digests.folded(str(new.values["text"]))}
+        values = {**new.values, "folded": digests.fold_statement(str(new.values["text"]))}
         note, text = int(str(values["evidence"])), str(values["text"])
         if not self._write("atom", {"id": new.number}, values):
             tx.index.remove("atom", [new.number])
         evidence_rows.add_quotes(tx, new.number, [(note, 0, len(text), text)])
-        self._hold(f"a{new.number}", new.held, at=values["learned_at"])
+        self._quarantine(f"a{new.number}", new.reasons, at=values["learned_at"])
         self._statements[new.number] = new
 
     def end(self, older: int, by: Statement) -> None:
         """End an atom by a later statement."""
         began = self.tx.one("SELECT valid_from, label FROM atom WHERE space = :space AND id = ?", older)
         if began is not None:
-            self._update("atom", {"id": older}, by.ended(*began))
+            self._update("atom", {"id": older}, by.end_columns(*began))
 
     def finish(self) -> None:
-        """Store facts and mentions, once it is known which statements ended or were forgotten; draw canvases."""
+        """Store facts and mentions, once all ended and forgotten statements are known, and draw canvases."""
         tx = self.tx
         catch_up_counters(tx)
         for number in self._canvases:
@@ -384,10 +392,10 @@ class LineImport:
             " WHERE space = :space AND EXISTS (SELECT 1 FROM atom a WHERE a.space = fact.space AND a.id = fact.atom"
             " AND (a.valid_to IS DISTINCT FROM fact.valid_to OR a.tombstone IS DISTINCT FROM fact.tombstone))"
         )
-        for number, one in self._statements.items():
-            self._put_fact(number, one.fact)
+        for number, statement in self._statements.items():
+            self._put_fact(number, statement.fact)
             if tx.one("SELECT 1 FROM mention WHERE space = :space AND atom = ?", number) is None:
-                entities.mention(tx, number, one.names)
+                entities.mention(tx, number, statement.names)
         self._statements.clear()
 
     def _put_fact(self, atom: int, fact: dict[str, Value] | None) -> None:
@@ -402,7 +410,7 @@ class LineImport:
         self._write("fact", {"atom": atom}, {**values, "entity_key": entities.key(str(fact["entity"]))})
 
     def _put_canvas(self, row: Row, values: Mapping[str, Value]) -> None:
-        """Have a canvas be at this version, if it is not at a later one; `finish` gives it its text and groups."""
+        """Set a canvas to this version unless it has a later version; `finish` adds its text and groups."""
         names = ("label", "session", "status", "folded", "updated")
         columns = ", ".join(f"{name} = excluded.{name}" for name in (*names, "version"))
         self.tx.run(
@@ -419,12 +427,12 @@ class LineImport:
             self.tx.index.remove("turn", [int(id[1:])])
         elif fields["role"] != "note":
             evidence_rows.note_citations(self.tx, id, fields["content"])
-        self._hold(id, fields.get("held", ()), at=row.values["learned_at"])
+        self._quarantine(id, fields.get("held", ()), at=row.values["learned_at"])
 
-    def _hold(self, id: str, why: Sequence[str], *, at: Value) -> None:
+    def _quarantine(self, id: str, why: Sequence[str], *, at: Value) -> None:
         review.note(self.tx, {id: why}, now=from_ms(int(str(at))))
 
-    def _mark(self, row: Row) -> None:
+    def _apply_tombstone(self, row: Row) -> None:
         """Forget the rows that a tombstone names, or restore them if it was undone."""
         tx, number, purged = self.tx, int(str(row.key["id"])), row.values["purged_at"]
         is_correction = row.fields["how"] == "correction"
@@ -457,7 +465,7 @@ class LineImport:
             self._mark_purged(number, purged)
 
     def _mark_purged(self, number: int, purged: Value) -> None:
-        """Note which rows of a tombstone are empty; where others have their words still, it can be purged again."""
+        """Record which rows of a tombstone are empty; if other rows still have words, it can be purged again."""
         tx, count = self.tx, 0
         for table, words in (("turn", "content"), ("atom", "text"), ("ref", "path")):
             tx.run(
@@ -475,7 +483,7 @@ class LineImport:
     def _mark_ref(self, id: str, row: Row) -> None:
         tx, at = self.tx, row.fields["at"]
         id = self._present_ref(id)
-        if row.values["purged_at"] is not None:  # by its husk it is known when it comes again
+        if row.values["purged_at"] is not None:  # the empty row recognises the result when it is stored again
             tx.run(
                 "INSERT INTO ref (space, id, path, tool, arguments, session, timestamp, bytes, sha256, content_type)"
                 " VALUES (:space, ?, '', '', 'null', '', ?, 0, '', '') ON CONFLICT DO NOTHING",
@@ -485,10 +493,10 @@ class LineImport:
         word_index.forget_chunks(tx, id)
 
     def _present_ref(self, id: str) -> str:
-        """Return the id of a ref that is here with its words, where the line has the id that a purge gave to it."""
+        """Return the id of a stored ref if the line has the id that a purge would give it; otherwise the line's id."""
         key = digests.key_of(self.tx)
         present: list[str] = self.tx.column("SELECT id FROM ref WHERE space = :space")
-        return next((one for one in present if digests.purged_ref(key, one) == id), id)
+        return next((ref for ref in present if digests.purged_ref(key, ref) == id), id)
 
 
 def _pairs(values: Iterable[str], between: str) -> str:

@@ -1,10 +1,10 @@
 """A move: every row of a memory copied to another engine in batches, and the digests that prove it.
 
-The tables of all engines are those of `schema`, so one loop copies them. Rows are read in the order of their keys, from
-one snapshot of the source. A batch is one transaction of the target, with the words, vectors and raw results of its
+The tables of all engines are those of `schema`, so a single loop copies them. Rows are read in the order of their keys,
+from one snapshot of the source. A batch is a transaction of the target, with the words, vectors and raw results of its
 rows; committed rows are not copied again after a kill. While a target is loaded it has no foreign keys, and no
-indexes but its keys: the statements that make them are in its table `move`. That table is there until the move is
-proven, and no engine opens a memory that has it.
+indexes except its keys: the statements that create them are in its table `move`. That table exists until the move is
+proven, and no engine opens a memory with it.
 
 Rows that each engine derives are not copied: queues, the change feed, and chunks of results, which are indexed again.
 """
@@ -36,10 +36,10 @@ Key = Sequence[Any]
 _BATCH = 1_000
 _MADE_AGAIN = {"queue", "due", "change", "chunk", "vector_index"}
 _STATE = {"ref": {"indexed"}}
-"""Columns that say how far something is that is made again."""
+"""Columns with the progress of derived data, which is made again."""
 
 _ROWS = {"number": "kind <> 'chunk'"}
-"""The rows of a table that are moved, where it is not all of them."""
+"""Conditions on the rows that are moved, for tables of which not all rows are moved."""
 
 
 class Movable(Engine, Store, Protocol):
@@ -52,25 +52,25 @@ class Movable(Engine, Store, Protocol):
         ...
 
     def reopen(self) -> Movable:
-        """Open the same memory once more: inside `read_still` this store cannot be called."""
+        """Open a second store on the same memory: inside `read_still` this store cannot be called."""
         ...
 
     def in_space(self, tx: HomeTransaction, space: str) -> Transaction:
-        """Return the transaction of a space inside one of the home."""
+        """Return a transaction of a space inside a transaction of the home."""
         ...
 
     def is_unfinished(self, tx: HomeTransaction) -> bool:
-        """Return whether the table `move` is there."""
+        """Return whether the table `move` exists."""
         ...
 
     def constraints(self, tx: HomeTransaction) -> list[tuple[str, str]]:
-        """Return what slows loading down, as statements that take it off and that put it back."""
+        """Return the constraints and indexes that slow loading down, as pairs of statements: drop, create."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A number of rows, and the sum of their SHA-256 modulo 2^256: engines order texts differently."""
+    """The number of rows, and the sum of their SHA-256 modulo 2^256: engines sort texts differently."""
 
     rows: int = 0
     total: int = 0
@@ -85,11 +85,11 @@ class Digest:
 
 
 Digests = dict[str, Digest]
-"""By the name of the space; "" for rows of the home."""
+"""Digests by name of the space; "" for rows of the home."""
 
 
 def tables() -> list[Table]:
-    """Return the tables that are moved, with the columns that are."""
+    """Return the tables that are moved, with only the columns that are moved."""
     return [
         Table(table.name, {c: t for c, t in table.columns.items() if c not in _STATE.get(table.name, ())}, table.key)
         for table in schema.tables()
@@ -98,7 +98,7 @@ def tables() -> list[Table]:
 
 
 class Move:
-    """A move within one read of its source; `source` is that snapshot of the store `origin`."""
+    """A move within a single read of its source; `source` is that snapshot of the store `origin`."""
 
     def __init__(self, origin: Movable, source: HomeTransaction, target: Movable) -> None:
         self._origin = origin
@@ -121,7 +121,7 @@ class Move:
     # --- copying ----------------------------------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Prepare the target, and tell whether it has a part of this move. Raises Refused if it has anything else."""
+        """Prepare the target; return whether it has a part of this move. Raises Refused if it has anything else."""
         return self._target.write_home(self._begin)
 
     def _begin(self, tx: HomeTransaction) -> bool:
@@ -154,7 +154,7 @@ class Move:
         if not resumed:
             self._copy_after(None, table, tell)
         elif not self._is_same(table):
-            if all(table.columns[name] == "INTEGER" for name in table.key):  # which all engines order alike
+            if all(table.columns[name] == "INTEGER" for name in table.key):  # all engines sort integers alike
                 self._copy_after(self._target.read_home(_last_key, table), table, tell)
             if not self._is_same(table):
                 self._empty(table)
@@ -174,24 +174,24 @@ class Move:
             return
         for number, of_space in groupby(rows, itemgetter(0)):
             name = self._names[number]
-            here, there = self._origin.in_space(self._source, name), self._target.in_space(tx, name)
+            source, target = self._origin.in_space(self._source, name), self._target.in_space(tx, name)
             fields = [dict(zip(table.columns, row, strict=True)) for row in of_space]
             if table.name == "ref":
-                _copy_results(here, there, fields)
+                _copy_results(source, target, fields)
             else:
-                self._index(here, there, table.name, fields)  # type: ignore[arg-type]
+                self._index(source, target, table.name, fields)  # type: ignore[arg-type]
 
-    def _index(self, here: Transaction, there: Transaction, layer: Layer, rows: Sequence[dict[str, Any]]) -> None:
-        there.index.put_terms(layer, [(row["id"], _terms(layer, row)) for row in rows])
+    def _index(self, source: Transaction, target: Transaction, layer: Layer, rows: Sequence[dict[str, Any]]) -> None:
+        target.index.put_terms(layer, [(row["id"], _terms(layer, row)) for row in rows])
         for identity in self._models:
-            found = here.index.stored_vectors(layer, [row["id"] for row in rows], identity)
-            if found:
+            vectors = source.index.stored_vectors(layer, [row["id"] for row in rows], identity)
+            if vectors:
                 import numpy as np
 
-                there.index.put_stored(layer, list(found), identity, np.stack(list(found.values())))
+                target.index.put_stored(layer, list(vectors), identity, np.stack(list(vectors.values())))
 
     def _empty(self, table: Table) -> None:
-        """Delete the rows of a table in the target, with all that was made of them."""
+        """Delete the rows of a table in the target, and everything derived from them."""
         while rows := self._target.read_home(_page, table, None):
             self._target.write_home(self._remove, table, rows)
 
@@ -200,14 +200,14 @@ class Move:
             fields = [dict(zip(table.columns, row, strict=True)) for row in of_space]
             match table.name:
                 case "turn" | "atom":
-                    there = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
-                    there.index.remove(table.name, [row["id"] for row in fields])
+                    target = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
+                    target.index.remove(table.name, [row["id"] for row in fields])
                 case "ref":
-                    there = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
+                    target = self._target.in_space(tx, tx.get("SELECT name FROM space WHERE id = ?", number))
                     for row in fields:
-                        forget_chunks(there, row["id"])
-                        if row["path"]:  # that of a purged one is empty
-                            there.files.remove(row["path"])
+                        forget_chunks(target, row["id"])
+                        if row["path"]:  # empty for a purged ref
+                            target.files.remove(row["path"])
                 case _:
                     pass
         key = " AND ".join(f"{name} = ?" for name in table.key)
@@ -215,7 +215,7 @@ class Move:
         tx.many(f"DELETE FROM {table.name} WHERE {key}", [[row[place] for place in places] for row in rows])
 
     def finish(self) -> None:
-        """Put back what slows loading down. The target stays unfinished until `accept`."""
+        """Create the foreign keys and indexes again. The target stays unfinished until `accept`."""
 
         def put_back(tx: HomeTransaction) -> None:
             for statement in tx.column("SELECT statement FROM move"):
@@ -225,12 +225,12 @@ class Move:
         self._target.write_home(put_back)
 
     def accept(self) -> None:
-        """Make the target a memory."""
+        """Drop the table `move`, so that the target is a memory that can be opened."""
         self._target.write_home(lambda tx: tx.run("DROP TABLE move"))
 
 
-def unfinished(name: str) -> StoreUnavailable:
-    """Return the error of who opens an unfinished target."""
+def unfinished_error(name: str) -> StoreUnavailable:
+    """Return the error for opening an unfinished target."""
     return StoreUnavailable(
         f"A move to {name} was not finished, so it has a part of a memory. Call the same `mcp-memory move` again: it "
         "goes on where it stopped."
@@ -242,28 +242,28 @@ def proof(store: Movable, tx: HomeTransaction, tell: Callable[[int], None]) -> I
     names = dict(tx.all("SELECT id, name FROM space"))
 
     def of(rows: Iterator[Key]) -> Digests:
-        found = defaultdict[str, Digest](Digest)
+        by_space = defaultdict[str, Digest](Digest)
         for number, *row in rows:
             space = names.get(number, "")
-            found[space] = found[space].with_row(row)
-        return dict(found)
+            by_space[space] = by_space[space].with_row(row)
+        return dict(by_space)
 
     for table in tables():
-        yield table.name, of(_counted(_rows(tx, table), tell))
+        yield table.name, of(_report_each(_rows(tx, table), tell))
     yield "results", of(_results(store, tx, names))
     for identity in tx.column("SELECT identity FROM vector_index ORDER BY identity"):
         for layer in EMBEDDED_LAYERS:
             yield f"{layer} vectors by {identity}", of(_vectors(store, tx, names, layer, identity))
 
 
-def _counted(rows: Iterator[Key], tell: Callable[[int], None]) -> Iterator[Key]:
+def _report_each(rows: Iterator[Key], tell: Callable[[int], None]) -> Iterator[Key]:
     for row in rows:
         tell(1)
         yield row
 
 
 def _rows(tx: HomeTransaction, table: Table) -> Iterator[Key]:
-    """Yield the rows of a table behind the number of their space, 0 for those of the home."""
+    """Yield the rows of a table, each preceded by the number of its space, 0 for rows of the home."""
     of_space = "space" in table.columns
     return (row if of_space else (0, *row) for page in _pages(tx, table, None) for row in page)
 
@@ -335,9 +335,9 @@ def _terms(layer: Layer, row: dict[str, Any]) -> Sequence[str] | None:
     return terms_of_row(layer, row["content" if layer == "turn" else "text"], row.get("name"))
 
 
-def _copy_results(here: Transaction, there: Transaction, refs: Sequence[dict[str, Any]]) -> None:
-    """Copy the raw bytes of results; those that the source has lost, or purged, are not there."""
+def _copy_results(source: Transaction, target: Transaction, refs: Sequence[dict[str, Any]]) -> None:
+    """Copy the raw bytes of results, except results that the source has lost or purged."""
     for row in refs:
-        data = here.files.read(row["path"])
+        data = source.files.read(row["path"])
         if data is not None:
-            there.files.write(row["path"], data)
+            target.files.write(row["path"], data)

@@ -1,8 +1,8 @@
 """The pages that stages write, with their versions: scenes (L2) and the persona (L3), the page about the user.
 
 The rows are authoritative: versions are added, never changed, and a deletion adds a version too. Files are a
-projection. Those of scenes are written before the rows are committed, so a kill leaves at worst a file that is newer
-than its row, or one without a scene; each commit makes all files of scenes match the rows. Other files are left alone.
+projection. Scene files are written before the rows are committed, so a kill leaves at worst a file that is newer than
+its row, or a file without a scene; each commit makes all scene files match the rows. Other files are left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.store import files
-from mcp_memory.store.citations import left_of
+from mcp_memory.store.citations import scene_without
 from mcp_memory.store.sql import jobs
 from mcp_memory.store.sql.transaction import Transaction, from_ms, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
@@ -30,7 +30,7 @@ _NEWEST_SCENES = (
 
 def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, now: datetime) -> None:
     if job is not None:
-        jobs.move(tx, "scenes", changes.upto, now=now)
+        jobs.advance_stage(tx, "scenes", changes.upto, now=now)
     if changes.wanted is not None:
         jobs.request(tx, "persona", changes.wanted)
     for edit in changes.edits:
@@ -41,7 +41,7 @@ def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, no
 
 
 def write_scene_files(tx: Transaction) -> None:
-    """Have the files of all scenes written anew or deleted, without forgotten words."""
+    """Mark all scene files for rewriting or deletion; the content leaves forgotten words out."""
     tx.files.outdate(*(path for path, _ in scene_files(tx)))
 
 
@@ -49,7 +49,7 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
     newest = _newest_version(tx, safe_name(edit.slug, what="name of a scene"))
     is_current = edit.slug in {scene.slug for scene in scenes(tx)}
     if edit.version is not None and (newest is None or newest.version != edit.version):
-        raise Conflict(f"{edit.slug} was written anew in the meantime.")
+        raise Conflict(f"{edit.slug} was rewritten in the meantime.")
     match edit.action:
         case "create" if is_current:
             raise InvalidInput(f"There is a scene {edit.slug!r} already. Update it, or choose another name.")
@@ -83,9 +83,9 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
 def scenes(tx: Transaction) -> list[Scene]:
     """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
     rows = tx.all(f"{_NEWEST_SCENES} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
-    found = [_scene(row) for row in rows]
-    gone = _forgotten_atoms(tx, found)
-    return [scene for scene in found if not scene.atoms or not gone.issuperset(scene.atoms)]
+    all_scenes = [_scene(row) for row in rows]
+    gone = _forgotten_atoms(tx, all_scenes)
+    return [scene for scene in all_scenes if not scene.atoms or not gone.issuperset(scene.atoms)]
 
 
 def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
@@ -94,16 +94,16 @@ def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
 
 
 def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the path of every scene there ever was, with the content of its file; None if it must not exist."""
-    found = scenes(tx)
-    gone = _forgotten_atoms(tx, found)
-    current = {scene.slug: left_of(scene, gone) for scene in found}
+    """Yield the path of every scene that ever existed, with the content of its file; None if it must not exist."""
+    current_scenes = scenes(tx)
+    gone = _forgotten_atoms(tx, current_scenes)
+    current = {scene.slug: scene_without(scene, gone) for scene in current_scenes}
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
         yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None
 
 
 def _forgotten_atoms(tx: Transaction, scenes: Sequence[Scene]) -> set[str]:
-    """Return those of the atoms of scenes that are forgotten."""
+    """Return the forgotten atoms of scenes."""
     numbers = sorted({number for scene in scenes for number in numbers_of(scene.atoms, "a")})
     sql = "SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL AND id IN ({})"
     return {f"a{number}" for (number,) in tx.among(sql, numbers)}
@@ -159,7 +159,7 @@ def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
 def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
     """Store a page as the next version and return its number; without a job, only if its text is new."""
     if job is not None:
-        jobs.move(tx, "persona", page.upto, now=now)
+        jobs.advance_stage(tx, "persona", page.upto, now=now)
     elif (newest := persona(tx)) is not None and newest.text == page.text:
         return newest.version
     version: int = tx.get("SELECT coalesce(max(version), 0) + 1 FROM persona WHERE space = :space")
@@ -179,7 +179,7 @@ def is_persona_written(tx: Transaction, page: str) -> bool:
     """Return whether the file already has the page."""
     try:
         return tx.files.read(PERSONA_FILE) == page.encode("utf-8", "backslashreplace")
-    except OSError:  # not readable: writing it again says why
+    except OSError:  # not readable: writing it raises the error
         return False
 
 

@@ -1,7 +1,7 @@
-"""Postings of a question: which of its terms are read, and how many of their rows.
+"""Postings of a query: which of its terms are read, and how many of their rows.
 
 The cost of a query is the number of postings it reads, so that is bounded: terms in very many rows discriminate little
-and are left out while there are rarer ones. No list of stop words, no language.
+and are left out while there are rarer terms. No list of stop words, no language.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 COMMON = 1_500
-"""Rows at which a term counts as common; of a common term, only this number of newest rows is read."""
+"""Number of rows from which a term is common; of a common term only this many newest rows are read."""
 
 _TOGETHER = 6_000  # rows of all terms together; the rarest terms come first
 _RELATIVES = 3_000
-_AT_LEAST = 2  # terms to look for, common ones where there are no others
+_AT_LEAST = 2  # terms to search for, even if they are common
 _MOST = 64
 _REMEMBERED = 10_000
 _MOST_SPACES = 1_000
@@ -40,9 +40,10 @@ class TermRows(Protocol):
         ...
 
     def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:
-        """Return for each term the newest rows that have it, newest first, COMMON at most.
+        """Return for each term its newest rows, newest first, COMMON at most.
 
-        Atoms and chunks must pass; turns only with `passing`, since those that do not are context of their neighbours.
+        Atoms and chunks must pass; turns only with `passing`, because turns that do not pass are context of their
+        neighbours.
         """
         ...
 
@@ -62,31 +63,31 @@ class CommonTerms:
 
     def of(self, tx: Transaction, layer: Layer) -> set[str]:
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM tombstone WHERE space = :space")
-        known = self._known.get((layer, tx.space))
-        if known is None or known[0] != newest:
-            known = self._known.put((layer, tx.space), (newest, set[str]()))
-        return known[1]
+        cached = self._known.get((layer, tx.space))
+        if cached is None or cached[0] != newest:
+            cached = self._known.put((layer, tx.space), (newest, set[str]()))
+        return cached[1]
 
 
-def read(index: TermRows, wanted: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:
-    """See `Store.postings`. `common` are the terms known to be common; others that are found to be are added."""
-    also = _searchable([term for term in also if term not in wanted])
-    wanted = _searchable(wanted)
-    rare = _rare(index, [*wanted, *also], common)
-    kept, dropped = _within(_rarest_first(rare, wanted), _TOGETHER, at_least=_AT_LEAST)
-    left_out = [*(term for term in wanted if term not in rare), *(posting.term for posting in dropped)]
+def read(index: TermRows, terms: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:
+    """See `Store.postings`. `common` has the terms known to be common; newly found common terms are added."""
+    also = _searchable([term for term in also if term not in terms])
+    terms = _searchable(terms)
+    rare = _rows_of_rare_terms(index, [*terms, *also], common)
+    kept, dropped = _split_by_rows(_rarest_first(rare, terms), _TOGETHER, at_least=_AT_LEAST)
+    left_out = [*(term for term in terms if term not in rare), *(posting.term for posting in dropped)]
     if index.plain:
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
-    # With a filter, the rows that pass may have only terms that were left out.
-    kept += _newest(index, left_out)
-    return kept + _within(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
+    # With a filter, passing rows may contain only the terms that were left out.
+    kept += _newest_rows(index, left_out)
+    return kept + _split_by_rows(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
 
 
 def _searchable(terms: Sequence[str]) -> list[str]:
     return [term for term in dict.fromkeys(terms) if "\0" not in term and well_formed(term)][:_MOST]
 
 
-def _rare(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, NDArray[np.int64]]:
+def _rows_of_rare_terms(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, NDArray[np.int64]]:
     """Return the rows of the terms that are not common."""
     unknown = [term for term in terms if term not in common]
     rare: dict[str, NDArray[np.int64]] = {}
@@ -99,14 +100,14 @@ def _rare(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, 
 
 
 def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -> list[Posting]:
-    """Return the postings of those of the terms that some row has."""
-    found = ((term, rare[term]) for term in terms if term in rare)
-    postings = [Posting(term=term, rows=rows, documents=len(rows)) for term, rows in found if len(rows)]
+    """Return the postings of the terms with at least one row, rarest first."""
+    rows_by_term = ((term, rare[term]) for term in terms if term in rare)
+    postings = [Posting(term=term, rows=rows, documents=len(rows)) for term, rows in rows_by_term if len(rows)]
     return sorted(postings, key=lambda posting: len(posting.rows))
 
 
-def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
-    """Yield the newest rows of common terms that pass.
+def _newest_rows(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
+    """Yield the newest passing rows of common terms.
 
     Documents are estimated from the density of these rows among the numbers that were given since the oldest of them.
     """
@@ -117,8 +118,8 @@ def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
             yield Posting(term=term, rows=rows, documents=max(COMMON * newest // max(1, since), COMMON))
 
 
-def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
+def _split_by_rows(postings: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
     """Split postings, rarest first, into those with at most `rows` rows in total, and the others."""
-    together = accumulate(len(posting.rows) for posting in found)
+    together = accumulate(len(posting.rows) for posting in postings)
     kept = max(at_least, sum(1 for so_far in together if so_far <= rows))
-    return list(found[:kept]), list(found[kept:])
+    return list(postings[:kept]), list(postings[kept:])

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[^\W_]+")
 _LEAST, _LEAST_DENSE = 4, 2
 """Minimum length of a word, in scripts with and without spaces."""
 _MOST = 4 * 2**20
-"""Characters of an erased text that are compared."""
+"""Maximum characters of an erased text that are compared."""
 _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 
 Test = Callable[[str | None], bool]
@@ -47,7 +47,7 @@ def says_erased_words(tx: Transaction, texts: Iterable[bytes]) -> Test:
         return not terms or any(tx.index.with_all_terms(layer, terms) for layer in _LAYERS)
 
     def is_erased(word: str) -> bool:
-        if _is_dense(word):  # words are not separated, so a name may be a part of a run
+        if _is_dense(word):  # without spaces between words, a name may be part of a run
             return len(word) >= _LEAST_DENSE and word in erased
         return len(word) >= _LEAST and word in erased_words
 

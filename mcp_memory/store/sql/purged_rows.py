@@ -13,7 +13,7 @@ from mcp_memory.store.sql.transaction import HomeTransaction, to_ms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedRows:
-    """What is known of the purged rows of a home."""
+    """Ids and digests of the purged rows of a home."""
 
     key: digests.Key
     digests: Mapping[bytes, int]
@@ -26,17 +26,17 @@ class PurgedRows:
     def has(self, row: Mapping[str, Any]) -> bool:
         """Return whether a line of a line file or an export, or the front matter of a result, is a purged row.
 
-        A row that was learned after its words were forgotten is another one. A short turn is meant by its id too.
+        A row that was learned after its words were forgotten is a different row. A short turn must also match by id.
         """
-        found = list[bytes]()
+        row_digests = list[bytes]()
         text, sha256 = row.get("content", row.get("text")), row.get("sha256")
         if isinstance(text, str):
             is_turn = row.get("role", "note") != "note"
             if not is_turn or digests.is_distinct(text) or row.get("turn", row.get("id")) in self.turns:
-                found += digests.of_words(self.key, text)
+                row_digests += digests.of_words(self.key, text)
         elif isinstance(sha256, str):
-            found.append(digests.of_result(self.key, sha256))
-        return any(_learned(row) <= self.digests[digest] for digest in found if digest in self.digests)
+            row_digests.append(digests.of_result(self.key, sha256))
+        return any(_learned_at(row) <= self.digests[digest] for digest in row_digests if digest in self.digests)
 
 
 def purged_rows(tx: HomeTransaction) -> PurgedRows:
@@ -52,7 +52,7 @@ def purged_rows(tx: HomeTransaction) -> PurgedRows:
     )
 
 
-def _learned(row: Mapping[str, Any]) -> int:
+def _learned_at(row: Mapping[str, Any]) -> int:
     try:
         return to_ms(datetime.fromisoformat(row["learned_at"]))
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -5,7 +5,7 @@ recognise the content, but no words. Everything derived from them is rewritten w
 in every version, the history of canvases, records, drafts, questions to models, edits of message lists, and facts and
 names that no remaining row mentions.
 
-It is one transaction that also rewrites the files. What the engine keeps of deleted rows is its own matter.
+A purge is a single transaction that also rewrites the files. Each engine erases its own remains of deleted rows.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.store import files
-from mcp_memory.store.citations import cited, left_of
+from mcp_memory.store.citations import cited_atoms, scene_without
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, forgetting, pages, purged_names, renaming
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
 
-# What may quote anything, of any space, and can be done without: cleared where it has a trace.
+# Columns that may quote any row of any space and are not essential: cleared if they match an erased text.
 _SWEPT = (
     ("message_edit", "space, id", "texts, note", "DELETE FROM message_edit WHERE space = ? AND id = ?"),
     ("draft", "space, id", "atom", "DELETE FROM draft WHERE space = ? AND id = ?"),
@@ -47,7 +47,7 @@ _SWEPT = (
 
 def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     numbers = [_tombstone(tx, id) for id in what.tombstones]
-    gone = _Gone(tx, numbers)
+    gone = _Erasure(tx, numbers)
     texts = list(dict.fromkeys(text for text in gone.texts() if text))
     names = gone.names()
     days, paths = gone.days(), gone.paths()
@@ -96,7 +96,7 @@ def _tombstone(tx: Transaction, id: str) -> int:
     return number
 
 
-class _Gone:
+class _Erasure:
     """The rows of some tombstones, and their erasure."""
 
     def __init__(self, tx: Transaction, tombstones: Sequence[int]) -> None:
@@ -106,7 +106,8 @@ class _Gone:
         self.turns: list[int] = tx.column(f"SELECT id FROM turn {under}", *tombstones)
         self.atoms: list[int] = tx.column(f"SELECT id FROM atom {under}", *tombstones)
         self.refs: list[str] = tx.column(f"SELECT id FROM ref {under}", *tombstones)
-        self.tasks = [id for one in tombstones for id in forgetting.tombstone_of(tx, one).ids if id.isdecimal()]
+        ids = (id for tombstone in tombstones for id in forgetting.tombstone_of(tx, tombstone).ids)
+        self.tasks = [id for id in ids if id.isdecimal()]
 
     def ids(self) -> list[str]:
         """Return the ids of the turns and atoms."""
@@ -137,7 +138,7 @@ class _Gone:
             try:
                 yield files.read_ref_file(tx.files.read(path) or b"")[1]
             except (OSError, Damaged):
-                continue  # it is gone or torn already
+                continue  # already gone or torn
 
     def days(self) -> list[str]:
         """Return the days of the journal with lines of the turns."""
@@ -145,7 +146,7 @@ class _Gone:
         return sorted({from_ms(moment).astimezone(UTC).date().isoformat() for (moment,) in rows})
 
     def names(self) -> list[str]:
-        """Return what the rows are called that their words are not in: by clients, speakers and tools."""
+        """Return the names that clients, speakers and tools gave to the rows, apart from their words."""
         tx = self._tx
         rows = [
             *tx.among("SELECT client_id, name FROM turn WHERE space = :space AND id IN ({})", self.turns),
@@ -205,7 +206,7 @@ class _Gone:
         )
         gone = {f"t{number}" for number in self.turns}
         for number, atom in tx.all("SELECT id, atom FROM draft WHERE space = :space"):
-            if not gone.isdisjoint(one["turn"] for one in json.loads(atom)["evidence"]):
+            if not gone.isdisjoint(quote["turn"] for quote in json.loads(atom)["evidence"]):
                 tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number)
         self._release([f"t{number}" for number in self.turns])
 
@@ -271,8 +272,8 @@ def _strings(value: Any) -> Iterator[bytes]:
             yield value.encode("utf-8", "surrogatepass")
         case dict() | list():
             members: list[Any] = list(value.values()) if isinstance(value, dict) else value  # pyright: ignore
-            for one in members:
-                yield from _strings(one)
+            for member in members:
+                yield from _strings(member)
         case _:
             pass
 
@@ -284,9 +285,9 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
     """
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space"):
         for version in pages.scene_versions(tx, slug):
-            if gone.isdisjoint(version.atoms) and gone.isdisjoint(cited(version.body)):
+            if gone.isdisjoint(version.atoms) and gone.isdisjoint(cited_atoms(version.body)):
                 continue
-            left = left_of(version, gone)
+            left = scene_without(version, gone)
             tx.run(
                 "UPDATE scene SET title = ?, summary = ?, body = ?, atoms = ?, entities = ?, reason = ''"
                 " WHERE space = :space AND slug = ? AND version = ?",
@@ -311,15 +312,15 @@ def _forget_questions(tx: Transaction) -> None:
 
 
 def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
-    """Clear columns that quote the erased texts in any space, or contain one of their words in this space."""
+    """Clear columns that quote the erased texts in any space, or contain an erased word in this space."""
     for table, key, columns, clearing in _SWEPT:
         rows = tx.all(f"SELECT {key}, {columns} FROM {table}")
-        found = [
+        hits = [
             row[:2]
             for row in rows
-            if any(text and (traces.of(text.encode()) or (row[0] == tx.space and says(text))) for text in row[2:])
+            if any(text and (traces.matches(text.encode()) or (row[0] == tx.space and says(text))) for text in row[2:])
         ]
-        tx.many(clearing, found)
+        tx.many(clearing, hits)
 
 
 def _erase_from_canvases(tx: Transaction, refs: Sequence[str], ids: Collection[str]) -> dict[int, list[str]]:

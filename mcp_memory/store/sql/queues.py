@@ -18,7 +18,7 @@ from mcp_memory.store.sql.transaction import NOW, HomeTransaction, milliseconds
 from mcp_memory.store.values import Claim
 
 LONGEST_LEASE = timedelta(hours=7)
-"""A lease that ends later was taken before the clock was set back, and counts as expired."""
+"""A lease that ends later was taken before the clock was set back, and is treated as expired."""
 
 _DUE = f"d.queue = ? AND d.at <= {NOW} AND (d.until <= {NOW} OR d.until > {NOW} + ?)"
 
@@ -37,7 +37,7 @@ def look_again(tx: HomeTransaction, queue: str) -> None:
     tx.run(f"UPDATE due SET at = {NOW} WHERE queue = ?", queue)
 
 
-def waiting(tx: HomeTransaction, queue: str) -> int:
+def count_waiting(tx: HomeTransaction, queue: str) -> int:
     return tx.get(f"SELECT count(*) FROM due WHERE queue = ? AND (at <= {NOW} OR until > {NOW})", queue)
 
 
@@ -47,7 +47,7 @@ def is_due(tx: HomeTransaction, queue: str) -> bool:
 
 
 def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
-    """Claim the unclaimed space that has been due longest; with `space`, claim that one even if it is not due."""
+    """Claim the unclaimed space that has been due longest; with `space`, claim that space even if it is not due."""
     if space is None:
         condition, values = _DUE, (queue, milliseconds(LONGEST_LEASE))
     else:
@@ -58,14 +58,14 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
         )
         condition = _DUE.replace(f"d.at <= {NOW}", "s.name = ?")
         values = (queue, space, milliseconds(LONGEST_LEASE))
-    found = tx.one(
+    row = tx.one(
         f"SELECT d.space, s.name, {NOW} - d.at FROM due d JOIN space s ON s.id = d.space WHERE {condition}"
         f" ORDER BY d.at LIMIT 1 {tx.skip_locked.format('d')}",
         *values,
     )
-    if found is None:
+    if row is None:
         return None
-    number, name, late = found
+    number, name, late = row
     token = secrets.token_hex(8)
     tx.run(
         f"UPDATE due SET token = ?, at = {NOW} + ?, until = {NOW} + ? WHERE space = ? AND queue = ?",
@@ -75,9 +75,9 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
 
 
 def release(tx: HomeTransaction, claim: Claim, *, again: timedelta) -> None:
-    """Release a claim; look at its space `again` after a while, or now if it was written to meanwhile.
+    """Release a claim; its space is due after `again`, or now if it was written to meanwhile.
 
-    Does nothing if the lease has expired and another has claimed the space.
+    Does nothing if the lease has expired and another worker has claimed the space.
     """
     tx.run(
         f"UPDATE due SET until = 0, at = CASE WHEN at < until THEN at ELSE {NOW} + ? END"

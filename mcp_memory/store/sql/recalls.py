@@ -1,6 +1,6 @@
 """The log of recalls: which rows were brought into a context, when and for which session.
 
-It is a cache of what happened, no evidence: bounded, not exported, and without words unless its owner wants them.
+It is a diagnostic log, not evidence: bounded, not exported, and without words unless the owner enables them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def note(tx: Transaction, entry: RecallEntry) -> None:
     tx.announce(RECALLS)
 
 
-def listed(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
+def list_recalls(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
     rows = tx.all(
         "SELECT at, how, session, ids, tokens, query FROM recall WHERE space = :space ORDER BY id DESC LIMIT ?", limit
     )

@@ -40,7 +40,7 @@ def commit_step(
         if result.chunks is not None:
             word_index.put_chunks(tx, ref.id, result.chunks, terms, start=0, complete=True)
         call = record.tool_call_id
-        earlier = call and listed(tx, session=record.session, tool_call_id=call, ref=ref.id, limit=1)
+        earlier = call and list_records(tx, session=record.session, tool_call_id=call, ref=ref.id, limit=1)
         if earlier:
             return earlier[0], False
         record = replace(record, ref=ref.id, result_ref=ref.path)
@@ -105,7 +105,7 @@ def _lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
         yield files.record_line(_record(row), number=number, step=step)
 
 
-def listed(
+def list_records(
     tx: Transaction,
     *,
     node: str | None = None,
@@ -199,7 +199,7 @@ _OF_PROGRAM = (
 def thin(
     tx: Transaction, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
 ) -> list[ThinRecord]:
-    """Return records whose summary says little. Canvases lead: few of them are touched in a few days."""
+    """Return records with an uninformative summary. The query starts from canvases, since few change within days."""
     rows = tx.all(
         f"SELECT {_THIN} FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number {_OF_PROGRAM}"
         " AND c.updated >= ? AND r.id > ? AND r.score <= ? AND r.tokens_raw >= ?"
@@ -222,19 +222,19 @@ def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
 
 
 def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime) -> None:
-    jobs.move(tx, "summaries", better.upto, now=now)
+    jobs.advance_stage(tx, "summaries", better.upto, now=now)
     canvas_rows.change(tx, [CanvasChange(row=row, kind="summaries") for row in better.canvases])
-    for one in better.amended:
+    for summary in better.amended:
         tx.run(
             "UPDATE record SET summary = ?, score = ?, summary_by = 'model', work = ?"
             " WHERE space = :space AND id = ? AND summary_by = 'synopsis'",
-            *(one.summary, one.score, job, one.number),
+            *(summary.summary, summary.score, job, summary.number),
         )
     changed = defaultdict[str, list[int]](list)
     for session, number in tx.all(
         f"SELECT s.name, r.id {_FROM} WHERE r.space = :space AND r.work = ? AND r.id IN ({marks(better.amended)})"
         " ORDER BY r.id",
-        *(job, *(one.number for one in better.amended)),
+        *(job, *(summary.number for summary in better.amended)),
     ):
         changed[session].append(number)
     for session, numbers in changed.items():

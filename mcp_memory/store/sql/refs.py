@@ -24,20 +24,21 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
     """Store a result. The file is written first, so a kill leaves at worst a file without a row."""
     tx.make_space()
     digest = new.sha256
-    for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
+    for length in (12, 16, 24, 64):  # 48 bits may collide eventually; then the id grows
         id = f"r-{digest[:length]}"
-        known = _find(tx, id) or _find_purged(tx, id)
-        if known is None or known[0].sha256 == digest or _is_husk_of(tx, known[1], digest):
+        existing = _find(tx, id) or _find_purged(tx, id)
+        if existing is None or existing[0].sha256 == digest or _is_husk_of(tx, existing[1], digest):
             break
     else:
         raise AssertionError("two contents with one SHA-256")
-    if known is not None and known[1] is not None and refuse:
-        raise Refused(f"This result was forgotten and is not kept again. {_undoing(tx, known[1])}")
-    if known is not None and (known[1] is not None or _is_intact(tx, known[0].path)):
-        return known[0]
-    found = Ref(
+    if existing is not None and existing[1] is not None and refuse:
+        raise Refused(f"This result was forgotten and is not kept again. {_undoing(tx, existing[1])}")
+    if existing is not None and (existing[1] is not None or _is_intact(tx, existing[0].path)):
+        return existing[0]
+    path = files.ref_name(new.tool, new.timestamp.date().isoformat(), id[2:]) if existing is None else existing[0].path
+    stored = Ref(
         id=id,
-        path=files.ref_name(new.tool, new.timestamp.date().isoformat(), id[2:]) if known is None else known[0].path,
+        path=path,
         tool=new.tool,
         arguments=new.arguments,
         tool_call_id=digests.stored_call(tx, new.tool_call_id),
@@ -48,71 +49,72 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
         content_type=new.content_type,
         masked=tuple(new.masked),
     )
-    tx.files.write(found.path, files.ref_file(found, new.data))
-    tx.run("DELETE FROM ref WHERE space = :space AND id = ?", found.id)
+    tx.files.write(stored.path, files.ref_file(stored, new.data))
+    tx.run("DELETE FROM ref WHERE space = :space AND id = ?", stored.id)
     tx.insert(
         "ref",
-        id=found.id,
-        path=found.path,
-        tool=found.tool,
-        arguments=json.dumps(found.arguments),
-        tool_call_id=found.tool_call_id,
-        session=found.session,
-        timestamp=found.timestamp.isoformat(),
-        bytes=found.bytes,
-        sha256=found.sha256,
-        content_type=found.content_type,
-        masked=masked_text(found.masked),
+        id=stored.id,
+        path=stored.path,
+        tool=stored.tool,
+        arguments=json.dumps(stored.arguments),
+        tool_call_id=stored.tool_call_id,
+        session=stored.session,
+        timestamp=stored.timestamp.isoformat(),
+        bytes=stored.bytes,
+        sha256=stored.sha256,
+        content_type=stored.content_type,
+        masked=masked_text(stored.masked),
     )
     word_index.make_due(tx)
-    tx.touch(f"ref:{found.id}")
-    return found
+    tx.touch(f"ref:{stored.id}")
+    return stored
 
 
 def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
     """Return the places of masked secrets, in the form of the row."""
-    return json.dumps([[one.start, one.end, one.kind] for one in masked]) if masked else None
+    return json.dumps([[place.start, place.end, place.kind] for place in masked]) if masked else None
 
 
 def ref(tx: Transaction, id: str) -> Ref:
     id = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
-    found = _find(tx, id) or _find_purged(tx, id)
-    if found is not None and found[1] is not None:
-        undoing = "What was purged is gone." if found[0].sha256 == _PURGED else "`forget` can undo that."
+    row = _find(tx, id) or _find_purged(tx, id)
+    if row is not None and row[1] is not None:
+        undoing = "What was purged is gone." if row[0].sha256 == _PURGED else "`forget` can undo that."
         raise NotFound(f"There is no ref {one_line(id, 40)!r} any more: it was forgotten. {undoing}")
-    if found is None:
+    if row is None:
         raise NotFound(f"There is no ref {one_line(id, 40)!r} in this space. Refs look like r-9f2c1a7b3d4e.")
-    return found[0]
+    return row[0]
 
 
 def find(tx: Transaction, id: str) -> Ref | None:
     """Return a ref, even a forgotten one; None if there is no such ref."""
-    found = _find(tx, id)
-    return None if found is None else found[0]
+    row = _find(tx, id)
+    return None if row is None else row[0]
 
 
 def read(tx: Transaction, id: str) -> bytes:
-    """Return the raw bytes of a ref, checked against the hash in the database and the one in the file."""
-    found = ref(tx, id)
+    """Return the raw bytes of a ref, checked against the hashes in the database and in the file."""
+    stored = ref(tx, id)
     try:
-        content = tx.files.read(found.path)
+        content = tx.files.read(stored.path)
         if content is None:
-            raise Damaged(f"The file of {found.id} is missing: {tx.files.shown(found.path)}. {_TO_DO}")
+            raise Damaged(f"The file of {stored.id} is missing: {tx.files.display_path(stored.path)}. {_TO_DO}")
         fields, data = files.read_ref_file(content)
     except OSError as error:
         raise Damaged(
-            f"The file of {found.id} cannot be read ({error.strerror}): {tx.files.shown(found.path)}. {_TO_DO}"
+            f"The file of {stored.id} cannot be read ({error.strerror}): {tx.files.display_path(stored.path)}. {_TO_DO}"
         ) from None
     except Damaged as error:
         if str(error).startswith("The file"):
             raise
         raise Damaged(
-            f"The file of {found.id} is damaged: {error}. It is left as it is: {tx.files.shown(found.path)}. {_TO_DO}"
+            f"The file of {stored.id} is damaged: {error}. It is left as it is: "
+            f"{tx.files.display_path(stored.path)}. {_TO_DO}"
         ) from None
-    if fields["sha256"] != found.sha256:
+    if fields["sha256"] != stored.sha256:
         raise Damaged(
-            f"The file of {found.id} holds other bytes than were stored. It is left as it is: "
-            f"{tx.files.shown(found.path)}. {_TO_DO}"
+            f"The file of {stored.id} holds other bytes than were stored. It is left as it is: "
+            f"{tx.files.display_path(stored.path)}. {_TO_DO}"
         )
     return data
 
@@ -123,8 +125,8 @@ def _is_husk_of(tx: Transaction, tombstone: int | None, sha256: str) -> bool:
 
 def _undoing(tx: Transaction, tombstone: int) -> str:
     if tx.get("SELECT purged_at FROM tombstone WHERE space = :space AND id = ?", tombstone) is not None:
-        return "It was purged since; what it says can be told anew in other words."
-    return f"forget(undo='x{tombstone}') brings it back."
+        return "It was purged since; its content can only be stored again in other words."
+    return f"forget(undo='x{tombstone}') restores it."
 
 
 def _is_intact(tx: Transaction, path: str) -> bool:
@@ -136,7 +138,7 @@ def _is_intact(tx: Transaction, path: str) -> bool:
 
 
 def _find_purged(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
-    """Return the empty row that a purge left of a ref, by the id that the ref had."""
+    """Return the empty row of a purged ref, found by the ref's former id."""
     return _find(tx, digests.purged_ref(digests.key_of(tx), id))
 
 

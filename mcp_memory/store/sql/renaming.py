@@ -60,7 +60,7 @@ def rename_purged_ref(tx: HomeTransaction, key: digests.Key, space: int, id: str
 
 
 def rename_in_logs(tx: Transaction, name: str) -> None:
-    """Give a session its neutral name in the tables that name it without a reference."""
+    """Give a session its neutral name in the tables that store session names as text."""
     new = neutral_session(digests.key_of(tx), name)
     for table in TABLES_WITH_SESSION:
         tx.run(f"UPDATE {table} SET session = ? WHERE space = :space AND session = ?", new, name)

@@ -16,7 +16,7 @@ from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 
 _EVERY = timedelta(hours=23)
-"""A little less than a day: a server that is open at the same hours does it each day."""
+"""A little less than a day, so that a server that runs at the same hours does it every day."""
 _COLUMNS = "what, days, at, ran_at, took"
 _IS_EVIDENCE = (
     "EXISTS (SELECT 1 FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
@@ -43,15 +43,15 @@ _OLD: dict[Keeping, tuple[str, str, str, str]] = {
     "purge": (
         "'x' || x.id",
         "tombstone x WHERE x.space = :space AND x.at < ? AND x.undone_at IS NULL AND x.purged_at IS NULL"
-        """ AND x.took LIKE '%"how": "retention"%'""",  # as `json.dumps` writes it: engines differ in reading JSON
+        """ AND x.took LIKE '%"how": "retention"%'""",  # as `json.dumps` writes it; JSON functions differ
         "1 = 0",
         "x.id",
     ),
 }
-"""For each kind: its id, the condition of old rows, the condition of old rows that stay, and the order."""
+"""For each kind: its id, the condition of old rows, the condition of old rows that are kept, and the order."""
 
 
-def listed(tx: Transaction) -> list[Policy]:
+def list_policies(tx: Transaction) -> list[Policy]:
     return [_policy(row) for row in tx.all(f"SELECT {_COLUMNS} FROM retention WHERE space = :space ORDER BY what DESC")]
 
 
@@ -67,7 +67,7 @@ def put(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> N
     )
 
 
-def due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
+def start_due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
     at = to_ms(now)
     rows = tx.all(
         "UPDATE retention SET ran_at = ? WHERE space = :space AND"

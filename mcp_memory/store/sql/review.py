@@ -15,9 +15,9 @@ from mcp_memory.store.values import UNJUDGED, Held, Verdict, quarantines
 _OF_ATOM = "FROM held h WHERE h.space = r.space AND h.id = 'a' || r.id"
 _QUARANTINED = f"{_OF_ATOM} AND (h.verdict IS NULL OR h.verdict = 'kept')"
 OF_ATOM = f"(SELECT h.reasons {_QUARANTINED})"
-"""Of a row `r` of atoms, why it is quarantined, as JSON; NULL where it is not."""
+"""The reasons why a row `r` of atoms is quarantined, as JSON; NULL if it is not."""
 DOUBTS_OF_ATOM = f"(SELECT h.reasons {_OF_ATOM} AND h.verdict = 'labelled')"
-"""Of a row `r` of atoms, the doubts that label it, as JSON; NULL where there are none."""
+"""The doubts that label a row `r` of atoms, as JSON; NULL if there are none."""
 PASSES = f"NOT EXISTS (SELECT 1 {_QUARANTINED})"
 
 THERE = (
@@ -26,40 +26,42 @@ THERE = (
     " ELSE EXISTS (SELECT 1 FROM atom st WHERE st.space = {space}"
     " AND st.id = CAST(substr({id}, 2) AS BIGINT) AND st.tombstone IS NULL) END"
 )
-"""The condition that the turn or atom which an expression names, `t12` or `a5`, was not forgotten."""
+"""The condition that a turn or atom, given as an expression for `t12` or `a5`, was not forgotten."""
 
 HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
 """The rows of a space that were ever quarantined and are not forgotten."""
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
-def note(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+def note(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
     """Quarantine rows for the given reasons, or label them; rows that have reasons already keep their decision."""
     tx.many(
         "INSERT INTO held (space, id, reasons, at, verdict) VALUES (:space, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [
             (id, json.dumps(list(why)), to_ms(now), None if quarantines(why) else "labelled")
-            for id, why in found.items()
+            for id, why in row_reasons.items()
             if why
         ],
     )
 
 
-def quarantine(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+def quarantine(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
     tx.make_space()
-    note(tx, found, now=now)
-    tx.touch(*_topics(found))
+    note(tx, row_reasons, now=now)
+    tx.touch(*_topics(row_reasons))
 
 
-def listed(tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100) -> list[Held]:
+def list_quarantined(
+    tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100
+) -> list[Held]:
     if ids is None:
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
         which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
-        return [_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
-    wanted = list(dict.fromkeys(ids))
-    rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(wanted)})", *wanted)
-    found = {one.id: one for one in map(_held, rows)}
-    return [found[id] for id in wanted if id in found]
+        return [_read_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
+    unique_ids = list(dict.fromkeys(ids))
+    rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(unique_ids)})", *unique_ids)
+    by_id = {row.id: row for row in map(_read_held, rows)}
+    return [by_id[id] for id in unique_ids if id in by_id]
 
 
 def may_have_attacks(tx: Transaction) -> bool:
@@ -73,31 +75,33 @@ def unjudged(tx: Transaction, *, limit: int) -> list[str]:
     return tx.column(f"SELECT h.id {HELD} AND {which}", marked, limit)
 
 
-def judge(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
     """Replace the mark `UNJUDGED` of rows by the reasons found; those without a reason are released."""
     where = "WHERE space = :space AND id = ? AND verdict IS NULL"
-    for id, why in found.items():
+    for id, why in row_reasons.items():
         stored = reasons(tx.get(f"SELECT reasons FROM held {where}", id))
         if UNJUDGED not in stored:
             continue  # reviewed or forgotten meanwhile
-        if left := [one for one in dict.fromkeys((*stored, *why)) if one != UNJUDGED]:
+        if left := [reason for reason in dict.fromkeys((*stored, *why)) if reason != UNJUDGED]:
             tx.run(f"UPDATE held SET reasons = ?, at = ? {where}", json.dumps(left), to_ms(now), id)
         else:
             tx.run(f"DELETE FROM held {where}", id)
-    tx.touch(*_topics(found))
+    tx.touch(*_topics(row_reasons))
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-    known = {one.id for one in listed(tx, ids)}
-    missing = [one_line(id, 40) for id in ids if id not in known]
+    reviewable = {row.id for row in list_quarantined(tx, ids)}
+    missing = [one_line(id, 40) for id in ids if id not in reviewable]
     if missing:
-        raise NotFound(f"Not held for review: {', '.join(missing[:10])}. Nothing was changed; `review` lists what is.")
+        raise NotFound(
+            f"Not held for review: {', '.join(missing[:10])}. Nothing was changed; `review` lists the held rows."
+        )
     tx.many(
         "UPDATE held SET verdict = ?, reviewed_at = ? WHERE space = :space AND id = ?",
         [(verdict, to_ms(now), id) for id in ids],
     )
     tx.touch(*_topics(ids))
-    return listed(tx, ids)
+    return list_quarantined(tx, ids)
 
 
 def reasons(text: str | None) -> tuple[str, ...]:
@@ -109,7 +113,7 @@ def _topics(ids: Iterable[str]) -> list[str]:
     return [f"atom:{id}" for id in ids if id.startswith("a")]
 
 
-def _held(row: Sequence[Any]) -> Held:
+def _read_held(row: Sequence[Any]) -> Held:
     id, why, at, verdict, reviewed = row
     return Held(
         id=id,

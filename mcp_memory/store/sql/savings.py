@@ -14,7 +14,7 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
 ONE_CALL_MS = 1_000
-"""What happens within so short a time belongs to one call of the model: parallel tool calls, one after the other."""
+"""Events within this time belong to one call of the model: its parallel tool calls are recorded one by one."""
 
 
 def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()) -> list[MessageEdit]:
@@ -23,9 +23,9 @@ def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Seque
         " WHERE space = :space AND {} IN ({{}})"
     )
     rows = *tx.among(query.format("shown"), shown), *tx.among(query.format("after"), reaching)
-    found = {edit.id: edit for edit in map(_edit, rows)}
-    gone = set(tx.column("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")) if found else set[str]()
-    return [found[id] for id in sorted(found) if gone.isdisjoint(found[id].refs)]
+    edits = {edit.id: edit for edit in map(_edit, rows)}
+    gone = set(tx.column("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")) if edits else set[str]()
+    return [edits[id] for id in sorted(edits) if gone.isdisjoint(edits[id].refs)]
 
 
 def put_message_edits(tx: Transaction, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
@@ -78,9 +78,9 @@ def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[S
 
 def savings_of_sessions(tx: Transaction, *, since: datetime) -> list[tuple[str, datetime, list[Saved]]]:
     rows = groupby(_rows(tx, since), key=itemgetter(0))
-    found = [(str(session), list(of)) for session, of in rows]
-    found.sort(key=lambda one: one[1][0][1], reverse=True)
-    return [(session, from_ms(of[0][1]), _sums(_with_later_calls(of))) for session, of in found]
+    by_session = [(str(session), list(of)) for session, of in rows]
+    by_session.sort(key=lambda session_rows: session_rows[1][0][1], reverse=True)
+    return [(session, from_ms(of[0][1]), _sums(_with_later_calls(of))) for session, of in by_session]
 
 
 def _since(tx: Transaction, since: datetime | None) -> Iterator[Any]:
@@ -98,13 +98,13 @@ def _rows(tx: Transaction, since: datetime | None) -> list[Any]:
 def _sums(rows: Iterable[Any]) -> list[Saved]:
     sums: dict[SavingKind, list[int]] = {}
     for _, kind, saved, spent, broken, later in rows:
-        held = sums.get(kind) or sums.setdefault(kind, [0] * 6)
-        held[0] += 1
-        held[1] += saved
-        held[2] += spent
-        held[3] += broken
-        held[4] += saved * later
-        held[5] += spent * later
+        totals = sums.get(kind) or sums.setdefault(kind, [0] * 6)
+        totals[0] += 1
+        totals[1] += saved
+        totals[2] += spent
+        totals[3] += broken
+        totals[4] += saved * later
+        totals[5] += spent * later
     names = ("times", "saved", "spent", "cache_broken", "saved_later", "spent_later")
     return [Saved(kind=kind, **dict(zip(names, values, strict=True))) for kind, values in sorted(sums.items())]
 

@@ -281,10 +281,10 @@ RECALLS = (
     );
 """,
 )
-"""The log of recalls: the last ones of each space. `ids` is a JSON list; `query` is NULL unless contents are logged."""
+"""The last recalls of each space. `ids` is a JSON list; `query` is NULL unless contents are logged."""
 
 BASELINE = (_HOME, _EVIDENCE, _JOBS, _KNOWLEDGE, _TASKS, _RETENTION, _SEARCH)
-"""The tables of the first schema on SQLite, which is released: what is new there is a step of its own."""
+"""The tables of the first released schema on SQLite; later changes are separate migration steps."""
 
 CACHED_TOKENS = "ALTER TABLE spend ADD cached_tokens INTEGER NOT NULL DEFAULT 0"
 """The tokens of a prompt that the provider read from its cache."""
@@ -302,7 +302,7 @@ TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:
-    """Yield each statement, in an order in which every table that is referred to is there."""
+    """Yield each statement, every table after the tables that it refers to."""
     for tables in of:
         yield from (statement.strip() for statement in tables.split(";") if statement.strip())
 
@@ -318,17 +318,17 @@ class Table:
 
 def tables() -> list[Table]:
     """Return the tables, in the order of `statements`."""
-    found: dict[str, Table] = {}
+    by_name: dict[str, Table] = {}
     for statement in statements():
         if created := re.match(r"CREATE TABLE (\w+)", statement):
             columns = _COLUMN.findall(statement)
             named = _KEY.search(statement)
             key = re.split(", ", named[1]) if named else [name for name, _, primary in columns if primary]
-            found[created[1]] = Table(created[1], {name: kind for name, kind, _ in columns}, tuple(key))
+            by_name[created[1]] = Table(created[1], {name: kind for name, kind, _ in columns}, tuple(key))
         elif added := _ADDED.match(statement):
             table, name, kind = added.groups()
-            found[table].columns[name] = kind
-    return list(found.values())
+            by_name[table].columns[name] = kind
+    return list(by_name.values())
 
 
 def tables_of_spaces() -> list[str]:

@@ -1,8 +1,8 @@
 """Statements that a program extracts from the sentences of the user.
 
 The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. Turns that it reads
-out of this order are marked one by one (`mark_read`): turns that were released from quarantine, and imported turns that
-were read where they come from. When a model has read all the turns of such a statement, the statement gives way
+out of this order are marked individually (`mark_read`): turns that were released from quarantine, and imported turns
+that another home has read. When a model has read all the turns of such a statement, the statement gives way
 (`giving_way`).
 """
 
@@ -42,7 +42,7 @@ def unread(tx: Transaction, *, limit: int) -> list[Turn]:
         f" AND t.id IN ({_HELD_TURN} AND h.verdict = 'released') ORDER BY t.id LIMIT ?",
         *(upto, limit),
     )
-    numbers = [*released, *_after(tx, upto, limit=limit - len(released))]
+    numbers = [*released, *_numbers_after(tx, upto, limit=limit - len(released))]
     return turns.by_ids(tx, [f"t{number}" for number in numbers])
 
 
@@ -50,8 +50,8 @@ def _cursor(tx: Transaction) -> int:
     return tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = 'read'") or 0
 
 
-def _after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
-    """Return the next turns, up to the first that is still to be judged."""
+def _numbers_after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
+    """Return the next turns, up to the first unjudged turn."""
     unjudged = _first_unjudged(tx, upto)
     return tx.column(
         f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id > ?"
@@ -71,7 +71,7 @@ def _first_unjudged(tx: Transaction, upto: int) -> int | None:
 def skip_read_turns(tx: Transaction) -> None:
     """Move the cursor past turns that a model has read, so that `unread` does not scan them again."""
     upto = _cursor(tx)
-    first = next(iter(_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
+    first = next(iter(_numbers_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
     position = tx.last("turn") if first is None else first - 1
     if position > upto:
         tx.run(
@@ -111,20 +111,20 @@ def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAt
             tx, replace(atom, single_valued=False, supersedes=supersession.still_open(tx, atom.supersedes)), now=now
         )
         for place, atom in enumerate(readings.atoms)
-        if evidence_rows.all_there(tx, atom.evidence) and _is_to_be_stored(tx, atom)
+        if evidence_rows.are_turns_present(tx, atom.evidence) and _is_to_be_stored(tx, atom)
     }
     new = {place: number_of(made.atom.id, "a") for place, made in written.items() if not made.duplicate}
     if readings.vectors is not None and new:
         tx.index.put_vectors("atom", list(new.values()), readings.vectors, rows=list(new))
     word_index.make_due(tx, readings.vectors)
     turns_read = numbers_of(readings.turns, "t")
-    jobs.move(tx, "read", max(turns_read), now=now)
+    jobs.advance_stage(tx, "read", max(turns_read), now=now)
     mark_read(tx, turns_read)
     return list(written.values())
 
 
 def _is_to_be_stored(tx: Transaction, atom: NewAtom) -> bool:
-    quotes = evidence_rows.checked(tx, atom.evidence)
+    quotes = evidence_rows.check_quotes(tx, atom.evidence)
     said_in = [turn for turn, *_ in quotes]
     is_unread = tx.one(
         f"SELECT 1 FROM turn t {_PROGRESS} WHERE t.space = :space AND t.id IN ({marks(said_in)}) AND {_NO_MODEL}",

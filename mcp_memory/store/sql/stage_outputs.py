@@ -1,4 +1,4 @@
-"""What the stages of the pyramid and of the canvas store, each with the end of its job and its cursor.
+"""Stores the outputs of the stages, each together with the end of its job and its cursor.
 
 Extracted atoms wait as drafts to be merged with the stored ones. Each draft is a row with a `NewAtom` as JSON; moments
 are in milliseconds. A draft with a forgotten turn as evidence is hidden until the forgetting is undone.
@@ -77,41 +77,42 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
 
 
 def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None:
-    jobs.extracted(tx, job, extracted.upto)
+    jobs.advance_sessions(tx, job, extracted.upto)
     entities.learn(tx, extracted.aliases)
     for draft in extracted.drafts:
         _check(draft)
-        if not digests.was_forgotten(tx, draft.text, evidence_rows.checked(tx, draft.evidence)):
+        if not digests.was_forgotten(tx, draft.text, evidence_rows.check_quotes(tx, draft.evidence)):
             tx.insert("draft", id=tx.next("draft"), work=job, atom=_to_json(draft))
 
 
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
     rows = tx.all("SELECT id, work, atom FROM draft WHERE space = :space ORDER BY id")
     waiting = (Draft(id=f"d{number}", atom=_from_json(atom), job=f"w{job}") for number, job, atom in rows)
-    there = (draft for draft in waiting if evidence_rows.all_there(tx, draft.atom.evidence))
-    return [draft for draft, _ in zip(there, range(limit), strict=False)]
+    current = (draft for draft in waiting if evidence_rows.are_turns_present(tx, draft.atom.evidence))
+    return [draft for draft, _ in zip(current, range(limit), strict=False)]
 
 
 def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetime) -> list[WrittenAtom]:
-    rows = {one.draft: row for row, one in enumerate(one for one in done.merged if one.atom is not None)}
+    with_atoms = (merging for merging in done.merged if merging.atom is not None)
+    rows = {merging.draft: row for row, merging in enumerate(with_atoms)}
     written: dict[str, WrittenAtom] = {}
-    for one in done.merged:
-        draft = _waiting(tx, one.draft)
-        if draft is None or not (one.atom is None or evidence_rows.all_there(tx, one.atom.evidence)):
-            continue  # forgotten in the meantime; the rest of it is asked about again
-        extracted = one.atom or draft
-        repeated = giving_way.are_all(tx, one.onto)
-        if digests.was_forgotten(tx, extracted.text, evidence_rows.checked(tx, extracted.evidence)):
+    for merging in done.merged:
+        draft = _waiting(tx, merging.draft)
+        if draft is None or not (merging.atom is None or evidence_rows.are_turns_present(tx, merging.atom.evidence)):
+            continue  # forgotten in the meantime; what remains is asked again
+        extracted = merging.atom or draft
+        repeated = giving_way.open_sentences(tx, merging.onto)
+        if digests.was_forgotten(tx, extracted.text, evidence_rows.check_quotes(tx, extracted.evidence)):
             pass
-        elif one.atom is None and not repeated:
-            if not _confirm(tx, draft, one.onto):
+        elif merging.atom is None and not repeated:
+            if not _confirm(tx, draft, merging.onto):
                 continue
         else:
             _check(extracted)
             atom = replace(extracted, supersedes=supersession.still_open(tx, extracted.supersedes))
-            written[one.draft] = atoms.put(tx, atom, now=now, work=job)
-            giving_way.copy_words(tx, repeated, number_of(written[one.draft].atom.id, "a"))
-        tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(one.draft, "d"))
+            written[merging.draft] = atoms.put(tx, atom, now=now, work=job)
+            giving_way.copy_words(tx, repeated, number_of(written[merging.draft].atom.id, "a"))
+        tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(merging.draft, "d"))
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
     embedded = {draft: number for draft, number in new.items() if draft in rows}
     if done.vectors is not None and embedded:
@@ -123,15 +124,15 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
 def _waiting(tx: Transaction, draft: str) -> NewAtom | None:
     text = tx.get("SELECT atom FROM draft WHERE space = :space AND id = ?", number_of(draft, "d"))
     atom = None if text is None else _from_json(text)
-    return atom if atom is not None and evidence_rows.all_there(tx, atom.evidence) else None
+    return atom if atom is not None and evidence_rows.are_turns_present(tx, atom.evidence) else None
 
 
 def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
-    """Add a draft's evidence to atoms that say the same; return False if all of them have ended meanwhile.
+    """Add a draft's evidence to the atoms that it repeats; return False if all of them have ended meanwhile.
 
     If they were forgotten, the draft is dropped, so that the statement is not learned again.
     """
-    quotes = evidence_rows.checked(tx, draft.evidence)
+    quotes = evidence_rows.check_quotes(tx, draft.evidence)
     numbers = numbers_of(onto, "a")
     rows = tx.all(
         f"SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND id IN ({marks(numbers)})"
@@ -147,7 +148,7 @@ def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
 def _check(atom: NewAtom) -> None:
     """Raise InvalidInput if an extracted statement has no evidence or is not well-formed text."""
     if not atom.evidence:
-        raise InvalidInput(f"{one_line(atom.text, 80)!r} rests on nothing: name the turn and its words.")
+        raise InvalidInput(f"{one_line(atom.text, 80)!r} has no evidence: name the turn and quote its words.")
     if not well_formed(_to_json(atom)):
         raise InvalidInput(f"{one_line(atom.text, 80)!r} or its fact has a lone surrogate, which is not text.")
 

@@ -1,14 +1,14 @@
-"""Supersession: the statements that a new one ends, and the one that ended it already.
+"""Supersession: the older statements that a new statement ends, and the stored statement that ended it already.
 
 An explicit statement takes precedence: it ends the open atoms that it names and the current value of its single-valued
-fact. Extracted statements may come in any order, a conversation of last year after one of today. Therefore
+fact. Extracted statements may arrive in any order, a conversation of last year after today's. Therefore
 
-* values of a single-valued fact are ordered by when they became true, each valid until the next; a late one is inserted
-  between them, so the value at any moment does not depend on the order of arrival;
+* values of a single-valued fact are ordered by when they became true, each valid until the next; a late value is
+  inserted between them, so the value at any moment does not depend on the order of arrival;
 * a statement replaces the atoms that it names if they were said no later; otherwise they replace it;
 * a statement with a known end stays outside this order: a summer in Paris does not end the life in Lisbon around it.
 
-No statement ends before it began: one that ends at its start was never true, and ends no other.
+No statement ends before it began: a statement that ends at its start was never true, and ends no other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GAVE_WAY = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.v
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersession:
-    """The atoms that a new atom ends; and when, and by which atom, the new one was ended itself, if it was."""
+    """The atoms that a new atom ends; and its own end, with the atom that ended it, if it was ended already."""
 
     ends: Sequence[int]
     until: int | None = None
@@ -46,7 +46,7 @@ class _TimedAtom:
     """A statement that was true from `start`; statements with the same start are ordered by when they were said."""
 
     start: int
-    said: int
+    said_at: int
     folded: str
     number: int
     end: int | None
@@ -55,23 +55,23 @@ class _TimedAtom:
 
 def of_explicit(tx: Transaction, atom: NewAtom) -> Supersession:
     """Return the atoms that an explicit statement ends; its `supersedes` names open atoms only."""
-    holders = [one.number for one in _values(tx, atom) if one.end is None]
+    holders = [value.number for value in _values(tx, atom) if value.end is None]
     return Supersession(ends=sorted({*numbers_of(atom.supersedes, "a"), *holders}))
 
 
-def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now: datetime) -> Supersession:
-    """Return the supersession of an extracted statement; `said` is the time of its last turn, in milliseconds.
+def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said_at: int, now: datetime) -> Supersession:
+    """Return the supersession of an extracted statement; `said_at` is the time of its last turn, in milliseconds.
 
     An end in the future is ignored: the statement's text mentions it.
     """
-    start, named = to_ms(atom.valid_from), _named(tx, atom.supersedes)
-    ends = {one.number for one in named if one.said <= said}
+    start, named = to_ms(atom.valid_from), _find_named(tx, atom.supersedes)
+    ends = {value.number for value in named if value.said_at <= said_at}
     if atom.valid_to is not None and atom.valid_to <= now:
         return Supersession(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
-    values = {one for one in _values(tx, atom) if one.number not in ends}
-    after = {one for one in values if (one.start, one.said, one.folded) > (start, said, folded)}
-    values -= {one for one in after if one.is_sentence}  # a model is yet to read it
-    later = {one for one in named if one.said > said} | (after & values)
+    values = {value for value in _values(tx, atom) if value.number not in ends}
+    after = {value for value in values if (value.start, value.said_at, value.folded) > (start, said_at, folded)}
+    values -= {value for value in after if value.is_sentence}  # no model has read it yet
+    later = {value for value in named if value.said_at > said_at} | (after & values)
     if not later:
         return Supersession(ends=sorted(ends | _reaching(values, start)))
     next_one = min(later)
@@ -82,11 +82,11 @@ def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now:
 
 
 def _reaching(values: Collection[_TimedAtom], moment: int) -> set[int]:
-    return {one.number for one in values if one.end is None or one.end > moment}
+    return {value.number for value in values if value.end is None or value.end > moment}
 
 
 def follows_single(tx: Transaction, atom: NewAtom) -> bool:
-    """Return whether an atom replaces one with a single-valued fact of the same entity and relation."""
+    """Return whether an atom replaces another value of the same single-valued fact."""
     older = numbers_of(atom.supersedes, "a")
     sql = (
         f"SELECT max(single_valued) FROM fact WHERE space = :space AND atom IN ({marks(older)})"
@@ -103,7 +103,7 @@ def still_open(tx: Transaction, ids: Collection[str]) -> list[str]:
 
 
 def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because: str) -> None:
-    """Record that one atom replaces others, from `at` on. Promises are done, unless a promise replaces them."""
+    """Record that atom `by` replaces others, from `at` on. Promises are done, unless a promise replaces them."""
     label: str | None = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", by)
     for number in atoms:
         began: int = tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", number)
@@ -117,23 +117,23 @@ def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because
 
 
 def because_of(because: str | None, label: str | None, older: str | None) -> str | None:
-    """Return why an atom with one label ended an older one with another; `because` is what it gives as its reason."""
+    """Return the reason stored with an ended atom, by the labels of both atoms; `because` is the given reason."""
     return because or (DONE if older == "promise" and label != "promise" else None)
 
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that an explicit one under a tombstone replaced."""
+    """Return the atoms that the explicit atoms under a tombstone replaced."""
     sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({GAVE_WAY})"
     return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
 
 
 def named_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that the explicit ones under a tombstone ended when they were stored."""
+    """Return the atoms that the explicit atoms under a tombstone ended when they were stored."""
     return [older for *_, named in _replacements(tx, tombstone) for older in named]
 
 
 def reopen(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Have replaced atoms hold again."""
+    """Make replaced atoms current again."""
     for number in atoms:
         tx.run(
             "UPDATE atom SET valid_to = NULL, superseded_by = NULL, closed_because = NULL"
@@ -145,29 +145,29 @@ def reopen(tx: Transaction, atoms: Sequence[int]) -> None:
 
 
 def end_again(tx: Transaction, tombstone: int) -> None:
-    """End the atoms again that the explicit ones under a tombstone had ended, and that are open."""
+    """End again the open atoms that the explicit atoms under a tombstone had ended."""
     for number, at, because, older in _replacements(tx, tombstone):
         ended = tx.column(
             f"SELECT id FROM atom WHERE space = :space AND valid_to IS NULL AND id IN ({marks(older)})", *older
         )
         end(tx, ended, by=number, at=at, because=because)
-        tx.touch(*(f"atom:a{one}" for one in ended))
+        tx.touch(*(f"atom:a{atom}" for atom in ended))
 
 
 def _replacements(tx: Transaction, tombstone: int) -> Iterator[tuple[int, datetime, str, list[int]]]:
     """Yield the explicit atoms under a tombstone: number, start, reason and which atoms it ended, by its note."""
-    for number, start, told in tx.all(
+    for number, start, statement in tx.all(
         "SELECT a.id, a.valid_from, n.told FROM atom a JOIN turn n ON n.space = a.space AND n.id = a.evidence"
         " WHERE a.space = :space AND a.tombstone = ? AND n.told IS NOT NULL ORDER BY a.id",
         tombstone,
     ):
-        fields = json.loads(told)
+        fields = json.loads(statement)
         older = numbers_of(fields.get("ends", fields["supersedes"]), "a")
         if older:
             yield number, from_ms(start), fields.get("because", ""), older
 
 
-def _named(tx: Transaction, ids: Sequence[str]) -> list[_TimedAtom]:
+def _find_named(tx: Transaction, ids: Sequence[str]) -> list[_TimedAtom]:
     numbers = numbers_of(ids, "a")
     rows = tx.all(f"SELECT {_VALUE} FROM atom r WHERE r.space = :space AND r.id IN ({marks(numbers)})", *numbers)
     return [_TimedAtom(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""A transaction of domain SQL: rows of one space (or of the home), its files and its word and vector indexes.
+"""A transaction of domain SQL: rows of a space (or of the home), its files and its word and vector indexes.
 
 SQL is written once for every engine. `?` is a value, `:space` the number of the space: every statement and every join
 on rows of a space names it. An engine implements `Connection`, `Files` and `Index`.
@@ -32,16 +32,16 @@ NOW = "CAST(1000 * unixepoch('now', 'subsec') AS BIGINT)"
 
 _AT_ONCE = 500
 _MOST_DIGITS = 18
-_ROWS = 50  # that one statement inserts: engines keep it prepared for each number of rows
+_ROWS = 50  # per INSERT statement: engines cache a prepared statement for each number of rows
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STATEMENTS = 2_048  # texts of statements that are kept; some have numbers in them
+_STATEMENTS = 2_048  # cached statement texts; some contain numbers
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
 
 class Connection(Protocol):
-    """An engine's connection, in one transaction. Placeholders are `?`; rows are tuples.
+    """An engine's connection, in a transaction. Placeholders are `?`; rows are tuples.
 
-    Statements run in the order in which they are given. One whose rows are not read may fail later than it is given.
+    Statements run in order. A statement whose rows are not read may report its failure later.
     """
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]: ...
@@ -52,27 +52,27 @@ class Connection(Protocol):
 class Files(Protocol):
     """The files of a space, by their paths in its folder: results, and readable copies of rows.
 
-    Results (`refs/…`) are stored with the transaction. Copies are written after its commit; `sql.copies` has what is
-    in them. An engine without a folder has no copies.
+    Results (`refs/…`) are stored with the transaction. Copies are written after its commit; `sql.copies` makes their
+    content. An engine without a folder has no copies.
     """
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
         ...
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         """Return the path of a file as shown in messages to the user."""
         ...
 
-    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+    def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
         """Return spans of results, each given as (path, size, span): a span of the `size` raw bytes at the file's end.
 
-        None for those of files that are torn, missing, or cannot be reached now.
+        None for files that are torn, missing, or temporarily unreachable.
         """
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Store a result, or write a copy that is not made of rows."""
+        """Store a result, or write a copy that is not made from rows."""
         ...
 
     def remove(self, path: str) -> None:
@@ -80,11 +80,11 @@ class Files(Protocol):
         ...
 
     def append(self, path: str, lines: Iterable[bytes]) -> None:
-        """Add lines to a line file; its other lines are as they were."""
+        """Append lines to a line file without changing its other lines."""
         ...
 
     def outdate(self, *paths: str) -> None:
-        """Have copies written anew from the rows, or deleted if the rows make none."""
+        """Mark copies for rewriting from the rows, or for deletion if no rows make them."""
         ...
 
 
@@ -92,24 +92,24 @@ class Index(Protocol):
     """The word and vector indexes of a space."""
 
     def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
-        """Index new rows, given in order as (number, terms); None for a row that is not to be found by its words."""
+        """Index new rows, given in order as (number, terms); terms of None make a row unsearchable by words."""
         ...
 
     def put_vectors(
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
-        """Store vectors of rows that have none; `rows` selects their vectors in `new.data` (default: in order)."""
+        """Store vectors of rows that lack them; `rows` selects their vectors in `new.data` (default: in order)."""
         ...
 
     def put_stored(self, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
-        """Store vectors of rows that have none as another engine stored them; `data` has a row for each number."""
+        """Store vectors as another engine stored them, of rows that lack them; `data` has a row for each number."""
         ...
 
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
-        """Return the stored vectors of rows by a model, without rows that have none."""
+        """Return the stored vectors of a model by row; rows without a vector are left out."""
         ...
 
-    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
+    def with_all_terms(self, layer: Layer, all_terms: Sequence[str]) -> list[int]:
         """Return the rows that have all of these index terms."""
         ...
 
@@ -174,7 +174,7 @@ class HomeTransaction:
         self.connection.executemany(text, (self._ordered(order, row) for row in rows))
 
     def run_rows(self, sql: str, values: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Run a statement with `VALUES {}` for the rows, each of which it has as `values`, such as `(:space, ?)`.
+        """Run a statement with `VALUES {}` for the rows; `values` is the form of each row, such as `(:space, ?)`.
 
         Runs in batches, and ignores rows that are returned.
         """
@@ -189,18 +189,18 @@ class HomeTransaction:
         """Return values in the order of the placeholders, with the space's number where `:space` is."""
         if not any(order):
             return values
-        given = iter(values)
-        return [self.space if is_space else next(given) for is_space in order] + list(given)
+        remaining = iter(values)
+        return [self.space if is_space else next(remaining) for is_space in order] + list(remaining)
 
 
 def neutral_session(key: bytes, name: str) -> str:
-    """Return a name for a session that says nothing; only the home's key relates it to the old name."""
+    """Return a meaningless name for a session; only the home's key relates it to the old name."""
     return f"session-{keyed_hash(key, 'session', name, digits=8)}"
 
 
 def _shares(members: Iterable[Value]) -> Iterator[list[Value]]:
-    wanted = list(dict.fromkeys(members))
-    return (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
+    unique = list(dict.fromkeys(members))
+    return (unique[start : start + _AT_ONCE] for start in range(0, len(unique), _AT_ONCE))
 
 
 def in_home(
@@ -211,10 +211,10 @@ def in_home(
 
 
 class Transaction(HomeTransaction):
-    """Statements on the rows of one space. `space` is its number, 0 while it has no rows.
+    """Statements on the rows of a space. `space` is its number, 0 while it has no rows.
 
-    A subclass of the engine has `files` and `index`. `epoch` is an SQL expression, a number over that of any change
-    that the store may have lost.
+    A subclass of the engine has `files` and `index`. `epoch` is an SQL expression, a number higher than that of any
+    change that the store may have lost.
     """
 
     epoch = "0"
@@ -240,7 +240,7 @@ class Transaction(HomeTransaction):
         return last - count + 1
 
     def set_last(self, kind: str, last: int) -> None:
-        """Take numbers up to `last`, of a counter that was read in this transaction: no answer is waited for."""
+        """Take numbers up to `last` from a counter that was read in this transaction, without waiting for an answer."""
         self.run(
             "INSERT INTO number (space, kind, last) VALUES (:space, ?, ?) ON CONFLICT (space, kind)"
             " DO UPDATE SET last = excluded.last",
@@ -248,11 +248,11 @@ class Transaction(HomeTransaction):
         )
 
     def last(self, kind: str) -> int:
-        """Return the last number that was taken for a kind of row; 0 where there was none."""
+        """Return the last number that was taken for a kind of row, or 0."""
         return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
 
     def make_space(self) -> None:
-        """Insert the row of the space if it is new. Raises InvalidInput if its name looks as if it held a key."""
+        """Insert the row of the space if it is new. Raises InvalidInput if its name looks like it contains a key."""
         if not self.space:
             require_no_key(self.name, "space")
             self.space = 1 + (self.get("SELECT max(id) FROM space") or 0)
@@ -272,24 +272,24 @@ class Transaction(HomeTransaction):
     def session(self, name: str) -> int | None:
         """Return the number of a session, None if it has no rows. A name that was purged is still recognised."""
         sql = "SELECT id FROM session WHERE space = :space AND name = ?"
-        known: int | None = self.get(sql, name)
-        return known if known is not None else self.get(sql, self.purged_name(name))
+        number: int | None = self.get(sql, name)
+        return number if number is not None else self.get(sql, self.purged_name(name))
 
     def purged_name(self, session: str) -> str:
-        """Return the name that a purge gives to a session."""
+        """Return the name of a session after a purge."""
         return neutral_session(bytes(self.get("SELECT key FROM home")), session)
 
     def make_session(self, name: str) -> int:
-        """Return the number of a session; a new one is inserted."""
-        known = self.session(name)
-        if known is None:
+        """Return the number of a session, inserting it if it is new."""
+        number = self.session(name)
+        if number is None:
             self.make_space()
-            known = self.next("session")
-            self.insert("session", id=known, name=name)
-        return known
+            number = self.next("session")
+            self.insert("session", id=number, name=name)
+        return number
 
     def make_due(self, *kinds: str, but: str = "") -> None:
-        """Have the space looked at now by the workers of all queues of these kinds (`index`: `index …`), `but` one."""
+        """Mark the space due in all queues of these kinds (`index`: `index …`), except the queue `but`."""
         of_a_kind = " OR ".join(["name || ' ' LIKE ?"] * len(kinds))
         self.run(
             f"INSERT INTO due (space, queue, at, token, until) SELECT :space, name, {NOW}, '', 0 FROM queue"
@@ -300,9 +300,9 @@ class Transaction(HomeTransaction):
         )
 
     def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
-        """Record in the change feed that topics of the space changed, and have it looked at by the scheduler.
+        """Record in the change feed that topics of the space changed, and mark it due for the scheduler.
 
-        And by the workers of the queues of the kinds `due`, `but` one.
+        It is also due in the queues of the kinds `due`, except the queue `but`.
         """
         self.make_due(DISTIL, *due, but=but)
         self.announce(*topics)
@@ -323,13 +323,13 @@ class Transaction(HomeTransaction):
 
 @lru_cache(maxsize=_STATEMENTS)
 def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
-    """Return a statement with `?` for every value, and for each of them whether it is the number of the space."""
+    """Return a statement with `?` for every value, and for each whether it is the number of the space."""
     order: list[bool] = []
 
-    def placeholder(found: re.Match[str]) -> str:
-        if found[0].startswith("'"):
-            return found[0]
-        order.append(found[0] == ":space")
+    def placeholder(match: re.Match[str]) -> str:
+        if match[0].startswith("'"):
+            return match[0]
+        order.append(match[0] == ":space")
         return "?"
 
     return _PARAMETER.sub(placeholder, sql), tuple(order)
@@ -424,15 +424,15 @@ def from_ms(ms: int) -> datetime:
         return datetime.max.replace(tzinfo=UTC) if ms > 0 else datetime.min.replace(tzinfo=UTC)
     try:
         return moment.astimezone()
-    except (OverflowError, OSError, ValueError):  # far from now, some systems know no local time
+    except (OverflowError, OSError, ValueError):  # some systems have no local time for distant years
         return moment
 
 
 def number_of(id: str, prefix: str) -> int:
     """Return 812 for `t812`. Raises NotFound, which also shows the form of such ids."""
-    given = id.strip()
-    digits = given[len(prefix) :]
-    if not (given.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+    stripped = id.strip()
+    digits = stripped[len(prefix) :]
+    if not (stripped.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
         raise NotFound(f"There is no {one_line(id, 40)!r}. Ids of this kind look like {prefix}12.")
     return int(digits)
 
@@ -467,7 +467,7 @@ def counters_behind(tx: Transaction) -> list[str]:
 
 
 def catch_up_counters(tx: Transaction) -> None:
-    """Have every counter go on behind the last row that there is."""
+    """Advance every counter to the last existing row."""
     for table in counters_behind(tx):
         tx.run(
             f"INSERT INTO number (space, kind, last) SELECT space, ?, max(id) FROM {table} WHERE space = :space"

@@ -37,19 +37,19 @@ from mcp_memory.store.values import Appended, Claim, NewChunk, OffloadedResult, 
 
 
 class SqlVerbs(Engine, Protocol):
-    """A store over SQL. An engine adds the four methods that run a function in one transaction, and its own verbs."""
+    """A store over SQL. An engine adds the four methods that run a function in a transaction, and its own verbs."""
 
     # turns
     def append_turns(
         self, space: str, /, session: str, new: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
     ) -> Appended:
-        given = turn_rows.given(new)  # before the transaction, for which others would wait
-        return self.write(space, turn_rows.append, session, given, now=now, vectors=vectors)
+        incoming = turn_rows.prepare(new)  # before the transaction, so that other writers do not wait
+        return self.write(space, turn_rows.append, session, incoming, now=now, vectors=vectors)
 
     turns = reads(turn_rows.by_ids)
     session_turns = reads(turn_rows.of_session)
-    last_turns = reads(turn_rows.last)
-    list_turns = reads(turn_rows.listed)
+    last_turns = reads(turn_rows.last_turns)
+    list_turns = reads(turn_rows.list_turns)
     context_windows = reads(turn_rows.context_windows)
     sessions = reads(turn_rows.sessions)
     count_forgotten = reads(turn_rows.count_forgotten)
@@ -63,17 +63,17 @@ class SqlVerbs(Engine, Protocol):
     # knowledge
     add_atom = writes(atom_rows.add)
     atoms = reads(atom_rows.by_ids)
-    standing = reads(atom_rows.standing)
-    list_atoms = reads(atom_rows.listed)
+    standing = reads(atom_rows.are_current)
+    list_atoms = reads(atom_rows.list_atoms)
     count_atoms = reads(atom_rows.count)
-    atoms_based_on = reads(atom_rows.based_on)
+    atoms_based_on = reads(atom_rows.list_based_on)
     facts = reads(atom_rows.facts)
-    entities = reads(entity_rows.listed)
+    entities = reads(entity_rows.list_entities)
     entity_names = reads(entity_rows.all_names)
     names = reads(entity_rows.names)
-    related_entities = reads(entity_rows.related)
+    related_entities = reads(entity_rows.find_related)
     evidence = reads(atom_rows.evidence)
-    atoms_since = reads(atom_rows.since)
+    atoms_since = reads(atom_rows.list_since)
     superseded_by = reads(atom_rows.superseded_by)
     scenes = reads(pages.scenes)
     scene_versions = reads(pages.scene_versions)
@@ -87,23 +87,23 @@ class SqlVerbs(Engine, Protocol):
     flush = writes(job_rows.flush)
     stage_states = reads(job_rows.stage_states)
     request_stage = writes(job_rows.request)
-    jobs = reads(job_rows.waiting)
+    jobs = reads(job_rows.list_jobs)
     job = reads(job_rows.by_id)
     lease_job = writes(job_rows.lease)
     park_job = writes(job_rows.park)
     release_job = writes(job_rows.release)
-    stage_logs = reads(job_rows.done)
+    stage_logs = reads(job_rows.stage_totals)
     drafts = reads(stage_outputs.drafts)
     unread_turns = reads(sentences.unread)
     commit = writes(stage_outputs.commit)
     next_retry = reads(job_rows.next_retry)
     open_queue = writes_home(queues.open_queue)
     release_space = writes_home(queues.release)
-    waiting_spaces = reads_home(queues.waiting)
+    waiting_spaces = reads_home(queues.count_waiting)
 
     def claim_space(self, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
         if space is None and not self.read_home(queues.is_due, queue):
-            return None  # most looks find nothing, and write nothing
+            return None  # usually nothing is due, and nothing has to be written
         return self.write_home(queues.claim, queue, lease=lease, space=space)
 
     pause = writes_home(home.pause)
@@ -118,7 +118,7 @@ class SqlVerbs(Engine, Protocol):
     chunks = reads(word_index.chunks_by_id)
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
-        terms = word_index.terms_of_chunks(new)  # before the transaction, for which others would wait
+        terms = word_index.terms_of_chunks(new)  # before the transaction, so that other writers do not wait
         return self.write(space, word_index.put_chunks, ref, new, terms, start=start, complete=complete)
 
     def commit_step(
@@ -153,9 +153,9 @@ class SqlVerbs(Engine, Protocol):
     activate = writes(canvas_rows.activate)
     active_canvas = reads(canvas_rows.active)
     canvas = reads(canvas_rows.canvas)
-    canvases = reads(canvas_rows.listed)
+    canvases = reads(canvas_rows.list_canvases)
     next_canvas_number = reads(canvas_rows.next_number)
-    records = reads(record_rows.listed)
+    records = reads(record_rows.list_records)
     recorded = reads(record_rows.count)
     canvas_growth = reads(canvas_rows.growth)
     thin_records = reads(record_rows.thin)
@@ -178,15 +178,15 @@ class SqlVerbs(Engine, Protocol):
     count_under_tombstones = reads(forgetting.count)
     purge = writes(purging.purge)
     note_recall = writes(recall_rows.note)
-    recalls = reads(recall_rows.listed)
-    policies = reads(retention.listed)
+    recalls = reads(recall_rows.list_recalls)
+    policies = reads(retention.list_policies)
     put_policy = writes(retention.put)
-    due_policies = writes(retention.due)
+    due_policies = writes(retention.start_due)
     overdue = reads(retention.overdue)
     count_overdue = reads(retention.count_overdue)
     note_retained = writes(retention.note)
     quarantine = writes(quarantine_rows.quarantine)
-    quarantined = reads(quarantine_rows.listed)
+    quarantined = reads(quarantine_rows.list_quarantined)
     may_have_attacks = reads(quarantine_rows.may_have_attacks)
     unjudged = reads(quarantine_rows.unjudged)
     judge = writes(quarantine_rows.judge)

@@ -1,12 +1,12 @@
-"""What the word index has: the terms of turns and atoms, and chunks of tool results, which are runs of their lines.
+"""The word index: the terms of turns and atoms, and chunks of tool results, which are runs of their lines.
 
 A projection: it can be rebuilt from the rows and refs. Turns that an earlier version indexed may
 have one more term, a mark of rules. It contains U+E000, which no term of a text does, so no search finds it.
 
 `ref.indexed` is the version of the terms of all chunks of a ref; 0 before the first; negative while only the chunks up
 to some byte are indexed, so that a kill in the middle of a large result costs one batch. Chunks of a ref are added in
-order, and a batch that does not follow the last one is refused, so that two processes do no work twice. A forgotten ref
-has no chunks.
+order, and a batch that does not follow the previous batch is refused, so that two processes do no work twice. A
+forgotten ref has no chunks.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks
 from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
 
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
-"""The rows of a layer that the word index holds. A note is found through its atom."""
+"""Conditions on the rows of a layer in the word index. A note is found through its atom."""
 
 INDEXED_COLUMNS = {"turn": "content, name", "atom": "text, NULL"}
-"""What the terms of a row are made from."""
+"""Columns with the indexed text of a row."""
 
 
 def index_queue(identity: str) -> str:
@@ -31,7 +31,7 @@ def index_queue(identity: str) -> str:
 
 
 def make_due(tx: Transaction, vectors: Vectors | None = None) -> None:
-    """Have the space looked at for new rows, all of which have these vectors."""
+    """Mark the space due for indexing of new rows, all of which have these vectors."""
     tx.make_due(INDEX, but=_needless(vectors))
 
 
@@ -41,7 +41,7 @@ def touch(tx: Transaction, *topics: str, vectors: Vectors | None = None) -> None
 
 
 def _needless(vectors: Vectors | None) -> str:
-    """Return the queue that has nothing to do for rows with these vectors."""
+    """Return the index queue that rows with these vectors do not need."""
     return "" if vectors is None else index_queue(vectors.identity)
 
 
@@ -77,7 +77,7 @@ def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedR
 
 
 def terms_of_chunks(new: Sequence[NewChunk]) -> list[list[str]]:
-    """Return the terms of chunks, each term once: the ranking needs only the rows that have it."""
+    """Return the terms of each chunk without repetitions: ranking only needs to know which rows have a term."""
     return [list(dict.fromkeys(index_terms(chunk.text))) for chunk in new]
 
 
@@ -128,10 +128,10 @@ def chunks_by_id(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes
         f" JOIN ref r ON r.space = c.space AND r.id = c.ref WHERE c.space = :space AND c.id IN ({marks(numbers)})",
         *numbers,
     )
-    found = {
+    by_number = {
         id: (Chunk(id=f"c{id}", ref=ref, lines=(first, last), span=(start, end)), path, size)
         for id, ref, first, last, start, end, path, size in rows
     }
-    wanted = [found[number] for number in numbers if number in found]
-    texts = tx.files.read_results([(path, size, chunk.span) for chunk, path, size in wanted])
-    return [(chunk, text) for (chunk, _, _), text in zip(wanted, texts, strict=True) if text is not None]
+    ordered = [by_number[number] for number in numbers if number in by_number]
+    texts = tx.files.read_results([(path, size, chunk.span) for chunk, path, size in ordered])
+    return [(chunk, text) for (chunk, _, _), text in zip(ordered, texts, strict=True) if text is not None]

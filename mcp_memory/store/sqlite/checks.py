@@ -128,7 +128,7 @@ def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     """Compare redundant columns of statements: a change outside this program usually changes only one of them."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
-        if folded != digests.folded(text):
+        if folded != digests.fold_statement(text):
             yield space, f"The text of a{number} was changed outside this program. {_AS_IT_WAS}"
     rows = con.execute(
         "SELECT f.space, f.atom, f.entity, f.entity_key, (f.valid_from, f.valid_to, f.tombstone)"

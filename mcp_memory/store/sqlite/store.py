@@ -34,7 +34,7 @@ def open_store(home: Path) -> SQLiteStore:
     database = Database(home)
     if database.read(is_unfinished):
         database.close()
-        raise moving.unfinished(str(home))
+        raise moving.unfinished_error(str(home))
     return SQLiteStore(database)
 
 
@@ -85,13 +85,13 @@ class SQLiteStore(SqlVerbs):
         return self.read(space, self._totals.of, layer)
 
     def postings(
-        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
         return self.read(
             space,
             term_rows.read,
             layer,
-            wanted,
+            query_terms,
             filters=filters,
             also=also,
             common=self._common,

@@ -17,7 +17,7 @@ import apsw
 
 from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.sql.canvases import groups_of
 from mcp_memory.store.sql.copies import is_line_file
 
@@ -169,7 +169,7 @@ def leave_out(con: apsw.Connection) -> list[Unreadable]:
 
 
 def _cited(*body: Any) -> str:
-    return json.dumps(cited(str(body[0])))
+    return json.dumps(cited_atoms(str(body[0])))
 
 
 def _cleaned(*name: Any) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, remove_hidden
 from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene, StatementKind, StatementPage, Turn
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import Element, el
@@ -42,7 +42,7 @@ async def persona(view: View) -> Page:
     chosen = next((version for version in versions if str(version.version) == view.query.get("version")), None)
     lines = [] if chosen else await memory.persona_lines()
     text = chosen.text if chosen else "\n".join(line.text for line in lines)
-    ended = ended_statements(await memory.statements_by_id(cited(text)))
+    ended = ended_statements(await memory.statements_by_id(cited_atoms(text)))
     body = [_version_note(versions, chosen, anything=any(line.is_claim for line in lines))]
     is_compared = bool({"old", "new"} & view.query.keys())
     if is_compared:
@@ -313,7 +313,7 @@ async def scene(view: View) -> Page:
     chosen = next((version for version in history if str(version.version) == view.query.get("version")), newest)
     is_current = chosen is newest and newest.action != "delete"
     text = await memory.scene_page(slug) if is_current else chosen.body
-    atoms = await memory.statements_by_id(list(dict.fromkeys((*chosen.atoms, *cited(text)))))
+    atoms = await memory.statements_by_id(list(dict.fromkeys((*chosen.atoms, *cited_atoms(text)))))
     ended = ended_statements(atoms)
     based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.forgetting import Which
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
@@ -164,7 +164,7 @@ async def test_what_goes_along_and_what_still_says_it_is_told(memory: Memory, cl
 
 
 def test_a_page_whose_name_has_an_id_in_it_is_no_evidence() -> None:
-    assert cited("- There is a page of it ([[from-a1]])\n- And a statement ([[from-a1]], a2)") == ["a2"]
+    assert cited_atoms("- There is a page of it ([[from-a1]])\n- And a statement ([[from-a1]], a2)") == ["a2"]
 
 
 # --- tasks ------------------------------------------------------------------------------------------

@@ -22,13 +22,13 @@ def test_any_run_long_enough_to_hold_a_piece_is_found_wherever_it_stands(
     start = data.draw(st.integers(0, max(0, len(whole) - PIECE - STEP)))
     traces = Traces([whole])
     run = whole[start : start + PIECE + STEP]
-    assert traces.of(before + run + after) or all(len(set(run[at : at + PIECE])) <= 2 for at in range(STEP + 1))
+    assert traces.matches(before + run + after) or all(len(set(run[at : at + PIECE])) <= 2 for at in range(STEP + 1))
 
 
 @given(text=words, ascii_only=st.booleans())
 def test_what_json_makes_of_a_text_is_found(text: str, ascii_only: bool) -> None:
     line = json.dumps({"content": text}, ensure_ascii=ascii_only).encode("utf-8", "backslashreplace")
-    assert Traces([text.encode("utf-8", "surrogatepass")]).of(line)
+    assert Traces([text.encode("utf-8", "surrogatepass")]).matches(line)
 
 
 @given(text=words)
@@ -36,7 +36,7 @@ def test_what_was_kept_and_says_the_same_proves_nothing(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
     traces = Traces([data])
     assert traces.excuse([("t9", b"before " + data + b" after")]) == ["t9"]
-    assert not traces.of(data)
+    assert not traces.matches(data)
 
 
 def test_a_file_is_read_in_blocks_and_an_archive_by_its_members(tmp_path: Path) -> None:

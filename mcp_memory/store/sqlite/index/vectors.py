@@ -18,7 +18,7 @@ from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, connection_of, rowid
-from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, normalised, other_dimensions, quantised
+from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, normalise, other_dimensions, quantise
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def put(
         space,
         numbers,
         vectors.identity,
-        quantised(vectors.data if rows is None else vectors.data[list(rows)]),
+        quantise(vectors.data if rows is None else vectors.data[list(rows)]),
     )
 
 
@@ -127,7 +127,7 @@ def nearest(
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
     found = stored(connection_of(tx), layer, tx.space, [number_of(id, layer[0]) for id in ids], identity)
-    return {f"{layer[0]}{number}": normalised(row) for number, row in found.items()}
+    return {f"{layer[0]}{number}": normalise(row) for number, row in found.items()}
 
 
 def stored(

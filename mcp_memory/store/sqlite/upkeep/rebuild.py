@@ -150,7 +150,7 @@ class _SpaceFiles:
         self._rows.finish()
         self._add_moved()
         self._rows.finish()
-        for number in canvases.differing(self.tx):
+        for number in canvases.differing_canvases(self.tx):
             canvases.draw(self.tx, number)
         self._built.back |= {(self.tx.name, tombstone): count for tombstone, count in self._rows.kept.items()}
 
@@ -160,7 +160,7 @@ class _SpaceFiles:
         """Yield the lines of the line files whose paths begin so."""
         for file in self._paths:
             path = file.relative_to(self.tx.folder).as_posix()
-            stream = files.opened(file) if path.startswith(prefix) else None
+            stream = files.open_regular(file) if path.startswith(prefix) else None
             if stream is None:
                 continue
             with stream:

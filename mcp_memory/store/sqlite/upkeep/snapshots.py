@@ -267,5 +267,5 @@ def _renamed_refs(tx: SqliteTransaction) -> dict[str, str]:
 
 
 def _is_meant(tx: SqliteTransaction, id: str, wanted: set[bytes]) -> bool:
-    found = digests.of(tx, id)
+    found = digests.of_row(tx, id)
     return found is not None and (not found or not wanted.isdisjoint(found))
