@@ -127,7 +127,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
         print_answer(manifest, f"{verify} is intact: {_describe_contents(manifest)}.")
         _exit_with_missing(manifest.lacking)
     if listing:
-        backups = upkeep.listed(to or upkeep.folder_of(home))
+        backups = upkeep.list_backups(to or upkeep.folder_of(home))
         print_answer([_backup_fields(entry) for entry in backups], _backup_list(backups))
         return
     _require_memory(home)
@@ -170,7 +170,7 @@ def _backup_list(backups: Sequence[Backup]) -> Iterator[str]:
         if backup.manifest is None:
             yield f"{head}  {escape_controls(backup.problem or '')}"
         else:
-            yield f"{head}  {format_minute(backup.manifest.made)}  {_describe_contents(backup.manifest)}"
+            yield f"{head}  {format_minute(backup.manifest.made_at)}  {_describe_contents(backup.manifest)}"
 
 
 def _backup_fields(backup: Backup) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def restore(file: Path) -> None:
 
 def _restore_lines(done: Restored) -> Iterator[str]:
     contents = _describe_contents(done.manifest)
-    yield f"{escape_controls(str(done.home))} is as it was on {format_minute(done.manifest.made)}: {contents}"
+    yield f"{escape_controls(str(done.home))} is as it was on {format_minute(done.manifest.made_at)}: {contents}"
     if done.aside:
         yield f"the previous files are kept in {escape_controls(str(done.aside))}"
     for tombstone in done.again:

@@ -185,7 +185,7 @@ def _check_words(
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     ended = [DatedText(shown[id]) for id in atom.supersedes]
-    near = [*(passage.dated for passage in passages), *map(_dated, _answered(turns, passages)), *ended]
+    near = [*(passage.dated for passage in passages), *map(_dated, _answered_turns(turns, passages)), *ended]
     own = [*near, *map(DatedText, shown.values()), *map(_dated, filter(is_person, turns))]
     everyone = [*own, *map(_dated, turns)]
     known_names = _known_names(names)
@@ -244,7 +244,7 @@ def _dated(turn: Turn) -> DatedText:
     return DatedText(turn.content, turn.said_at)
 
 
-def _answered(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[Turn]:
+def _answered_turns(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[Turn]:
     """Return the assistant's turns before the quoted short turns of the user."""
     quoted = {passage.turn.id for passage in passages}
     return [
@@ -411,7 +411,7 @@ def _check_rule(
     is_rule = is_accepted_offer or (any(map(may_be_order, sentences)) and not is_joking)
     clauses = [clause for passage in own for clause in _clauses_around(passage)]
     keeps_meaning = is_accepted_offer or not (_is_opposite(text, clauses) or _drops_limit(text, sentences))
-    near = [*(passage.dated for passage in own), *map(_dated, _answered(turns, own))]
+    near = [*(passage.dated for passage in own), *map(_dated, _answered_turns(turns, own))]
     if is_rule and keeps_meaning and not _other_values(text, own, near, near, _known_names(names)):
         return statement, text, ""
     change: dict[str, Any] = {"fact": None, "valid_from": None} if is_rule else _A_WISH

@@ -425,7 +425,7 @@ class SearchStore(Protocol):
         ...
 
     def postings(
-        self, space: str, /, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, /, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
         """Return the rows with the wanted index terms, leaving out common ones while there are rarer ones.
 

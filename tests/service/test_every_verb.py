@@ -20,7 +20,7 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable.reading import opened
+from mcp_memory.service.portable.reading import open_export
 from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.values import FollowedLog, Imported
 from mcp_memory.testing import FixedClock
@@ -194,7 +194,7 @@ JOURNEY: list[tuple[str, Step]] = [
 
 async def take_in(memory: Memory, file: Path) -> Any:
     with ExitStack() as open_files:
-        parcel = await anyio.to_thread.run_sync(open_files.enter_context, opened(file))
+        parcel = await anyio.to_thread.run_sync(open_files.enter_context, open_export(file))
         return await memory.take_in(parcel, "default")
 
 

@@ -18,7 +18,7 @@ from mcp_memory.core.errors import Damaged, InvalidInput, StoreUnavailable
 from mcp_memory.core.process_registry import register
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, listed, verify
+from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, list_backups, verify
 from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sqlite.store import open_store
 
@@ -221,7 +221,7 @@ def test_old_ones_of_this_memory_are_rotated_out_and_nothing_else(home: Path, li
     (to / "mcp-memory-00000000-20200101T000000000Z.zip").write_bytes(b"not ours")
     made = [backed_up(home, to=to, keep=2, now=NOW + timedelta(minutes=n)) for n in range(3)]
     assert made[2].removed == (made[0].path,)
-    left = {one.path for one in listed(to)}
+    left = {one.path for one in list_backups(to)}
     assert left == {made[1].path, made[2].path, others.path, to / "mcp-memory-00000000-20200101T000000000Z.zip"}
     with pytest.raises(InvalidInput, match="keep is 0"):
         backed_up(home, keep=0)
@@ -294,7 +294,7 @@ def test_a_backup_that_was_tampered_with_is_refused_and_nothing_is_touched(
 
 def test_a_backup_that_was_cut_off_is_named_in_the_list(made: Path) -> None:
     made.write_bytes(made.read_bytes()[:-100])
-    [one] = listed(made.parent)
+    [one] = list_backups(made.parent)
     assert one.manifest is None
     assert "is no backup" in (one.problem or "")
 

@@ -20,7 +20,7 @@ from bench.reader import Reader
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable.reading import opened as parcel
+from mcp_memory.service.portable.reading import open_export as parcel
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.store.sql import copies
 from mcp_memory.store.sqlite.store import open_store

@@ -101,12 +101,12 @@ def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed
     """Find the user's words for a statement; `text` is the statement with its fact."""
     rules = _rules_of(atom)
     near = _users_words(store, space, atom.text, embed, excluded)
-    if atom.label == "promise" and (promised := _find_promise(atom.text, near.said)):
+    if atom.label == "promise" and (promised := _find_promise(atom.text, near.sentences)):
         return _Basis(flags(str(promised), "user"), [promised], is_exact=True)
     claim = _about_the_user(atom.text, near.name)
-    words = own_words(claim, near.said, rule=bool(rules))
+    words = own_words(claim, near.sentences, rule=bool(rules))
     if not words and rules and atom.kind == "persona":  # "The user always reads the last page"
-        words = own_words(claim, near.said, rule=False)
+        words = own_words(claim, near.sentences, rule=False)
         rules = [rule for rule in rules if rule != atom.text] if words else rules
     kept = "\n".join(map(str, words))
     is_exact = bool(words) and _is_exact(atom, words)
@@ -150,12 +150,12 @@ def _find_promise(claim: str, messages: Sequence[Said]) -> Said | None:
 
 def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, rule: bool) -> Said | None:
     """Return the words that a claim probably goes back to, if the user neither replaced nor took them back."""
-    words = probable_words(claim, near.said, rule=rule, ended=_ended_rules(store, space) if rule else ())
+    words = probable_words(claim, near.sentences, rule=rule, ended=_ended_rules(store, space) if rule else ())
     if words is None:
         return None
     turn = next(
         turn
-        for turn, message in zip(near.turns, near.said, strict=True)
+        for turn, message in zip(near.turns, near.sentences, strict=True)
         if (message.message, message.at) == (words.message, words.at)
     )
     session = [other for other in near.turns if other.session == turn.session]
@@ -230,10 +230,10 @@ def fact_states_rule(relation: str, value: str) -> bool:
 class _UsersWords:
     """The user's messages near to a statement, in order of time, with the assistant's question before each.
 
-    `turns` are the stored turns of `said`; `name` is the user's name.
+    `turns` are the stored turns of `sentences`; `name` is the user's name.
     """
 
-    said: list[Said]
+    sentences: list[Said]
     turns: list[Turn]
     name: str | None
 
@@ -257,12 +257,12 @@ def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Se
     # "since Monday" says a date: the agent writes it out
     ordered = sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
     kept = [turn for turn in ordered if turn.id not in aside]
-    said = [
+    sentences = [
         Said(text, asked.get(turn.id, ""), turn.said_at, message=text)
         for turn in kept
         for text in (_without(with_dates(typed_text(turn.content[:MAX_ROW_CHARS]), turn.said_at), excluded),)
     ]
-    return _UsersWords(said=said, turns=kept, name=names_in(store, space, read).user)
+    return _UsersWords(sentences=sentences, turns=kept, name=names_in(store, space, read).user)
 
 
 def _without(text: str, excluded: Sequence[str]) -> str:

@@ -73,7 +73,7 @@ class _SpaceImport:
         self._step(0 if again else len(rows))
 
 
-def bring(
+def import_space(
     store: Store,
     parcel: Parcel,
     space: str,
@@ -96,18 +96,18 @@ def bring(
     atoms = list(parcel.rows(space, model.ExportedAtom))
     # What ended or was forgotten there goes first: while it holds here, it would end an older value of such a fact that
     # is open there again, or prevent its return.
-    for batch in _batches(_ended_there(taking, atoms)):
+    for batch in _batches(_ended_atoms(taking, atoms)):
         taking.take(batch, again=True)
-    taking.result.forgotten += _forgotten(taking, tombstones, forget)
-    taking.result.undone += _undone(taking, tombstones, undo)
+    taking.result.forgotten += _apply_tombstones(taking, tombstones, forget)
+    taking.result.undone += _undo_tombstones(taking, tombstones, undo)
     taking.take(list(parcel.rows(space, model.ExportedEntity)))
     for ref in parcel.rows(space, model.ExportedRef):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
     is_ours = parcel.home == store.home_id()  # what passed review or a check elsewhere did not pass it here
     passed = () if is_ours else ("released", "labelled")
-    reviewed = {held.id for held in parcel.rows(space, model.ExportedReview) if held.verdict not in passed}
-    for batch in _batches(_in_order(parcel.rows(space, model.ExportedTurn), atoms)):
-        taking.take([*batch, *_held(batch, reviewed, doubts, now())])
+    reviewed = {review.id for review in parcel.rows(space, model.ExportedReview) if review.verdict not in passed}
+    for batch in _batches(_in_learning_order(parcel.rows(space, model.ExportedTurn), atoms)):
+        taking.take([*batch, *_new_reviews(batch, reviewed, doubts, now())])
     for batch in _batches(atoms):  # again: their further evidence and their successors are stored now
         taking.take(batch, again=True)
     taking.take(list(parcel.rows(space, model.ExportedReview)))
@@ -125,15 +125,15 @@ def bring(
     return taking.result
 
 
-def _ended_there(taking: _SpaceImport, atoms: Sequence[model.ExportedAtom]) -> list[model.ExportedAtom]:
+def _ended_atoms(taking: _SpaceImport, atoms: Sequence[model.ExportedAtom]) -> list[model.ExportedAtom]:
     """Return the atoms that came before and have ended where they come from."""
     ended = [atom for atom in atoms if atom.valid_to is not None]
     keys = {atom.id: (model.origin_of(taking.of, atom.id, atom.learned_at), *atom.origins) for atom in ended}
-    known = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
-    return [atom for atom in ended if not known.keys().isdisjoint(keys[atom.id])]
+    local_ids = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
+    return [atom for atom in ended if not local_ids.keys().isdisjoint(keys[atom.id])]
 
 
-def _held(
+def _new_reviews(
     batch: Sequence[model.ExportedTurn | model.ExportedAtom],
     reviewed: Collection[str],
     doubts: Doubts,
@@ -145,14 +145,14 @@ def _held(
             yield model.ExportedReview(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
 
 
-def _in_order(
+def _in_learning_order(
     turns: Iterable[model.ExportedTurn], atoms: Sequence[model.ExportedAtom]
 ) -> Iterator[model.ExportedTurn | model.ExportedAtom]:
     """Yield turns and atoms in the order in which they were learned; an explicit statement follows its note."""
-    told = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
+    place_of_note = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
     done = 0
     for turn in turns:
-        place = told.get(turn.id, -1) if turn.role == "note" else -1
+        place = place_of_note.get(turn.id, -1) if turn.role == "note" else -1
         if place < done:
             yield turn
             continue
@@ -199,7 +199,7 @@ def _keys(taking: _SpaceImport, tombstone: model.ExportedTombstone) -> tuple[str
     return (model.origin_of(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
 
 
-def _undone(
+def _undo_tombstones(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], undo: Callable[[str], object]
 ) -> Iterator[str]:
     """Undo tombstones of this store whose original was undone in the exporting store."""
@@ -208,19 +208,19 @@ def _undone(
             continue
         keys = _keys(taking, tombstone)
         here = set(taking.store.known_as(taking.into, keys).values())
-        for known in sorted(name for name in here if name.startswith("x")):
+        for tombstone_id in sorted(name for name in here if name.startswith("x")):
             try:
-                undo(known)
-                yield known
+                undo(tombstone_id)
+                yield tombstone_id
             except NotFound:
                 pass  # it is back, or was purged
             except InvalidInput as why:
-                taking.result.notes.append(f"{known} was undone where this came from, and not here: {why}")
+                taking.result.notes.append(f"{tombstone_id} was undone where this came from, and not here: {why}")
         if here - {model.UNDONE}:
             taking.store.note_origins(taking.into, dict.fromkeys(keys, model.UNDONE))
 
 
-def _forgotten(
+def _apply_tombstones(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
     """Forget here the rows that the exporting store forgot. Rows that never came here are noted, and kept out later."""
@@ -229,24 +229,24 @@ def _forgotten(
         keys = _keys(taking, tombstone)
         if tombstone.undone_at is not None or store.known_as(into, keys):
             continue
-        known = store.known_as(into, tombstone.gone)
-        ids = _standing(store, into, sorted({name for name in known.values() if name}))
+        local_ids = store.known_as(into, tombstone.gone)
+        ids = _live_ids(store, into, sorted({name for name in local_ids.values() if name}))
         here = model.NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
         # By the origin of the first tombstone: a later undo refers to that one.
-        absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in known}
+        absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in local_ids}
         store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
 
 
-def _standing(store: Store, space: str, ids: Sequence[str]) -> list[str]:
+def _live_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
     """Return the rows that are not forgotten, without notes: these go with their statements."""
     atoms = [atom.id for atom in store.atoms(space, [id for id in ids if id[0] == "a"])]
     turns = [turn.id for turn in store.turns(space, [id for id in ids if id[0] == "t"]) if turn.role != "note"]
-    return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _is_there(store, space, id))]
+    return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _has_ref(store, space, id))]
 
 
-def _is_there(store: Store, space: str, ref: str) -> bool:
+def _has_ref(store: Store, space: str, ref: str) -> bool:
     try:
         return store.ref(space, ref).id == ref
     except NotFound:

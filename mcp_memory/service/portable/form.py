@@ -117,15 +117,15 @@ def line_of(row: model.ExportedRow) -> bytes:
 def row_of(kind: type[model.ExportedRow], line: bytes) -> model.ExportedRow:
     """Return the row of a line. Raises InvalidInput with the reason."""
     try:
-        found: Any = json.loads(line)
+        fields_of_line: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise InvalidInput("is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(fields_of_line, dict):
         raise InvalidInput("is no JSON object")
     try:
-        _must_be_sound(found, "it")
-        row = _reader(kind).validate_python(found)
-        _must_be_aware(row)
+        _check_value(fields_of_line, "it")
+        row = _reader(kind).validate_python(fields_of_line)
+        _check_times(row)
         return row
     except RecursionError:
         raise InvalidInput("is JSON that cannot be read") from None
@@ -141,9 +141,9 @@ def _reader(kind: type[model.ExportedRow]) -> TypeAdapter[Any]:
 
 
 @cache
-def _told(kind: Any) -> list[tuple[str, Any]]:
+def _exported_fields(kind: Any) -> list[tuple[str, Any]]:
     """Return the fields of a row that a line has, each with the value at which it is left out."""
-    return [(one.name, one.default) for one in fields(kind) if one.name != "data"]
+    return [(field.name, field.default) for field in fields(kind) if field.name != "data"]
 
 
 def _plain(value: Any, *, zoned: bool = False) -> Any:
@@ -153,19 +153,19 @@ def _plain(value: Any, *, zoned: bool = False) -> Any:
         case datetime():
             return iso(value) if zoned else iso(value.astimezone(UTC)).replace("+00:00", "Z")
         case tuple():
-            return [_plain(one, zoned=zoned) for one in cast("tuple[Any, ...]", value)]
+            return [_plain(element, zoned=zoned) for element in cast("tuple[Any, ...]", value)]
         case _ if is_dataclass(value):
             row, here = cast("Any", value), isinstance(value, _ZONED)
             return {
-                name: _plain(held, zoned=here)
-                for name, default in _told(row.__class__)
-                if (held := getattr(row, name)) != default
+                name: _plain(field_value, zoned=here)
+                for name, default in _exported_fields(row.__class__)
+                if (field_value := getattr(row, name)) != default
             }
         case _:
             return value
 
 
-def _must_be_sound(value: Any, where: str) -> None:
+def _check_value(value: Any, where: str) -> None:
     """Raise InvalidInput for what JSON can say and a store cannot keep."""
     match value:
         case str() if not well_formed(value):
@@ -177,30 +177,30 @@ def _must_be_sound(value: Any, where: str) -> None:
         case float() if not isfinite(value):
             raise InvalidInput(f"has a number in {where} that is none")
         case list():
-            for one in cast("list[Any]", value):
-                _must_be_sound(one, where)
+            for element in cast("list[Any]", value):
+                _check_value(element, where)
         case dict():
-            for key, one in cast("dict[str, Any]", value).items():
+            for key, element in cast("dict[str, Any]", value).items():
                 if key != "arguments":  # of a result: kept whatever they hold
-                    _must_be_sound(one, one_line(key, 60) or "a field")
+                    _check_value(element, one_line(key, 60) or "a field")
         case _:
             return
 
 
-def _must_be_aware(row: Any) -> None:
-    for name, _ in _told(row.__class__):
-        held = getattr(row, name)
-        if isinstance(held, datetime) and held.tzinfo is None:
+def _check_times(row: Any) -> None:
+    for name, _ in _exported_fields(row.__class__):
+        value = getattr(row, name)
+        if isinstance(value, datetime) and value.tzinfo is None:
             raise InvalidInput(f"has a time without its zone in {name}")
-        if isinstance(held, datetime):
+        if isinstance(value, datetime):
             try:
-                with_zone(held)
+                with_zone(value)
             except ValueError:
                 raise InvalidInput(f"has a time that is out of range in {name}") from None
-        if isinstance(held, tuple):
-            for inner in cast("tuple[Any, ...]", held):
+        if isinstance(value, tuple):
+            for inner in cast("tuple[Any, ...]", value):
                 if is_dataclass(inner):
-                    _must_be_aware(inner)
+                    _check_times(inner)
 
 
 # --- rows as pages for people -----------------------------------------------------------------------
@@ -210,7 +210,7 @@ def session_head(name: str) -> str:
     return f"# {name}\n"
 
 
-def turn_on_page(turn: model.ExportedTurn) -> str:
+def turn_section(turn: model.ExportedTurn) -> str:
     """Return a turn as it stands on its session's page."""
     who = f"{turn.role} {turn.name}" if turn.name else turn.role
     at = iso(turn.said_at.astimezone(UTC)).replace("+00:00", "Z")

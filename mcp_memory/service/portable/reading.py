@@ -57,7 +57,7 @@ class Parcel:
 
     def rows(self, space: str, kind: type[R]) -> Iterator[R]:
         """Yield the rows of a kind, in order. InvalidInput names a line that cannot be taken."""
-        name = data_name(space, next(word for word, one in KINDS.items() if one is kind))
+        name = data_name(space, next(word for word, row_type in KINDS.items() if row_type is kind))
         for number, line in enumerate(_lines(self._packed, name, self.name), start=1):
             try:
                 row = row_of(kind, line)
@@ -92,14 +92,14 @@ def _has_rows(packed: zipfile.ZipFile) -> bool:
 
 
 @contextmanager
-def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
+def open_export(path: Path, name: str | None = None) -> Generator[Parcel]:
     """Open an export, all of it checked. InvalidInput says in a sentence why it cannot be taken."""
     shown = name or path.name
-    with _refusing(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
+    with _refuse_unreadable(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
         manifest = _manifest(packed, shown)
         _check_names(packed, manifest, shown, size=path.stat().st_size)
-        for member, said in manifest.members.items():
-            if measured(packed, member, most=said.bytes) != said:
+        for member, declared in manifest.members.items():
+            if measured(packed, member, most=declared.bytes) != declared:
                 raise InvalidInput(
                     f"{shown} is damaged, or was edited: {one_line(member, 80)} is not what its manifest says. "
                     "Nothing was stored; export it again."
@@ -111,7 +111,7 @@ def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
 
 
 @contextmanager
-def _refusing(name: str) -> Generator[None]:
+def _refuse_unreadable(name: str) -> Generator[None]:
     try:
         yield
     except TORN:
@@ -130,8 +130,8 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _ExportManifest:
     if info.file_size > _MANIFEST:
         raise InvalidInput(f"{name} has a manifest of {info.file_size // 2**20} MiB, which no memory has.")
     try:
-        found: Any = json.loads(packed.read(MANIFEST))
-        manifest = TypeAdapter(_ExportManifest).validate_python(found)
+        content: Any = json.loads(packed.read(MANIFEST))
+        manifest = TypeAdapter(_ExportManifest).validate_python(content)
     except (ValueError, RecursionError, ValidationError):
         raise InvalidInput(f"The manifest of {name} cannot be read, so nothing was stored. Export it again.") from None
     if manifest.version > VERSION:
@@ -147,23 +147,23 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _ExportManifest:
 
 
 def _check_names(packed: zipfile.ZipFile, manifest: _ExportManifest, name: str, *, size: int) -> None:
-    found = [
-        one
-        for one in packed.infolist()
-        if not one.filename.endswith("/") and not any(bad in one.filename for bad in _STRAY)
+    infos = [
+        info
+        for info in packed.infolist()
+        if not info.filename.endswith("/") and not any(bad in info.filename for bad in _STRAY)
     ]
-    names = [one.filename for one in found]
+    names = [info.filename for info in infos]
     if len(set(names)) < len(names):
-        twice = next(one for one in names if names.count(one) > 1)
+        twice = next(info for info in names if names.count(info) > 1)
         raise InvalidInput(f"{name} holds two files named {one_line(twice, 80)}. Nothing was stored; export it again.")
     strange = sorted(set(names) ^ {*manifest.members, MANIFEST})
     if strange:
         what = "lacks" if strange[0] in manifest.members else "holds"
         also = "" if what == "lacks" else ", which its manifest does not name"
         raise InvalidInput(f"{name} {what} {one_line(strange[0], 80)}{also}. Nothing was stored; export it again.")
-    if any(one.flag_bits & 0x1 for one in found):
+    if any(info.flag_bits & 0x1 for info in infos):
         raise InvalidInput(f"{name} is encrypted. Unpack it with its password and pack it again without.")
-    unpacked, small = sum(one.file_size for one in found), min(sum(one.compress_size for one in found), size)
+    unpacked, small = sum(info.file_size for info in infos), min(sum(info.compress_size for info in infos), size)
     if unpacked > max(_SMALL, _RATIO * small):
         raise InvalidInput(
             f"{name} would unpack to {unpacked / 2**20:,.0f} MiB from {small / 2**20:,.1f}, which no memory does."
@@ -203,19 +203,19 @@ def _check(row: model.ExportedRow) -> None:
                 reasons: Any = json.loads(row.reasons)
             except (ValueError, RecursionError):
                 reasons = None
-            if not isinstance(reasons, list) or not all(isinstance(one, str) for one in reasons):  # pyright: ignore[reportUnknownVariableType]
+            if not isinstance(reasons, list) or not all(isinstance(version, str) for version in reasons):  # pyright: ignore[reportUnknownVariableType]
                 raise InvalidInput("has reasons that are no list of texts")
         case model.ExportedCanvas():
             safe_name(row.session, what="session")
             safe_name(row.label, what="label of a canvas")
             if not _LEAST_ID <= row.number < 10**6:
                 raise InvalidInput("has a number that no canvas has")
-            numbers = [one.version for one in row.versions]
+            numbers = [version.version for version in row.versions]
             if numbers != sorted({*numbers}) or any(number < 1 for number in numbers):
                 raise InvalidInput("has versions that are not in order")
-            for one in row.versions:
-                safe_name(one.session, what="session")
-                safe_name(one.label, what="label of a canvas")
+            for version in row.versions:
+                safe_name(version.session, what="session")
+                safe_name(version.label, what="label of a canvas")
         case model.ExportedRecord():
             safe_name(row.session, what="session")
         case model.ExportedSession():

@@ -50,7 +50,7 @@ class BackupManifest:
     members: dict[str, Member]
 
     @property
-    def made(self) -> datetime:
+    def made_at(self) -> datetime:
         return datetime.fromisoformat(self.at)
 
 
@@ -91,13 +91,13 @@ def is_backup(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Generator[tuple[BackupManifest, zipfile.ZipFile]]:
+def open_backup(path: Path) -> Generator[tuple[BackupManifest, zipfile.ZipFile]]:
     """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
-    with _telling(path), _file(path) as file:
+    with _add_path_to_errors(path), _file(path) as file:
         if not zipfile.is_zipfile(file):
             raise InvalidInput(f"{path} is no backup: it is no zip archive, or cut off. Name one of `backup --list`.")
         with zipfile.ZipFile(file) as packed:
-            yield _checked(path, packed), packed
+            yield _check_manifest(path, packed), packed
 
 
 def _file(path: Path) -> IO[bytes]:
@@ -112,14 +112,14 @@ def _file(path: Path) -> IO[bytes]:
 def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
     """Read a member whole, into `to` if given. Raises Damaged unless it is what the manifest says."""
     try:
-        found = measured(packed, name, most=member.bytes, to=to)
+        unpacked = measured(packed, name, most=member.bytes, to=to)
     except TORN:
         raise Damaged(f"{name} in it cannot be unpacked") from None
-    if found != member:
+    if unpacked != member:
         raise Damaged(f"{name} in it does not match its hash")
 
 
-def _checked(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
+def _check_manifest(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
     names = packed.namelist()
     for needed in (_MANIFEST, DATABASE):
         if needed not in names:
@@ -145,16 +145,16 @@ def _checked(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
 
 def _manifest(path: Path, text: bytes) -> BackupManifest:
     try:
-        made = TypeAdapter(BackupManifest).validate_json(text)
-        if made.made.tzinfo is None or not with_zone(made.made):
+        manifest = TypeAdapter(BackupManifest).validate_json(text)
+        if manifest.made_at.tzinfo is None or not with_zone(manifest.made_at):
             raise ValueError
     except ValueError:
         raise Damaged(f"the manifest of {path.name} cannot be read") from None
-    return made
+    return manifest
 
 
 @contextmanager
-def _telling(path: Path) -> Generator[None]:
+def _add_path_to_errors(path: Path) -> Generator[None]:
     """Say of what goes wrong in reading which file it is, and what to do."""
     try:
         yield

@@ -83,21 +83,21 @@ def move(
         )
     start = time.monotonic()
     with ExitStack() as stack:
-        origin = stack.enter_context(_opened(source, objects, to_read=True))
-        goal = stack.enter_context(_opened(target, objects, to_read=check))
+        origin = stack.enter_context(_open_store(source, objects, to_read=True))
+        goal = stack.enter_context(_open_store(target, objects, to_read=check))
 
         def run(tx: moving.HomeTransaction) -> Moved:
-            one = moving.Move(origin, tx, goal)
+            transfer = moving.Move(origin, tx, goal)
             if origin.is_unfinished(tx):
                 raise moving.unfinished(origin.name)
             if check and goal.read_home(goal.is_unfinished):
                 raise Refused(f"The move to {goal.name} was not finished. Move again: it goes on where it stopped.")
-            resumed = False if check else _copied(one, goal, tell)
-            proven = _proven(origin, tx, goal, of=one.count(), tell=tell)
+            resumed = False if check else _copy(transfer, goal, tell)
+            proven = _prove(origin, tx, goal, of=transfer.count(), tell=tell)
             with closing(origin.reopen()) as questioned:
-                asked = _asked(questioned, goal, tell)
+                asked = _compare_searches(questioned, goal, tell)
             if not check:
-                one.accept()
+                transfer.accept()
             return Moved(
                 source=origin.name,
                 target=goal.name,
@@ -111,7 +111,7 @@ def move(
 
 
 @contextmanager
-def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
+def _open_store(address: str, objects: str | None, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
     """Open the store at an address; no other program may have it open."""
     kind, _, rest = address.partition(":")
     match kind:
@@ -130,12 +130,12 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
             raise InvalidInput(f"A move goes from and to {_FORM}.")
 
 
-def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: ReportProgress) -> bool:
+def _copy(transfer: moving.Move, goal: MovableSqlite | MovablePostgres, tell: ReportProgress) -> bool:
     """Copy everything and make the indexes and files of the target. Returns whether a part was there already."""
-    resumed = one.begin()
-    one.copy(resumed=resumed, tell=step_counter("copying rows", one.count(), tell))
+    resumed = transfer.begin()
+    transfer.copy(resumed=resumed, tell=step_counter("copying rows", transfer.count(), tell))
     tell("making indexes", 0, 1)
-    one.finish()
+    transfer.finish()
     passing = dict[str, set[str]]()
     for space in goal.spaces():
         while index_next(goal, passing, space, lambda: True):
@@ -152,24 +152,24 @@ def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Repor
 # --- proof ------------------------------------------------------------------------------------------
 
 
-def _proven(
+def _prove(
     origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: ReportProgress
 ) -> list[Proven]:
     """Compare both sides whole. Raises Damaged with what differs."""
     step = step_counter("comparing rows", 2 * of, tell)
-    here = dict(moving.proof(origin, tx, step))
-    there = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
+    in_origin = dict(moving.proof(origin, tx, step))
+    in_goal = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
     proven, wrong = list[Proven](), list[str]()
-    for what in here | there:
-        ours, theirs = here.get(what, {}), there.get(what, {})
+    for what in in_origin | in_goal:
+        ours, theirs = in_origin.get(what, {}), in_goal.get(what, {})
         for space in sorted(ours | theirs):
-            one, other = ours.get(space, moving.Digest()), theirs.get(space, moving.Digest())
-            if one == other:
-                proven.append(Proven(space=space, what=what, rows=one.rows, sha256=one.sha256))
+            our_digest, their_digest = ours.get(space, moving.Digest()), theirs.get(space, moving.Digest())
+            if our_digest == their_digest:
+                proven.append(Proven(space=space, what=what, rows=our_digest.rows, sha256=our_digest.sha256))
             else:
                 where = f" of the space {space}" if space else ""
-                differ = "with other values" if one.rows == other.rows else f"and {other.rows:,}"
-                wrong.append(f"{what}{where}: {one.rows:,} {differ}")
+                differ = "with other values" if our_digest.rows == their_digest.rows else f"and {their_digest.rows:,}"
+                wrong.append(f"{what}{where}: {our_digest.rows:,} {differ}")
     if wrong:
         more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise Damaged(
@@ -179,14 +179,14 @@ def _proven(
     return proven
 
 
-def _asked(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
+def _compare_searches(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
     """Ask both sides the same questions and return how many. Raises Damaged if one is answered differently."""
     now = datetime.now(UTC)
     asked = 0
-    with closing(Search(origin, lambda: now)) as here, closing(Search(goal, lambda: now)) as there:
+    with closing(Search(origin, lambda: now)) as origin_search, closing(Search(goal, lambda: now)) as goal_search:
         for space, layer, text, vectors in _questions(origin):
-            ask = partial(_found, space=space, layer=layer, text=text, vectors=vectors)
-            if (ours := ask(here)) != (theirs := ask(there)):
+            ask = partial(_search_ids, space=space, layer=layer, text=text, vectors=vectors)
+            if (ours := ask(origin_search)) != (theirs := ask(goal_search)):
                 raise Damaged(
                     f"The question {text!r} finds {', '.join(ours)} of the space {space} in {origin.name}, and "
                     f"{', '.join(theirs)} in {goal.name}. The source is as it was; empty the target and move again."
@@ -196,7 +196,7 @@ def _asked(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
     return asked
 
 
-def _found(search: Search, *, space: str, layer: Layer, text: str, vectors: Sequence[Vectors]) -> list[str]:
+def _search_ids(search: Search, *, space: str, layer: Layer, text: str, vectors: Sequence[Vectors]) -> list[str]:
     hits = search(space, layer, text, embed=lambda _: vectors, filters=Filters(), limit=_HITS)
     return [hit.id for hit in hits]
 
@@ -219,8 +219,8 @@ def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
         words = sorted(set(re.findall(r"\w+", " ".join(texts))), key=lambda word: (len(word), word))[-_WORDS:]
         if not words:
             continue
-        found = (store.vectors_of(space, layer, [id], model).get(id) for model in models if totals.rows <= _EXACT)
-        vectors = [Vectors(identity=model, data=row[None, :]) for model, row in zip(models, found, strict=False)
+        rows = (store.vectors_of(space, layer, [id], model).get(id) for model in models if totals.rows <= _EXACT)
+        vectors = [Vectors(identity=model, data=row[None, :]) for model, row in zip(models, rows, strict=False)
                    if row is not None]  # fmt: skip
         yield space, layer, " ".join(words), vectors
         asked += 1

@@ -36,13 +36,13 @@ def with_purged_rows(home: Path, store: EmbeddedStore) -> list[Path]:
     purged = store.purged_rows()
     if not purged.digests:
         return []
-    found = dict[Path, bool]()
+    has_purged = dict[Path, bool]()
     with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=home) as scratch:
         search = _Search(home, store.home_id(), purged, Path(scratch))
         for path in copies_in(home):
             copy = _whole(home, path)
-            found[copy] = found.get(copy, False) or search.in_file(path)
-    return sorted(copy for copy, has_rows in found.items() if has_rows)
+            has_purged[copy] = has_purged.get(copy, False) or search.in_file(path)
+    return sorted(copy for copy, has_rows in has_purged.items() if has_rows)
 
 
 def remove(copy: Path) -> None:
@@ -88,10 +88,10 @@ class _Search:
                 for member in archive.namelist():
                     with archive.open(member) as stream:
                         if member == DATABASE:
-                            found = self._in_database(stream, written)
+                            is_purged = self._in_database(stream, written)
                         else:
-                            found = member.endswith(".jsonl") and self._in_lines(stream)
-                    if found:
+                            is_purged = member.endswith(".jsonl") and self._in_lines(stream)
+                    if is_purged:
                         return True
         except TORN:
             pass
@@ -102,8 +102,8 @@ class _Search:
         try:
             with open_private(copy, "xb") as target:
                 shutil.copyfileobj(file, target)
-            return snapshots.described(copy).home == self._home_id and any(
-                one.was_purged for one in snapshots.returned(copy, self._home / "spaces")
+            return snapshots.describe_file(copy).home == self._home_id and any(
+                row.was_purged for row in snapshots.find_returned(copy, self._home / "spaces")
             )
         except Damaged:
             return written < self._purged.last

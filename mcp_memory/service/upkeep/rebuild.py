@@ -22,11 +22,11 @@ from mcp_memory.core.progress import ReportProgress, ignore_progress, step_count
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
-from mcp_memory.service.upkeep.backup import folder_of, listed, verify
+from mcp_memory.service.upkeep.backup import folder_of, list_backups, verify
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.unreadable import Unreadable
 from mcp_memory.store.sqlite.upkeep import rebuild as database_rebuild
@@ -72,7 +72,7 @@ def rebuild(home: Path, *, check: bool = False, now: datetime, tell: ReportProgr
 
     Raises StoreUnavailable if other processes have the home open, NotFound for a home without files.
     """
-    with explained(home, so="Nothing is lost"), exclusive(home, "rebuild"):
+    with translate_errors(home, so="Nothing is lost"), exclusive(home, "rebuild"):
         return rebuild_alone(home.resolve(), check=check, now=now, tell=tell)
 
 
@@ -92,7 +92,7 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
     step = step_counter("rebuilding", 2, tell)
     base = _base(home, staging)
     step(1)
-    with snapshots.opened(base.path) as con:
+    with snapshots.open_database(base.path) as con:
         without_files = database_rebuild.count_rows_without_files(con)
     built = database_rebuild.build(base.path, home, is_current=base.is_current)
     step(1)
@@ -102,7 +102,7 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
         damage=base.damage,
         source=base.source,
         without_files=without_files,
-        lost=list(_lost(built, base)),
+        lost=list(_describe_losses(built, base)),
         back=[
             f"{count} rows that were purged under {tombstone} are back from there, forgotten still. To erase them: "
             f"`mcp-memory purge {tombstone} --space {space}`."
@@ -142,10 +142,10 @@ def _choose_base(home: Path, staging: Path) -> _Base:
     # If only some rows are missing, the database is newer than any backup.
     if all(problem.endswith(snapshots.POINTS_AT_NOTHING) for problem in damage):
         return _Base(path=copy, source="database", is_current=True, damage=damage)
-    for backup in listed(folder_of(home)):
+    for backup in list_backups(folder_of(home)):
         try:
             verify(backup.path)
-            with archive.opened(backup.path) as (manifest, packed), new.open("wb") as file:
+            with archive.open_backup(backup.path) as (manifest, packed), new.open("wb") as file:
                 archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
         except NoRoom:
             raise
@@ -157,7 +157,7 @@ def _choose_base(home: Path, staging: Path) -> _Base:
     if not copy.exists():
         return _Base(path=new, source=None, damage=damage)
     unreadable = database_rebuild.salvage(copy, new)
-    source = "database" if any(snapshots.described(new).counts.values()) else None
+    source = "database" if any(snapshots.describe_file(new).counts.values()) else None
     return _Base(path=new, source=source, damage=damage, unreadable=unreadable)
 
 
@@ -178,13 +178,13 @@ def _copy_database(home: Path, copy: Path) -> list[str]:
     return snapshots.check(copy)
 
 
-def _lost(built: database_rebuild.Built, base: _Base) -> Iterator[str]:
+def _describe_losses(built: database_rebuild.Built, base: _Base) -> Iterator[str]:
     if base.source is None:
         yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
         yield "Usage and savings, tokens, retention policies and reviews: only the database had them."
     for table in base.unreadable:
         yield f"Rows that are not in any file: {table}."
-    for value in database_rebuild.lacking(base.path, base.left_out):
+    for value in database_rebuild.values_without_files(base.path, base.left_out):
         yield f"{value} No file has it."
     if built.dangling:
         tables = ", ".join(f"{count:,} of {table}" for table, count in sorted(built.dangling.items()))

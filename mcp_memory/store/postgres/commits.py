@@ -50,7 +50,7 @@ class Commits:
         )
         return token
 
-    def answered(self, mark: int) -> None:
+    def note_committed(self, mark: int) -> None:
         """Note that a transaction was committed, so that its mark can be deleted."""
         self._known.append(mark)
 

@@ -52,13 +52,13 @@ class PostgresConnection:
         self.con = con
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]:
-        return self._rows(self.con.execute(_translated(sql), [_given(value) for value in values], binary=True))
+        return self._rows(self.con.execute(_translate(sql), [_escape_value(value) for value in values], binary=True))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object:
-        given = [[_given(value) for value in row] for row in rows]
-        if given:
+        converted = [[_escape_value(value) for value in row] for row in rows]
+        if converted:
             with self.con.cursor() as cursor:
-                cursor.executemany(_translated(sql), given)
+                cursor.executemany(_translate(sql), converted)
         return None
 
     def _rows(self, cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:
@@ -66,28 +66,28 @@ class PostgresConnection:
         pipeline = self.con._pipeline  # pyright: ignore[reportPrivateUsage]
         if pipeline is not None and cursor.pgresult is None:
             pipeline.sync()  # not a flush, after which the server would wait for us without its timeouts
-        yield from map(_row, cursor.fetchall())
+        yield from map(_unescape_row, cursor.fetchall())
 
 
 @lru_cache(maxsize=2_048)  # some statements have numbers in them
-def _translated(sql: str) -> bytes:
+def _translate(sql: str) -> bytes:
     """Return a statement with psycopg's placeholders for `?`. CROSS JOIN … ON only orders the joins of SQLite."""
 
-    def mark(found: re.Match[str]) -> str:
-        return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(found[0], found[0].replace("%", "%%"))
+    def mark(match: re.Match[str]) -> str:
+        return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(match[0], match[0].replace("%", "%%"))
 
     return _MARK.sub(mark, sql).encode()  # psycopg takes as `str` only what is literally in the program
 
 
-def _given(value: Value) -> Value:
+def _escape_value(value: Value) -> Value:
     if isinstance(value, str) and ("\0" in value or _ESCAPE in value):
-        return _TO_ESCAPE.sub(lambda found: f"{_ESCAPE}{int(found[0] == _ESCAPE)}", value)
+        return _TO_ESCAPE.sub(lambda match: f"{_ESCAPE}{int(match[0] == _ESCAPE)}", value)
     return int(value) if isinstance(value, bool) else value
 
 
-def _row(row: Sequence[Any]) -> tuple[Any, ...]:
+def _unescape_row(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(
-        _ESCAPED.sub(lambda found: _ESCAPE if found[1] == "1" else "\0", value)
+        _ESCAPED.sub(lambda match: _ESCAPE if match[1] == "1" else "\0", value)
         if isinstance(value, str) and _ESCAPE in value
         else value
         for value in row
@@ -95,7 +95,7 @@ def _row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ConnectionCache:
     """What was read on a connection and need not be asked for again: after a failover the connection is a new one.
 
     `spaces`: their numbers by name. `tables`: where vectors are, and how many numbers each has, by layer and model.
@@ -105,12 +105,12 @@ class Known:
     tables: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict[tuple[str, str], tuple[str, int]])
 
 
-_known = WeakKeyDictionary[psycopg.Connection[Any], Known]()
+_caches = WeakKeyDictionary[psycopg.Connection[Any], ConnectionCache]()
 
 
-def known_to(con: psycopg.Connection[Any]) -> Known:
+def cache_of(con: psycopg.Connection[Any]) -> ConnectionCache:
     """Return what a connection knows; nothing that lasts behind a pooler, where it may be another one each time."""
-    return _known.get(con) or Known()
+    return _caches.get(con) or ConnectionCache()
 
 
 class _BinaryDumper(Dumper):
@@ -136,6 +136,6 @@ def equip(con: psycopg.Connection[Any]) -> None:
     con.adapters.register_loader("numeric", _WholeNumber)
     con.adapters.register_dumper(Binary, _BinaryDumper)
     if con.execute("SELECT pg_backend_pid()").fetchone() == (con.info.backend_pid,):
-        _known[con] = Known()
+        _caches[con] = ConnectionCache()
     else:
         con.prepare_threshold = None

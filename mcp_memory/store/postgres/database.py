@@ -28,7 +28,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
-from mcp_memory.store.postgres.failures import explained, has_failed, name_of, passes
+from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, translate_errors
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
 
@@ -81,10 +81,10 @@ class PostgresDatabase:
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
         self._commits = Commits()
         self._ask_for = ask_for
-        with self._explained():
+        with self._translate_errors():
             try:
                 with self._pool.connection() as con:
-                    self.read_only = migrations.expanded(con)
+                    self.read_only = migrations.expand_schema(con)
                     self.problems = _problems(con)
                     if self.read_only is None:
                         self._commits.forget_old(con)
@@ -102,10 +102,10 @@ class PostgresDatabase:
 
         def ask() -> str | None:
             with self._pool.connection() as con:
-                return migrations.expanded(con)
+                return migrations.expand_schema(con)
 
-        with self._explained():
-            return _repeated(ask)
+        with self._translate_errors():
+            return _with_retries(ask)
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
         """Begin to listen for the commits of other servers, on a connection beside the pool."""
@@ -120,8 +120,8 @@ class PostgresDatabase:
             raise StoreUnavailable(
                 f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
             )
-        with self._explained():
-            return _repeated(lambda: self._write(work))
+        with self._translate_errors():
+            return _with_retries(lambda: self._write(work))
 
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
@@ -129,8 +129,8 @@ class PostgresDatabase:
         `again`: `work` may run more than once; False if it passes rows on as it reads them. `locked`: a table that no
         other transaction writes or locks rows of meanwhile.
         """
-        with self._explained():
-            return _repeated(lambda: self._read(work)) if again else self._read(work, locked)
+        with self._translate_errors():
+            return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         committing: tuple[int, T] | None = None
@@ -142,7 +142,7 @@ class PostgresDatabase:
                     mark = self._commits.mark(con)
                     committing = mark, result
                     con.execute("COMMIT", prepare=False)
-                self._commits.answered(mark)
+                self._commits.note_committed(mark)
                 return result
             except (errors.ReadOnlySqlTransaction, errors.UndefinedTable) as error:
                 # The server became a standby, and a new connection may find the primary; or a model's vectors were
@@ -173,8 +173,8 @@ class PostgresDatabase:
                 raise
         return result
 
-    def _explained(self) -> AbstractContextManager[None]:
-        return explained(self.name, self._pool.size)
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        return translate_errors(self.name, self._pool.size)
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
@@ -182,7 +182,7 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
 
     Raises StoreUnavailable with the next step, Refused if `contract` finds an older server.
     """
-    with explained(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
+    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
         equip(con)
         done = list(migrations.migrate(con, contract=contract))
         if role is not None:
@@ -222,13 +222,13 @@ def _roll_back(con: Connection) -> None:
         con.execute("ROLLBACK", prepare=False)
 
 
-def _repeated(once: Callable[[], T]) -> T:
+def _with_retries(once: Callable[[], T]) -> T:
     """Run a transaction, and again after failures that pass. Raises the last one."""
     for retry, pause in enumerate(_PAUSES, 1):
         try:
             return once()
         except psycopg.Error as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
             logger.info("a transaction is tried again: %s", error)
             telemetry.set_attribute("retries", retry)

@@ -94,7 +94,7 @@ def application_name() -> str:
     return f"mcp-memory schema {STEPS[-1].number}"
 
 
-def expanded(con: Connection) -> str | None:
+def expand_schema(con: Connection) -> str | None:
     """Make the schema what this program needs. Returns why it may only read, or None.
 
     Raises StoreUnavailable if the database is not UTF-8, the user may not do it, or a newer version has contracted it.
@@ -127,7 +127,7 @@ def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, P
     With `contract`, older versions are refused from then on. Raises Refused while one of them is connected.
     """
     before = _done(con)
-    expanded(con)
+    expand_schema(con)
     for step in STEPS:
         if step.name not in before:
             yield step.name, "expand"
@@ -230,12 +230,12 @@ def _contract(con: Connection, step: Step) -> None:
 
 def _refuse_older(con: Connection, step: Step) -> None:
     """Raise Refused if a program that does not know the step is connected."""
-    found = con.execute(
+    sessions = con.execute(
         "SELECT DISTINCT application_name, usename FROM pg_stat_activity WHERE datname = current_database()"
     )
     older = [
         f"{name} as {user}"
-        for name, user in found.fetchall()
+        for name, user in sessions.fetchall()
         if (words := name.split())[:2] == ["mcp-memory", "schema"] and int(words[2]) < step.number
     ]
     if older:

@@ -73,7 +73,7 @@ class Notifications:
                 ready.select()
                 if self._was_woken():
                     con.execute(_NOTIFY, prepare=False)
-                if {one.pid for one in con.notifies(timeout=0)} - {con.info.backend_pid}:
+                if {notification.pid for notification in con.notifies(timeout=0)} - {con.info.backend_pid}:
                     self._heard()
                 self._stop.wait(_GAP)
 

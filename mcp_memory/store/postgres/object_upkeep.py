@@ -43,11 +43,11 @@ def find_folder(database: PostgresDatabase) -> str | None:
     def find(con: Any) -> str | None:
         return home_transaction(con).get(f"SELECT name FROM object_folder WHERE cluster = {_CLUSTER}")
 
-    found = database.read(find)
-    if found is None and database.read_only is None:
+    folder = database.read(find)
+    if folder is None and database.read_only is None:
         database.write(make)
-        found = database.read(find)
-    return found
+        folder = database.read(find)
+    return folder
 
 
 class ObjectUpkeep:
@@ -76,34 +76,34 @@ class ObjectUpkeep:
 
     def sweep(self, *, older_than: timedelta = _DAY) -> None:
         """Delete all orphans of some age, also when that is not due."""
-        for page in self._objects.listed(self._objects.folder or ""):
+        for page in self._objects.list_pages(self._objects.folder or ""):
             self._delete_orphans(page, older_than)
 
     def problems(self) -> Iterator[str]:
         """Yield the problems of the objects in buckets: results that are missing there, objects not deleted yet."""
-        known = dict(self._read(lambda tx: tx.all("SELECT key, length FROM object WHERE key IS NOT NULL")))
+        sizes = dict(self._read(lambda tx: tx.all("SELECT key, length FROM object WHERE key IS NOT NULL")))
         waiting = self._read(
             lambda tx: tx.get("SELECT count(*) FROM object_garbage WHERE at < now() - interval '1 hour'")
         )
-        if known or self._objects.folder is not None:
+        if sizes or self._objects.folder is not None:
             try:
-                yield from self._missing(known)
+                yield from self._missing_objects(sizes)
             except StoreUnavailable as error:
-                yield str(error) if self._objects.folder else f"{len(known)} results: {error}"
+                yield str(error) if self._objects.folder else f"{len(sizes)} results: {error}"
         if waiting:
             yield f"{waiting} objects of deleted results are still in the bucket. Servers delete them when it answers."
 
-    def _missing(self, known: dict[str, int]) -> Iterator[str]:
-        folders = {key.partition("/")[0] for key in known} | {self._objects.folder or ""} - {""}
+    def _missing_objects(self, sizes: dict[str, int]) -> Iterator[str]:
+        folders = {key.partition("/")[0] for key in sizes} | {self._objects.folder or ""} - {""}
         for folder in sorted(folders):
-            for page in self._objects.listed(folder):
+            for page in self._objects.list_pages(folder):
                 for key, size, _ in page:
-                    if known.get(key) == size:
-                        del known[key]
-        if known:
-            keys = ", ".join(sorted(known)[:_SHOWN])
+                    if sizes.get(key) == size:
+                        del sizes[key]
+        if sizes:
+            keys = ", ".join(sorted(sizes)[:_SHOWN])
             yield (
-                f"{len(known)} results are missing in the bucket, or of another size ({keys}). Restore them there, or"
+                f"{len(sizes)} results are missing in the bucket, or of another size ({keys}). Restore them there, or"
                 " store the results again."
             )
 
@@ -114,7 +114,7 @@ class ObjectUpkeep:
         )
         if not keys:
             return False
-        named = self._named(keys)
+        named = self._keys_in_use(keys)
         if gone := [key for key in keys if key not in named]:
             self._objects.delete(gone)
         self._db.write(
@@ -129,7 +129,7 @@ class ObjectUpkeep:
         if self._pages is None:
             if not self._db.write(self._is_due):
                 return False
-            self._pages = self._objects.listed(self._objects.folder)
+            self._pages = self._objects.list_pages(self._objects.folder)
         page = next(self._pages, None)
         if page is None:
             self._pages = None
@@ -149,12 +149,12 @@ class ObjectUpkeep:
     def _delete_orphans(self, page: Sequence[tuple[str, int, datetime]], older_than: timedelta) -> None:
         before = datetime.now(UTC) - older_than
         old = [key for key, _, at in page if at <= before]
-        named = self._named(old)
+        named = self._keys_in_use(old)
         if orphans := [key for key in old if key not in named]:
             logger.info("%d objects that no result names are deleted from the bucket", len(orphans))
             self._objects.delete(orphans)
 
-    def _named(self, keys: Sequence[str]) -> set[str]:
+    def _keys_in_use(self, keys: Sequence[str]) -> set[str]:
         """Return those keys that rows of any space name."""
         return {key for (key,) in self._read(lambda tx: tx.among("SELECT key FROM object WHERE key IN ({})", keys))}
 

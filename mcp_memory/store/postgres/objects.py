@@ -76,7 +76,7 @@ class Objects(Protocol):
         """Delete the objects under keys; those that are gone already are passed over."""
         ...
 
-    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+    def list_pages(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
         """Yield the objects of a folder, up to 1,000 at once: key, bytes, and when it was stored."""
         ...
 
@@ -98,7 +98,7 @@ class Rows:
     def delete(self, keys: Sequence[str]) -> None:
         raise _unset()
 
-    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+    def list_pages(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
         raise _unset()
 
 
@@ -111,8 +111,8 @@ class Bucket:
 
     def __init__(self, address: str, folder: str | None) -> None:
         """`address`: `s3://BUCKET/PREFIX`. Raises InvalidInput if it is none, or the extra `s3` is not installed."""
-        found = _ADDRESS.fullmatch(address)
-        if found is None:
+        match = _ADDRESS.fullmatch(address)
+        if match is None:
             raise InvalidInput("Setting 'objects' (MCP_MEMORY_OBJECTS) is wrong: its form is s3://BUCKET/PREFIX.")
         try:
             import obstore
@@ -125,10 +125,10 @@ class Bucket:
         self._resting = (0.0, "")  # until when, and why
         self.folder = folder
         self._client: Any = obstore
-        with self._explained():
+        with self._translate_errors():
             self._store = S3Store(
-                found[1],
-                prefix=found[2] or None,
+                match[1],
+                prefix=match[2] or None,
                 client_options={
                     "allow_http": True,  # the endpoint says which it is, and is https where none is set
                     "connect_timeout": timedelta(seconds=_CONNECT_S),
@@ -141,12 +141,12 @@ class Bucket:
         if self.folder is None:
             raise StoreUnavailable("The database can only be read. Nothing was written.")
         key = f"{self.folder}/{space}/{secrets.token_hex(16)}"
-        with self._explained():
+        with self._translate_errors():
             self._client.put(self._store, key, data)
         return Stored(key=key, length=len(data))
 
     def get(self, key: str) -> bytes | None:
-        with self._explained():
+        with self._translate_errors():
             try:
                 return bytes(self._client.get(self._store, key).bytes())
             except FileNotFoundError:
@@ -157,33 +157,33 @@ class Bucket:
         if not of_key:
             return {}
         with ThreadPoolExecutor(min(_AT_ONCE, len(of_key))) as threads:  # a search reads parts of up to 40
-            return {part: data for found in threads.map(self._parts_of_one, of_key) for part, data in found}
+            return {part: data for contents in threads.map(self._parts_of_one, of_key) for part, data in contents}
 
     def _parts_of_one(self, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:
         starts, ends = [part.start for part in parts], [part.end for part in parts]
-        with self._explained():
+        with self._translate_errors():
             try:
-                found = self._client.get_ranges(self._store, parts[0].key, starts=starts, ends=ends)
+                contents = self._client.get_ranges(self._store, parts[0].key, starts=starts, ends=ends)
             except FileNotFoundError:
                 return []
             except self._client.exceptions.BaseError as error:
                 if "416 Range Not Satisfiable" in str(error):  # it is shorter than it was
                     return []
                 raise
-        return list(zip(parts, map(bytes, found), strict=True))
+        return list(zip(parts, map(bytes, contents), strict=True))
 
     def delete(self, keys: Sequence[str]) -> None:
-        with self._explained():
+        with self._translate_errors():
             for start in range(0, len(keys), _PAGE):
                 self._client.delete(self._store, list(keys[start : start + _PAGE]))
 
-    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
-        with self._explained():
+    def list_pages(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+        with self._translate_errors():
             for page in self._client.list(self._store, f"{folder}/", chunk_size=_PAGE):
-                yield [(one["path"], one["size"], one["last_modified"]) for one in page]
+                yield [(entry["path"], entry["size"], entry["last_modified"]) for entry in page]
 
     @contextmanager
-    def _explained(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         """Raise failures of the bucket as StoreUnavailable. An answer's body is left out: it may name the key id."""
         exceptions = self._client.exceptions
         start = time.monotonic()
@@ -193,10 +193,10 @@ class Bucket:
         try:
             yield
         except (exceptions.BaseError, FileNotFoundError, ValueError) as error:
-            said = str(error).split("\n", 1)[0].partition("<")[0].rstrip(": ")[:300]
+            reason = str(error).split("\n", 1)[0].partition("<")[0].rstrip(": ")[:300]
             why = (
-                f"The bucket {self.name} cannot be used ({said}). Nothing was written to it. Check that it exists, the"
-                " variables AWS_ENDPOINT_URL, AWS_REGION and those of the credentials, and what these may do there."
+                f"The bucket {self.name} cannot be used ({reason}). Nothing was written to it. Check that it exists,"
+                " the variables AWS_ENDPOINT_URL, AWS_REGION and those of the credentials, and what these may do there."
             )
             if time.monotonic() - start > _SLOW_S:
                 self._resting = (time.monotonic() + _REST_S, why)

@@ -137,7 +137,7 @@ _BASELINE = (*schema.BASELINE, *schema.RECALLS, schema.CACHED_TOKENS)
 def run_statements(con: Connection, of: tuple[str, ...]) -> None:
     """Run statements of `sql.schema` with the types of PostgreSQL."""
     for statement in schema.statements(of):
-        con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement).encode())
+        con.execute(_TYPE.sub(lambda match: _TYPES[match[0]], statement).encode())
 
 
 def create_tables(con: Connection) -> None:

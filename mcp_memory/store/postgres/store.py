@@ -125,9 +125,9 @@ class PostgresStore(SqlVerbs):
         return self.read(space, self._turns.totals) if layer == "turn" else self.read(space, _totals, layer)
 
     def postings(
-        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
-        return self.read(space, term_rows.read, layer, wanted, filters=filters, also=also, common=self._common)
+        return self.read(space, term_rows.read, layer, query_terms, filters=filters, also=also, common=self._common)
 
     def turn_metadata(self, space: str, rows: NDArray[np.int64], *, filters: Filters, reach: int = 0) -> TurnMetadata:
         return self.read(space, self._turns.read, rows, filters=filters, reach=reach)
@@ -162,9 +162,9 @@ class PostgresStore(SqlVerbs):
         self.write_home(vectors.drop, identity)
 
     def maintain_indexes(self, *, limit: int) -> bool:
-        found = self.read_home(terms.outdated)
-        if found is not None:
-            space, layer = found
+        stale_layer = self.read_home(terms.outdated_layer)
+        if stale_layer is not None:
+            space, layer = stale_layer
             self.write(space, terms.renew, layer, limit=limit)
             return True
         return self.write_home(vectors.move, limit=limit) or self._object_upkeep.step()

@@ -52,7 +52,7 @@ def _array(keys: Sequence[bytes]) -> Binary:
 def put(tx: Transaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
     """Index rows, given as (number, terms); None for one that is not to be found by its words."""
     indexed = [
-        (number, _array(_keys(tx.space, number // BLOCK, set(found)))) for number, found in rows if found is not None
+        (number, _array(_keys(tx.space, number // BLOCK, set(terms)))) for number, terms in rows if terms is not None
     ]
     tx.run_rows(  # together: each statement would take longer than its row
         f"INSERT INTO {layer}_terms (space, id, version, keys) VALUES {{}} ON CONFLICT (space, id)"
@@ -66,10 +66,10 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
     tx.many(f"DELETE FROM {layer}_terms WHERE space = :space AND id = ?", [(number,) for number in numbers])
 
 
-def with_all(tx: Transaction, layer: Layer, wanted: Sequence[str]) -> list[int]:
+def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[int]:
     """Return the rows of a space that have all of these terms."""
     last = newest(tx, layer)
-    of_blocks = zip(*(keys_in_blocks(tx.space, term, last) for term in wanted), strict=True)
+    of_blocks = zip(*(keys_in_blocks(tx.space, term, last) for term in query_terms), strict=True)
     rows = (
         connection_of(tx)
         .execute(
@@ -93,7 +93,7 @@ def stale(tx: HomeTransaction) -> int:
     return sum(counts)
 
 
-def outdated(tx: HomeTransaction) -> tuple[str, Layer] | None:
+def outdated_layer(tx: HomeTransaction) -> tuple[str, Layer] | None:
     """Return a space, and a layer of it that has rows with terms of an earlier version."""
     for layer in _RENEWED:
         first = tx.one(

@@ -10,7 +10,7 @@ import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres import terms, vectors
-from mcp_memory.store.postgres.connection import PostgresConnection, known_to
+from mcp_memory.store.postgres.connection import PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
@@ -52,7 +52,7 @@ class PostgresTransaction(Transaction):
         self.con = con
         self.name = space
         lock = "FOR NO KEY UPDATE" if writing else ""
-        spaces = known_to(con).spaces
+        spaces = cache_of(con).spaces
         self._asked = self._ask(lock)
         self.space = spaces.get(space) or self._number()
         if writing and not self.space:  # two that make the same space wait for each other
@@ -117,18 +117,18 @@ class SpaceObjects:
     def shown(self, path: str) -> str:
         return path
 
-    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        found = [self._part(*one) for one in wanted]
-        in_bucket = list(dict.fromkeys(one for one in found if isinstance(one, Part)))
+    def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+        parts = [self._part(*part) for part in spans]
+        in_bucket = list(dict.fromkeys(part for part in parts if isinstance(part, Part)))
         try:
             read = self._uploads.objects.get_parts(in_bucket) if in_bucket else {}
         except StoreUnavailable as error:
             logger.warning("searched without the results in the bucket: %s", error)
             read = {}
-        texts = (read.get(one) if isinstance(one, Part) else one for one in found)
+        texts = (read.get(part) if isinstance(part, Part) else part for part in parts)
         return [
             text if text is not None and len(text) == span[1] - span[0] else None
-            for text, (_, _, span) in zip(texts, wanted, strict=True)
+            for text, (_, _, span) in zip(texts, spans, strict=True)
         ]
 
     def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
@@ -180,10 +180,10 @@ class SpaceKeys:
         vectors.put_stored(self._tx, layer, numbers, identity, data)
 
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
-        return vectors.stored(self._tx, layer, numbers, identity)
+        return vectors.read_stored(self._tx, layer, numbers, identity)
 
-    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
-        return terms.with_all(self._tx, layer, wanted)
+    def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
+        return terms.with_all(self._tx, layer, query_terms)
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
         terms.delete(self._tx, layer, numbers)

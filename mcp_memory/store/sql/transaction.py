@@ -64,7 +64,7 @@ class Files(Protocol):
         """Return the path of a file as shown in messages to the user."""
         ...
 
-    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+    def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
         """Return spans of results, each given as (path, size, span): a span of the `size` raw bytes at the file's end.
 
         None for those of files that are torn, missing, or cannot be reached now.
@@ -109,7 +109,7 @@ class Index(Protocol):
         """Return the stored vectors of rows by a model, without rows that have none."""
         ...
 
-    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
+    def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
         """Return the rows that have all of these index terms."""
         ...
 

@@ -32,7 +32,7 @@ _AT_WORK_S = 600.0
 
 def unreadable(con: apsw.Connection) -> list[str]:
     """Return a line for each unreadable value. Reads all rows."""
-    return [f"{one} {forms.NEXT_STEP}" for one in forms.unreadable(con)]
+    return [f"{value} {forms.NEXT_STEP}" for value in forms.unreadable_values(con)]
 
 
 def problems(con: apsw.Connection) -> list[str]:
@@ -41,34 +41,36 @@ def problems(con: apsw.Connection) -> list[str]:
         # A query refreshes this connection's view of the FTS5 table. The integrity check alone uses a stale view, and
         # reports blocks that were merged away since as corrupt.
         con.execute(f"SELECT 1 FROM {layer}_terms WHERE rowid = 0").fetchall()
-    found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
-    found += [
+    problems_found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
+    problems_found += [
         f"Row {rowid or ''} of {table} points at nothing."
         for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
     names: dict[Any, Any] = dict(con.execute("SELECT id, name FROM space"))
     for of_rows in (_turn_problems, _quote_problems, _statement_problems):
-        found += [f"{names.get(space, f'space {space}')}: {problem}" for space, problem in of_rows(con)]
-    for layer, wanted in {**INDEXED, "chunk": "TRUE"}.items():
+        problems_found += [f"{names.get(space, f'space {space}')}: {problem}" for space, problem in of_rows(con)]
+    for layer, condition in {**INDEXED, "chunk": "TRUE"}.items():
         missing = f"space << {ID_BITS} | id NOT IN (SELECT id FROM {layer}_terms_docsize)"
-        if lacking := con.execute(f"SELECT count(*) FROM {layer} WHERE {wanted} AND {missing}").get:
-            found.append(f"{lacking} {layer}s are not in the word index.")
+        if lacking := con.execute(f"SELECT count(*) FROM {layer} WHERE {condition} AND {missing}").get:
+            problems_found.append(f"{lacking} {layer}s are not in the word index.")
     for name in names.values():
         for table in counters_behind(SqliteTransaction(con, Path(), name)):
-            found.append(
+            problems_found.append(
                 f"{name}: the last number of {table} rows is lost. `mcp-memory doctor --repair` finds it again."
             )
-    found += vectors.problems(con)
-    return found
+    problems_found += vectors.problems(con)
+    return problems_found
 
 
 def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
     """Return the problems of the copies of rows. Nobody writes copies meanwhile."""
     path = home / homes.IDENTITY
-    found = _of_spaces(con, home, _copy_problems)
+    problems_found = _of_spaces(con, home, _copy_problems)
     if files.is_there(path) and homes.identity(home) is None:  # one that is missing is written when a home is opened
-        found.append(f"{path.name} is no file, or cannot be read. `mcp-memory doctor --repair` writes it anew.")
-    return found
+        problems_found.append(
+            f"{path.name} is no file, or cannot be read. `mcp-memory doctor --repair` writes it anew."
+        )
+    return problems_found
 
 
 def ref_problems(con: apsw.Connection, home: Path) -> list[str]:
@@ -82,9 +84,9 @@ def _of_spaces(
     spaces = {str(name): number for number, name in con.execute("SELECT id, name FROM space")}
     lost = {path.name: 0 for path in sorted((home / "spaces").glob("*")) if path.is_dir()}  # where no row knows them
     return [
-        f"{name}: {found}"
+        f"{name}: {problem}"
         for name, number in (lost | spaces).items()
-        for found in problems(con, home / "spaces" / name, number)
+        for problem in problems(con, home / "spaces" / name, number)
     ]
 
 
@@ -183,14 +185,14 @@ def stray_files(tx: SqliteTransaction) -> list[Path]:
 
     Recent ones are left out: they may be in use.
     """
-    known = (
+    expected = (
         set(copies_of_rows.paths(tx)) | {str(path) for path in tx.column("SELECT path FROM ref WHERE space = :space")}
         if tx.space
         else set[str]()
     )
     named = (*tx.folder.glob("mmds/[0-9][0-9][0-9]*-*.mmd"), *tx.folder.glob("refs/*.md"))
     scenes = (path for path in tx.folder.glob("scenes/*.md") if files.is_scene_file(files.content_of(path) or b""))
-    strays = [path for path in (*named, *scenes) if path.relative_to(tx.folder).as_posix() not in known]
+    strays = [path for path in (*named, *scenes) if path.relative_to(tx.folder).as_posix() not in expected]
     return sorted(path for path in (*strays, *tx.folder.rglob(".*.tmp")) if not _is_recent(path))
 
 

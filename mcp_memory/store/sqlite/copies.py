@@ -59,9 +59,9 @@ class _Write:
 
 
 @contextmanager
-def committing(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
+def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
     """Commit in the block, then write the copies that the transaction changed or found behind."""
-    if not (changes.appended or changes.outdated or changes.whole or _marks(con)):
+    if not (changes.appended or changes.outdated or changes.whole or _marked_copies(con)):
         yield
         return
     with waiting_lock(home, LOCK):
@@ -71,7 +71,7 @@ def committing(con: apsw.Connection, home: Path, changes: CopyChanges) -> Genera
             write.run()
 
 
-def _marks(con: apsw.Connection) -> list[Copy]:
+def _marked_copies(con: apsw.Connection) -> list[Copy]:
     if not con.table_exists("main", "stale_file"):
         return []
     rows: Any = con.execute("SELECT s.name, f.path FROM stale_file f JOIN space s ON s.id = f.space ORDER BY 1, 2")
@@ -80,22 +80,22 @@ def _marks(con: apsw.Connection) -> list[Copy]:
 
 def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Write]:
     """Return what to write after the commit, and record it in the transaction. Marked copies are written at once."""
-    marked = dict.fromkeys(_marks(con))
+    marked = dict.fromkeys(_marked_copies(con))
     outdated = changes.outdated | dict.fromkeys(key for key in changes.appended if key in marked)
     for space, path in marked:
         _remove_temporary_files(home / "spaces" / space / path)
         if (space, path) not in outdated:
             tx = SqliteTransaction(con, home, space)
-            _whole(tx, path).run()
+            _plan_whole(tx, path).run()
             tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
     writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
     for space, path in outdated:
         tx = SqliteTransaction(con, home, space)
         tx.run("INSERT INTO stale_file (space, path) VALUES (:space, ?) ON CONFLICT DO NOTHING", path)
-        writes.append(_whole(tx, path))
+        writes.append(_plan_whole(tx, path))
     for (space, path), lines in changes.appended.items():
         if (space, path) not in outdated:
-            writes.append(_appended(SqliteTransaction(con, home, space), path, lines))
+            writes.append(_plan_append(SqliteTransaction(con, home, space), path, lines))
     return writes
 
 
@@ -105,7 +105,7 @@ def _remove_temporary_files(path: Path) -> None:
         remove_own(temporary)
 
 
-def _whole(tx: SqliteTransaction, path: str) -> _Write:
+def _plan_whole(tx: SqliteTransaction, path: str) -> _Write:
     """Return the write of a whole copy, or its deletion, and record the length of a line file."""
     parts = copies.content(tx, path)
     content = None if parts is None else b"".join(parts)
@@ -119,14 +119,14 @@ def _whole(tx: SqliteTransaction, path: str) -> _Write:
     return _Write(tx.folder / path, content)
 
 
-def _appended(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
+def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
     """Return the write of new lines; of the whole file if it is not as long as it was at the last commit."""
     content, target = b"".join(lines), tx.folder / path
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
     size = _size(target)
     if length is None or size != length:
         _keep_beside(target, longer_than=length or 0)
-        return _whole(tx, path)
+        return _plan_whole(tx, path)
     _record_length(tx, path, length + len(content))
     return _Write(target, content, offset=length)
 
@@ -159,18 +159,18 @@ def _keep_beside(path: Path, *, longer_than: int) -> None:
 # --- copies that are behind -------------------------------------------------------------------------
 
 
-def behind(con: apsw.Connection, home: Path) -> list[Copy]:
+def outdated_copies(con: apsw.Connection, home: Path) -> list[Copy]:
     """Return the copies to write anew: marked ones, and line files of another size than their rows make."""
     rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
     lengths: dict[Copy, int] = {(space, path): length for space, path, length in rows}
     sizes = dict(_line_file_sizes(home, {str(name) for (name,) in con.execute("SELECT name FROM space")}))
     differing = [key for key in lengths.keys() | sizes.keys() if lengths.get(key) != sizes.get(key)]
-    return sorted({*differing, *_marks(con)})
+    return sorted({*differing, *_marked_copies(con)})
 
 
 def catch_up(con: apsw.Connection, home: Path) -> None:
     """Have the copies that are behind written after this transaction, the one of a writing connection."""
-    for space, path in behind(con, home):
+    for space, path in outdated_copies(con, home):
         row = con.execute(
             "SELECT f.bytes FROM file f JOIN space s ON s.id = f.space WHERE s.name = ? AND f.path = ?", (space, path)
         ).get
@@ -194,14 +194,14 @@ def _line_file_sizes(home: Path, spaces: Iterable[str]) -> Iterator[tuple[Copy, 
 def kept_beside(home: Path, space: str) -> list[Path]:
     """Return the line files of a space that were kept beside because they had more than the database."""
     folder = home / "spaces" / space
-    found = (path for pattern in copies.LINE_FILES for why in ("beyond", "damaged") for path in
+    candidates = (path for pattern in copies.LINE_FILES for why in ("beyond", "damaged") for path in
              folder.glob(f"{pattern}.{why}-*"))  # fmt: skip
-    return sorted(path for path in found if is_own(path))
+    return sorted(path for path in candidates if is_own(path))
 
 
 def problems(tx: SqliteTransaction) -> Iterator[str]:
     """Yield a sentence for each copy of a space that is not what its rows make. Reads all of them."""
-    for path, why in differing(tx).items():
+    for path, why in differing_copies(tx).items():
         yield f"{path} {why}; `mcp-memory doctor --repair` writes it from the database."
     for path in kept_beside(tx.home, tx.name):
         count = read_own(path).count(b"\n")
@@ -211,10 +211,10 @@ def problems(tx: SqliteTransaction) -> Iterator[str]:
         )
 
 
-def differing(tx: SqliteTransaction) -> dict[str, str]:
+def differing_copies(tx: SqliteTransaction) -> dict[str, str]:
     """Return the copies of a space that are not what its rows make, each with what is wrong. Reads all of them."""
     paths = dict.fromkeys(copies.paths(tx)) if tx.space else {}
-    paths |= dict.fromkeys(path for space, path in behind(tx.con, tx.home) if space == tx.name)
+    paths |= dict.fromkeys(path for space, path in outdated_copies(tx.con, tx.home) if space == tx.name)
     return {path: why for path in paths if (why := _what_is_wrong(tx, path))}
 
 

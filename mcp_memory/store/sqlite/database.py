@@ -66,13 +66,13 @@ class Database:
         for _ in range(_READERS):
             self._readers.put(None)  # opened when first needed
         self._closed = False
-        with explained(self.home):
+        with translate_errors(self.home):
             self._writer = None if self.read_only else self._open_writer()
             # A home that is only read has no open connections between two reads: what is there now is what counts.
             self._opened = None if self.read_only else OpenedFolder(home, self.path)
         if self.read_only:
             self.read(must_be_current)
-        elif self.read(copies.behind, home):
+        elif self.read(copies.outdated_copies, home):
             try:
                 self.write(copies.catch_up, home)
             except StoreUnavailable as error:  # a full disk must not prevent reading
@@ -80,7 +80,7 @@ class Database:
 
     def write(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a connection in one transaction: committed when this returns, rolled back if it raises."""
-        with explained(self.home), self._nesting.call(), self._write_lock:
+        with translate_errors(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             return self._in_transaction(self._free_writer(), work, *args, **kwargs)
 
@@ -97,7 +97,7 @@ class Database:
         try:
             self._must_be_same()
             result = _read(con, work, *args, **kwargs)
-            with copies.committing(con, self.home, changes):
+            with copies.commit_with_copies(con, self.home, changes):
                 con.execute("COMMIT")
         except BaseException:
             if con.in_transaction:
@@ -109,7 +109,7 @@ class Database:
 
     def outside(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
-        with explained(self.home), self._nesting.call(), self._write_lock:
+        with translate_errors(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             return work(self._free_writer(), *args, **kwargs)
 
@@ -118,7 +118,7 @@ class Database:
 
         Raises StoreUnavailable if all connections stay in use.
         """
-        with explained(self.home), self._nesting.call():
+        with translate_errors(self.home), self._nesting.call():
             self._must_be_open()
             con = self._free_reader()
             try:
@@ -127,9 +127,9 @@ class Database:
                 done = False
                 con.execute("BEGIN")
                 try:
-                    found = _read(con, work, *args, **kwargs)
+                    result = _read(con, work, *args, **kwargs)
                     done = True
-                    return found
+                    return result
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
@@ -193,8 +193,8 @@ class Database:
         if self._writer is None:
             raise StoreUnavailable(self._only_readable())
         if self._writer.txn_state() != apsw.SQLITE_TXN_NONE:
-            held, self._writer = self._writer, self._open_writer()
-            held.close()
+            old_writer, self._writer = self._writer, self._open_writer()
+            old_writer.close()
         return self._writer
 
     def _open_writer(self) -> WritingConnection:
@@ -231,7 +231,7 @@ def _read(
     try:
         return work(con, *args, **kwargs)
     except (*unreadable.WRONG, apsw.SQLError):
-        if damaged := next(unreadable.unreadable(con), None):
+        if damaged := next(unreadable.unreadable_values(con), None):
             raise DamagedRow(f"{damaged} {unreadable.NEXT_STEP}") from None
         raise
 
@@ -272,7 +272,7 @@ _NOT_WRITTEN = re.compile(
 
 
 @contextmanager
-def explained(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
+def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
     """Raise errors of SQLite as StoreUnavailable, or as NoRoom if the disk is full. `so` states the outcome."""
     path = home / homes.DATABASE
     try:

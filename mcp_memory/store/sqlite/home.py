@@ -75,7 +75,7 @@ def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
     else that is there with permissions for others.
     """
     changed = 0
-    for path, mode in exposed(home, deep=deep):
+    for path, mode in exposed_paths(home, deep=deep):
         if new and path != home:
             continue
         with suppress(OSError):
@@ -84,7 +84,7 @@ def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
     return changed
 
 
-def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
+def exposed_paths(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
     """Yield files and folders of a home that are open to others and should not be, each with its mode."""
     if os.name == "nt":  # modes say nothing there
         return
@@ -98,15 +98,15 @@ def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
             if deep and folder.is_dir() and not folder.is_symlink()
             for path in folder.rglob("*")
         )
-        for path in chain(_folder_of_its_own(home), ours, below):
+        for path in chain(_home_if_private(home), ours, below):
             with suppress(OSError):
-                found = path.lstat()
-                mode = stat.S_IMODE(found.st_mode)
-                if not stat.S_ISLNK(found.st_mode) and found.st_uid == os.geteuid() and mode & _OTHERS:
+                status = path.lstat()
+                mode = stat.S_IMODE(status.st_mode)
+                if not stat.S_ISLNK(status.st_mode) and status.st_uid == os.geteuid() and mode & _OTHERS:
                     yield path, mode
 
 
-def _folder_of_its_own(home: Path) -> Iterator[Path]:
+def _home_if_private(home: Path) -> Iterator[Path]:
     shared = home.stat().st_mode & stat.S_ISVTX
     whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
     if not (shared or whole or home.is_mount() or foreign_files(home)):
@@ -144,18 +144,18 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
 
 def _stored_identity(con: apsw.Connection) -> tuple[str, bytes] | None:
     row: Any = con.execute("SELECT uuid, key FROM home").fetchone()
-    found = (str(row[0]), bytes(row[1])) if row and row[0] else None
-    return found if found and len(found[1]) == _KEY else None
+    stored = (str(row[0]), bytes(row[1])) if row and row[0] else None
+    return stored if stored and len(stored[1]) == _KEY else None
 
 
 def identity(home: Path) -> tuple[str, bytes] | None:
     """Return the uuid and key that `keep_identity` wrote; None if they cannot be read."""
     try:
         fields = json.loads(read_own(home / IDENTITY, _LARGEST_IDENTITY))
-        found = str(fields["home"]), bytes.fromhex(fields["key"])
+        stored = str(fields["home"]), bytes.fromhex(fields["key"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found if found[0] and len(found[1]) == _KEY else None
+    return stored if stored[0] and len(stored[1]) == _KEY else None
 
 
 def identity_problem(home: Path) -> str | None:
@@ -186,17 +186,17 @@ def open_to_read(database: Path) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     address = database.absolute().as_uri()
     try:
-        return _tried(apsw.Connection(f"{address}?mode=ro", flags=flags))
+        return _require_readable(apsw.Connection(f"{address}?mode=ro", flags=flags))
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         wal = database.with_name(f"{database.name}-wal")
         if not wal.exists() or wal.stat().st_size == 0:
-            return _tried(apsw.Connection(f"{address}?immutable=1", flags=flags))
+            return _require_readable(apsw.Connection(f"{address}?immutable=1", flags=flags))
         con = apsw.Connection(f"{address}?mode=ro&vfs={'win32' if os.name == 'nt' else 'unix'}-none", flags=flags)
         con.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-        return _tried(con)
+        return _require_readable(con)
 
 
-def _tried(con: apsw.Connection) -> apsw.Connection:
+def _require_readable(con: apsw.Connection) -> apsw.Connection:
     try:
         con.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except BaseException:

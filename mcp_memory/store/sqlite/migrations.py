@@ -114,13 +114,13 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
 
 def migrate(con: apsw.Connection) -> None:
     """Bring a database to this program's schema. Raises StoreUnavailable when it is from a newer one."""
-    if _applied(con) == {name for name, _ in SCHEMA}:
+    if _applied_steps(con) == {name for name, _ in SCHEMA}:
         return  # the usual start: no write, so no waiting for a lock
     while True:
         con.execute("BEGIN IMMEDIATE")
         try:
             con.execute("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TEXT NOT NULL) STRICT")
-            done = _applied(con)
+            done = _applied_steps(con)
             _refuse_newer(con, done)
             step = next((step for step in SCHEMA if step[0] not in done), None)
             if step is not None:
@@ -147,7 +147,7 @@ def _take(con: apsw.Connection, step: Callable[[apsw.Connection], None]) -> None
 
 def must_be_current(con: apsw.Connection) -> None:
     """Raise StoreUnavailable if a read-only database does not have this program's schema."""
-    done = _applied(con)
+    done = _applied_steps(con)
     _refuse_newer(con, done)
     if done != {name for name, _ in SCHEMA}:
         raise StoreUnavailable(
@@ -161,16 +161,16 @@ def is_unfinished(con: apsw.Connection) -> bool:
     return con.table_exists("main", "move")
 
 
-def _applied(con: apsw.Connection) -> set[str]:
+def _applied_steps(con: apsw.Connection) -> set[str]:
     if not con.table_exists("main", "migration"):
         return set()
     return {str(name) for (name,) in con.execute("SELECT name FROM migration")}
 
 
 def _refuse_newer(con: apsw.Connection, done: set[str]) -> None:
-    known = {name for name, _ in SCHEMA}
-    unknown = sorted(done - known)
-    if unknown and not known <= done:
+    our_steps = {name for name, _ in SCHEMA}
+    unknown = sorted(done - our_steps)
+    if unknown and not our_steps <= done:
         raise StoreUnavailable(
             f"{con.filename} was written by an mcp-memory from before the first release. Nothing was changed. Export "
             "it with that version and import it here; or `mcp-memory doctor --repair` rebuilds what its files tell."

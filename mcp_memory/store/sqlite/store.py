@@ -85,13 +85,13 @@ class SQLiteStore(SqlVerbs):
         return self.read(space, self._totals.of, layer)
 
     def postings(
-        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
         return self.read(
             space,
             term_rows.read,
             layer,
-            wanted,
+            query_terms,
             filters=filters,
             also=also,
             common=self._common,
@@ -140,8 +140,8 @@ class SQLiteStore(SqlVerbs):
     def _renew_terms(self, limit: int) -> bool:
         batch = self._db.read(terms.next_batch, limit=limit)
         if batch is not None:
-            found = terms.terms_of_batch(batch)
-            self._db.write(terms.commit_batch, batch, found)
+            new_terms = terms.terms_of_batch(batch)
+            self._db.write(terms.commit_batch, batch, new_terms)
             self._db.write(terms.merge_segments, batch.layer)
             return True
         left = self._db.read(terms.unsettled_layers)
@@ -152,7 +152,7 @@ class SQLiteStore(SqlVerbs):
     # purging
 
     purge = writes(purging.purge)
-    unverified_purges = reads_home(purging.unverified)
+    unverified_purges = reads_home(purging.unverified_purges)
     purged_rows = reads_home(purged_rows.purged_rows)
     note_verified = writes_home(purging.note_verified)
 
@@ -188,13 +188,13 @@ class SQLiteStore(SqlVerbs):
         home = self._db.home
         if unreadable := self._db.read(checks.unreadable):
             return unreadable  # whatever else is asked reads these rows too
-        found = self._db.read(checks.problems)
-        found += self._db.read_with_copies(checks.copy_problems, home)
+        problems = self._db.read(checks.problems)
+        problems += self._db.read_with_copies(checks.copy_problems, home)
         refs = self._db.read(checks.ref_problems, home)
         if refs:  # files of refs forgotten meanwhile are rightly missing
             again = self._db.read(checks.ref_problems, home)
             refs = [problem for problem in refs if problem in again]
-        return [*found, *refs]
+        return [*problems, *refs]
 
     # upkeep
 
@@ -203,7 +203,7 @@ class SQLiteStore(SqlVerbs):
 
     def repair(self, set_aside: Callable[[Path], object]) -> list[str]:
         home = self._db.home
-        return self._db.write(repair.mend, home, set_aside)
+        return self._db.write(repair.repair_database, home, set_aside)
 
     def write_persona_file(self, space: str, /, page: str) -> None:
         if not self.read(space, pages.is_persona_written, page):

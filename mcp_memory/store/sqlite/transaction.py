@@ -90,8 +90,8 @@ class SpaceFiles:
     def shown(self, path: str) -> str:
         return str(self._tx.folder / path)
 
-    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        return [self._read_result(*one) for one in wanted]
+    def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+        return [self._read_result(*span) for span in spans]
 
     def _read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
         try:
@@ -145,10 +145,10 @@ class SpaceIndex:
         vectors.put_stored(self._tx.con, layer, self._tx.space, numbers, identity, data)
 
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
-        return vectors.stored(self._tx.con, layer, self._tx.space, numbers, identity)
+        return vectors.read_stored(self._tx.con, layer, self._tx.space, numbers, identity)
 
-    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
-        return terms.with_all(self._tx.con, layer, self._tx.space, wanted)
+    def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
+        return terms.with_all(self._tx.con, layer, self._tx.space, query_terms)
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
         terms.delete(self._tx.con, layer, self._tx.space, numbers)

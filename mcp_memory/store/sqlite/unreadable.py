@@ -61,12 +61,13 @@ class _Form:
     instead: str | None = None
 
 
-def _is(kind: type, each: type = object) -> Callable[[Any], object]:
+def _json_reader(kind: type, each: type = object) -> Callable[[Any], object]:
     """Return a reader of JSON of one kind, a list of values of another."""
 
     def read(text: str) -> object:
         value: Any = json.loads(text)
-        if not isinstance(value, kind) or (isinstance(value, list) and not all(isinstance(one, each) for one in value)):  # pyright: ignore[reportUnknownVariableType]
+        elements: list[Any] = value if isinstance(value, list) else []
+        if not isinstance(value, kind) or not all(isinstance(element, each) for element in elements):
             raise ValueError
         return value  # pyright: ignore[reportUnknownVariableType]
 
@@ -103,36 +104,36 @@ _ENTITIES = (
 _DERIVED = {("scene", "atoms"), ("scene", "entities"), ("vector_index", "id"), ("file", "path")}
 
 _FORMS: dict[str, dict[str, _Form]] = {
-    "turn": {"told": _Form(_is(dict), "NULL")},
+    "turn": {"told": _Form(_json_reader(dict), "NULL")},
     "ref": {
         "arguments": _Form(json.loads, "'null'"),
         "timestamp": _Form(datetime.fromisoformat),
-        "masked": _Form(_is(list, list), "NULL"),
+        "masked": _Form(_json_reader(list, list), "NULL"),
     },
-    "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_is(dict), "NULL")},
+    "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_json_reader(dict), "NULL")},
     "canvas": {"label": _Form(_file_name, "cleaned(label)"), "groups": _Form(groups_of, "'{}'")},
     "canvas_version": {"label": _Form(_file_name, "cleaned(label)"), "delta": _Form(json.loads, "NULL")},
-    "tombstone": {"took": _Form(_is(dict), "NULL")},
+    "tombstone": {"took": _Form(_json_reader(dict), "NULL")},
     # Without a row, a space and a session are known by the journals that name them.
     "space": {"name": _Form(_file_name)},
     "session": {"name": _Form(_file_name)},
     "scene": {
         "slug": _Form(_file_name, "cleaned(slug)"),
         "atoms": _Form(_atoms, "cited(body)"),
-        "entities": _Form(_is(list, str), _ENTITIES),
+        "entities": _Form(_json_reader(list, str), _ENTITIES),
     },
-    "work": {"basis": _Form(_is(dict), "'{}'"), "outcome": _Form(_is(dict), "'{}'")},
-    "draft": {"atom": _Form(_is(dict))},
-    "held": {"reasons": _Form(_is(list, str), "'[]'")},
-    "token": {"spaces": _Form(_is(list, str)), "rights": _Form(_right)},
-    "message_edit": {"texts": _Form(_is(dict)), "refs": _Form(_is(list, str))},
-    "recall": {"ids": _Form(_is(list, str), "'[]'")},
+    "work": {"basis": _Form(_json_reader(dict), "'{}'"), "outcome": _Form(_json_reader(dict), "'{}'")},
+    "draft": {"atom": _Form(_json_reader(dict))},
+    "held": {"reasons": _Form(_json_reader(list, str), "'[]'")},
+    "token": {"spaces": _Form(_json_reader(list, str)), "rights": _Form(_right)},
+    "message_edit": {"texts": _Form(_json_reader(dict)), "refs": _Form(_json_reader(list, str))},
+    "recall": {"ids": _Form(_json_reader(list, str), "'[]'")},
     "followed": {"state": _Form(json.loads)},
     "file": {"path": _Form(_path)},
 }
 
 
-def unreadable(con: apsw.Connection) -> Iterator[Unreadable]:
+def unreadable_values(con: apsw.Connection) -> Iterator[Unreadable]:
     """Yield every value that its reader cannot read. Reads all rows."""
     for table, forms in _FORMS.items():
         keys = _key(con, table)
@@ -156,23 +157,25 @@ def leave_out(con: apsw.Connection) -> list[Unreadable]:
 
     A rebuild reads this copy after the files, which have most of these values.
     """
-    con.create_scalar_function("cited", _cited, 1, deterministic=True)
-    con.create_scalar_function("cleaned", _cleaned, 1, deterministic=True)
-    found = list(unreadable(con))
-    if found:
+    con.create_scalar_function("cited", _cited_json, 1, deterministic=True)
+    con.create_scalar_function("cleaned", _unique_file_name, 1, deterministic=True)
+    damaged = list(unreadable_values(con))
+    if damaged:
         con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
-    for one in found:
-        instead = _FORMS[one.table][one.column].instead if one.table in _FORMS else None
-        what = f"DELETE FROM {one.table}" if instead is None else f"UPDATE {one.table} SET {one.column} = {instead}"
-        con.execute(f"{what} WHERE {one.key}", one.values)
-    return found
+    for value in damaged:
+        instead = _FORMS[value.table][value.column].instead if value.table in _FORMS else None
+        what = (
+            f"DELETE FROM {value.table}" if instead is None else f"UPDATE {value.table} SET {value.column} = {instead}"
+        )
+        con.execute(f"{what} WHERE {value.key}", value.values)
+    return damaged
 
 
-def _cited(*body: Any) -> str:
+def _cited_json(*body: Any) -> str:
     return json.dumps(cited(str(body[0])))
 
 
-def _cleaned(*name: Any) -> str:
+def _unique_file_name(*name: Any) -> str:
     """Return a valid file name that no other row has."""
     text = str(name[0])
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()

@@ -25,12 +25,12 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     return done
 
 
-def unverified(tx: HomeTransaction) -> list[str]:
+def unverified_purges(tx: HomeTransaction) -> list[str]:
     return tx.column("SELECT name FROM unverified_purge ORDER BY name")
 
 
 def note_verified(tx: HomeTransaction, purges: Sequence[str]) -> None:
-    tx.many("DELETE FROM unverified_purge WHERE name = ?", [(one,) for one in purges])
+    tx.many("DELETE FROM unverified_purge WHERE name = ?", [(name,) for name in purges])
 
 
 def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
@@ -58,15 +58,18 @@ def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
 def exclude_retained(con: apsw.Connection, home: Path, traces: Traces) -> list[str]:
     """See `Store.exclude_retained`."""
     traces.excuse([own_words(), *_schema(con)])
-    said = [*traces.excuse(_kept(con, names=False)), *traces.excuse(_kept(con, names=True), words=False)]
+    retained_ids = [
+        *traces.excuse(_stored_texts(con, names=False)),
+        *traces.excuse(_stored_texts(con, names=True), words=False),
+    ]
     refs: Any = con.execute(
         "SELECT r.id, s.name, r.path FROM ref r JOIN space s ON s.id = r.space WHERE r.purged_at IS NULL ORDER BY r.id"
     )
     for id, space, path in refs:
         target = home / "spaces" / space / path
         if is_own(target) and traces.excuse_file(target):
-            said.append(id)
-    return list(dict.fromkeys(said))
+            retained_ids.append(id)
+    return list(dict.fromkeys(retained_ids))
 
 
 _NAMING = {
@@ -85,7 +88,7 @@ def _schema(con: apsw.Connection) -> Iterator[tuple[str, bytes]]:
         yield "schema", str(sql).encode()
 
 
-def _kept(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, bytes]]:
+def _stored_texts(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, bytes]]:
     """Yield every text that the rows hold, by its place: `t8`, `a5`, or its table; either the names or all others."""
     tables: list[str] = [
         str(name)

@@ -48,7 +48,7 @@ _COUNTED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class Description:
     """Identity (`home`, hexadecimal), schema, spaces and row counts of a database."""
 
     home: str
@@ -87,7 +87,7 @@ def take(con: apsw.Connection, to: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
+def open_database(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
     """Open a database that is no home's, with what our tables need."""
     flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
     con = apsw.Connection(str(path), flags=flags | apsw.SQLITE_OPEN_URI)
@@ -99,10 +99,10 @@ def opened(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
         con.close()
 
 
-def described(path: Path) -> Described:
+def describe_file(path: Path) -> Description:
     """Describe a database. Raises Damaged if it cannot be read, or is not of this program."""
     try:
-        with opened(path) as con:
+        with open_database(path) as con:
             return describe(con)
     except apsw.FullError:
         raise
@@ -110,10 +110,10 @@ def described(path: Path) -> Described:
         raise Damaged(f"its database cannot be read ({error})") from None
 
 
-def describe(con: apsw.Connection) -> Described:
+def describe(con: apsw.Connection) -> Description:
     applied = [str(name) for (name,) in con.execute("SELECT name FROM migration ORDER BY name")]
     counts = {what: con.execute(f"SELECT count(*) FROM {table}").get for what, table in _COUNTED.items()}
-    return Described(
+    return Description(
         home=con.execute("SELECT uuid FROM home").get,
         schema=applied[-1],
         is_known=set(applied) <= {name for name, _ in SCHEMA},
@@ -125,10 +125,10 @@ def describe(con: apsw.Connection) -> Described:
 def check(path: Path) -> list[str]:
     """Return the problems of a database: its pages, indexes and foreign keys."""
     try:
-        with opened(path) as con:
-            found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
-            found += [f"row {row} of {table} {POINTS_AT_NOTHING}" for table, row, *_ in _foreign(con)]
-            return found
+        with open_database(path) as con:
+            problems = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
+            problems += [f"row {row} of {table} {POINTS_AT_NOTHING}" for table, row, *_ in _foreign(con)]
+            return problems
     except apsw.FullError:
         raise
     except apsw.Error as error:
@@ -137,13 +137,13 @@ def check(path: Path) -> list[str]:
 
 def unreadable(path: Path) -> list[str]:
     """Return a sentence for each value of a whole database that its reader cannot read."""
-    with opened(path) as con:
-        return [str(one) for one in forms.unreadable(con)]
+    with open_database(path) as con:
+        return [str(value) for value in forms.unreadable_values(con)]
 
 
 def leave_out(path: Path) -> list[forms.Unreadable]:
     """Take such values, or their rows, out of a whole database that is a copy; return them."""
-    with opened(path, write=True) as con:
+    with open_database(path, write=True) as con:
         return forms.leave_out(con)
 
 
@@ -154,7 +154,7 @@ def _foreign(con: apsw.Connection) -> list[Any]:
 # --- the files that rows name -----------------------------------------------------------------------
 
 
-def named(con: apsw.Connection) -> Iterator[NamedFile]:
+def named_files(con: apsw.Connection) -> Iterator[NamedFile]:
     """Yield every file of every space that the rows say there is, space by space."""
     spaces: Any = con.execute("SELECT id, name FROM space ORDER BY name").fetchall()
     for number, space in spaces:
@@ -172,9 +172,9 @@ def named(con: apsw.Connection) -> Iterator[NamedFile]:
                 yield NamedFile(space=space, number=number, path=path, content=due)
 
 
-def lines_of(con: apsw.Connection, one: NamedFile) -> Iterable[bytes]:
+def lines_of(con: apsw.Connection, file: NamedFile) -> Iterable[bytes]:
     """Return the lines that a line file has to have, from the rows."""
-    return line_files_of_rows(SqliteTransaction(con, Path(), one.space), one.path)
+    return line_files_of_rows(SqliteTransaction(con, Path(), file.space), file.path)
 
 
 def line_files(con: apsw.Connection) -> list[tuple[int, str, str]]:
@@ -199,20 +199,20 @@ class Returned:
     was_purged: bool
 
 
-def returned(database: Path, spaces: Path) -> list[Returned]:
+def find_returned(database: Path, spaces: Path) -> list[Returned]:
     """Return the rows of a database that the tombstones of a later state name. Raises Damaged if it cannot be read."""
-    found: list[Returned] = []
+    rows: list[Returned] = []
     try:
-        with opened(database) as con:
+        with open_database(database) as con:
             for folder in sorted(path for path in spaces.iterdir() if is_own(path / forgetting.TOMBSTONES_FILE)):
                 tx = SqliteTransaction(con, spaces.parent, folder.name)
                 if tx.space:
-                    found += _of_space(tx)
+                    rows += _of_space(tx)
     except apsw.FullError:
         raise
     except apsw.Error as error:
         raise Damaged(f"its database cannot be read ({error})") from None
-    return found
+    return rows
 
 
 def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
@@ -224,27 +224,27 @@ def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
             continue  # a rebuild names it
     for line in last.values():
         try:
-            one = _returned(tx, json.loads(line))
+            row = _check_tombstone(tx, json.loads(line))
         except (ValueError, KeyError, TypeError, OverflowError):
             continue
-        if one is not None:
-            yield one
+        if row is not None:
+            yield row
 
 
-def _returned(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
+def _check_tombstone(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
     at, was_purged = datetime.fromisoformat(line["at"]), line["purged_at"] is not None
     if line["undone_at"] is not None:
         return None
-    held = tx.one(
+    tombstone = tx.one(
         "SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ? AND at = ?",
         *(int(line["tombstone"][1:]), to_ms(at)),
     )
     ids = list[str]()
-    if held is None:
-        wanted = {bytes.fromhex(digest) for digest in line["digests"]}
+    if tombstone is None:
+        line_digests = {bytes.fromhex(digest) for digest in line["digests"]}
         named = _renamed_refs(tx) if was_purged else {}
-        ids = [id for one in line["ids"] if _is_meant(tx, id := named.get(str(one), str(one)), wanted)]
-    is_back = bool(ids) if held is None else was_purged and held == (None, None)
+        ids = [id for name in line["ids"] if _is_meant(tx, id := named.get(str(name), str(name)), line_digests)]
+    is_back = bool(ids) if tombstone is None else was_purged and tombstone == (None, None)
     return (
         Returned(
             space=tx.name,
@@ -266,6 +266,6 @@ def _renamed_refs(tx: SqliteTransaction) -> dict[str, str]:
     return {digests.purged_ref(key, id): id for id in tx.column("SELECT id FROM ref WHERE space = :space")}
 
 
-def _is_meant(tx: SqliteTransaction, id: str, wanted: set[bytes]) -> bool:
-    found = digests.of(tx, id)
-    return found is not None and (not found or not wanted.isdisjoint(found))
+def _is_meant(tx: SqliteTransaction, id: str, line_digests: set[bytes]) -> bool:
+    row_digests = digests.of(tx, id)
+    return row_digests is not None and (not row_digests or not line_digests.isdisjoint(row_digests))
