@@ -1,4 +1,4 @@
-"""Checks: the numbers of a space, its changes, and every inconsistency of rows and files."""
+"""Consistency checks of rows, their copies in files, and the files of results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def problems(con: apsw.Connection) -> list[str]:
 
 
 def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return the problems of the copies of rows. Nobody writes copies meanwhile."""
+    """Return the problems of the copies of rows. The caller keeps others from writing copies meanwhile."""
     path = home / homes.IDENTITY
     problems_found = _of_spaces(con, home, _copy_problems)
     if files.is_there(path) and homes.identity(home) is None:  # one that is missing is written when a home is opened
@@ -127,7 +127,7 @@ WITHOUT_WORDS = (
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
-    """Compare redundant columns of statements: a change outside this program usually changes only one of them."""
+    """Compare redundant columns of statements: a change outside this program usually misses some of them."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
         if folded != digests.folded(text):
@@ -181,9 +181,9 @@ def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
 
 
 def stray_files(tx: SqliteTransaction) -> list[Path]:
-    """Return files of a space that no row makes: canvases, scenes, results and temporary files of killed writers.
+    """Return files of a space that belong to no row: canvases, scenes, results and temporary files of killed writers.
 
-    Recent ones are left out: they may be in use.
+    Recent files are excluded: they may be in use.
     """
     expected = (
         set(copies_of_rows.paths(tx)) | {str(path) for path in tx.column("SELECT path FROM ref WHERE space = :space")}

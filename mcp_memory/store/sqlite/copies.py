@@ -1,14 +1,14 @@
 """Keeps the readable copies of a home up to date: journals, records, canvases, scenes, tombstones, the persona page.
 
 The database is the truth. A transaction names the copies that it changes; they are written after its commit, under a
-lock of the home, so in the order of the commits of all processes. A copy is never read back: `rebuild` alone reads
-copies, when the database is lost.
+lock of the home, so in the order of the commits of all processes. Copies are only read by `rebuild`, when the database
+is lost.
 
-A copy is behind if its writer was killed or had no room. The table `file` has the length of each line file, so one
-that is behind has another size; the table `stale_file` marks the copies that are written whole until their content was
-seen to be right. The next transaction that changes a line file, any later transaction (for marked copies) and the
-next opening of the home write such a copy anew. A line file that is longer than its rows make it was edited, or the
-database was replaced by an older one: it is kept beside, as `….beyond-1`.
+A copy is outdated if its writer was killed or had no room. The table `file` stores the length of each line file, so an
+outdated line file has another size; the table `stale_file` marks the copies that have to be written whole until their
+content was verified. An outdated copy is rewritten by the next transaction that changes it, by any later transaction
+(marked copies), or when the home is opened. A line file that is longer than its rows was edited, or the database was
+replaced by an older version: the file is renamed to `….beyond-1`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Write:
 
 @contextmanager
 def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
-    """Commit in the block, then write the copies that the transaction changed or found behind."""
+    """Commit in the block, then write the copies that the transaction changed and the outdated copies."""
     if not (changes.appended or changes.outdated or changes.whole or _marked_copies(con)):
         yield
         return
@@ -79,7 +79,10 @@ def _marked_copies(con: apsw.Connection) -> list[Copy]:
 
 
 def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Write]:
-    """Return what to write after the commit, and record it in the transaction. Marked copies are written at once."""
+    """Return the files to write after the commit, and record them in the transaction.
+
+    Marked copies are written at once.
+    """
     marked = dict.fromkeys(_marked_copies(con))
     outdated = changes.outdated | dict.fromkeys(key for key in changes.appended if key in marked)
     for space, path in marked:
@@ -100,7 +103,7 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
 
 
 def _remove_temporary_files(path: Path) -> None:
-    """Remove what killed writers of a copy have left; nobody else writes it under the lock."""
+    """Remove the temporary files that killed writers of a copy left. The lock excludes other writers."""
     for temporary in path.parent.glob(f".{path.name.replace('[', '[[]')}.*.tmp"):
         remove_own(temporary)
 
@@ -120,7 +123,7 @@ def _plan_whole(tx: SqliteTransaction, path: str) -> _Write:
 
 
 def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
-    """Return the write of new lines; of the whole file if it is not as long as it was at the last commit."""
+    """Return the write of new lines, or of the whole file if its length is not that of the last commit."""
     content, target = b"".join(lines), tx.folder / path
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
     size = _size(target)
@@ -145,7 +148,7 @@ def _size(path: Path) -> int:
 
 
 def _keep_beside(path: Path, *, longer_than: int) -> None:
-    """Rename a file that is longer than the rows make it, or what is in its place, so that nothing of it is lost."""
+    """Rename a file that is longer than its rows, or is not a regular file, so that no content is lost."""
     if not files.is_there(path) or -1 < _size(path) <= longer_than:
         return
     number = 1
@@ -160,7 +163,7 @@ def _keep_beside(path: Path, *, longer_than: int) -> None:
 
 
 def outdated_copies(con: apsw.Connection, home: Path) -> list[Copy]:
-    """Return the copies to write anew: marked ones, and line files of another size than their rows make."""
+    """Return the copies to rewrite: marked copies, and line files whose size differs from that of their rows."""
     rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
     lengths: dict[Copy, int] = {(space, path): length for space, path, length in rows}
     sizes = dict(_line_file_sizes(home, {str(name) for (name,) in con.execute("SELECT name FROM space")}))
@@ -169,7 +172,7 @@ def outdated_copies(con: apsw.Connection, home: Path) -> list[Copy]:
 
 
 def catch_up(con: apsw.Connection, home: Path) -> None:
-    """Have the copies that are behind written after this transaction, the one of a writing connection."""
+    """Mark the outdated copies to be written after this write transaction."""
     for space, path in outdated_copies(con, home):
         row = con.execute(
             "SELECT f.bytes FROM file f JOIN space s ON s.id = f.space WHERE s.name = ? AND f.path = ?", (space, path)
@@ -192,7 +195,7 @@ def _line_file_sizes(home: Path, spaces: Iterable[str]) -> Iterator[tuple[Copy, 
 
 
 def kept_beside(home: Path, space: str) -> list[Path]:
-    """Return the line files of a space that were kept beside because they had more than the database."""
+    """Return the renamed line files of a space, which had more lines than the database."""
     folder = home / "spaces" / space
     candidates = (path for pattern in copies.LINE_FILES for why in ("beyond", "damaged") for path in
              folder.glob(f"{pattern}.{why}-*"))  # fmt: skip
@@ -200,7 +203,7 @@ def kept_beside(home: Path, space: str) -> list[Path]:
 
 
 def problems(tx: SqliteTransaction) -> Iterator[str]:
-    """Yield a sentence for each copy of a space that is not what its rows make. Reads all of them."""
+    """Yield a sentence for each copy of a space that differs from its rows. Reads all copies."""
     for path, why in differing_copies(tx).items():
         yield f"{path} {why}; `mcp-memory doctor --repair` writes it from the database."
     for path in kept_beside(tx.home, tx.name):
@@ -212,7 +215,7 @@ def problems(tx: SqliteTransaction) -> Iterator[str]:
 
 
 def differing_copies(tx: SqliteTransaction) -> dict[str, str]:
-    """Return the copies of a space that are not what its rows make, each with what is wrong. Reads all of them."""
+    """Return the copies of a space that differ from its rows, each with the reason. Reads all copies."""
     paths = dict.fromkeys(copies.paths(tx)) if tx.space else {}
     paths |= dict.fromkeys(path for space, path in outdated_copies(tx.con, tx.home) if space == tx.name)
     return {path: why for path in paths if (why := _what_is_wrong(tx, path))}
@@ -233,7 +236,7 @@ def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
 
 
 def _last_lines(content: bytes) -> dict[object, bytes]:
-    """Return the lines of a line file by what they are about: of several lines about a row, the last counts."""
+    """Return the last line about each row, by its key."""
     last: dict[object, bytes] = {}
     for line in content.splitlines(keepends=True):
         try:

@@ -1,14 +1,14 @@
 """One SQLite file: a writer, a pool of readers that cannot write, and errors that name the next step.
 
 `write` and `read` take a plain function of a connection; a connection or cursor never leaves them. Writes are `BEGIN
-IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes; the readable copies of what they
-change are written after their commit (`copies`). Reads see one snapshot and never wait for a writer; they wait a
+IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes; the readable copies of the
+changed rows are written after the commit (`copies`). Reads see one snapshot and never wait for a writer; they wait a
 limited time for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`);
 connections are not bound to threads. A home that cannot be written to is opened read-only.
 
 Open connections outlive the files that they opened. So each call first compares the home and the database with those
-that were opened, and raises HomeGone if they were removed or replaced: what somebody deleted is neither shown nor
-written again.
+that were opened, and raises HomeGone if they were removed or replaced: deleted content is neither shown nor written
+again.
 
 Errors of SQLite and the file system become sentences with the next step.
 """
@@ -144,7 +144,7 @@ class Database:
     def read_with_copies(
         self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `work` as `read` does, while nobody writes copies: they are those of the snapshot."""
+        """Run `work` as `read` does, while other processes write no copies: the copies match the snapshot."""
         with waiting_lock(self.home, copies.LOCK):
             return self.read(work, *args, **kwargs)
 

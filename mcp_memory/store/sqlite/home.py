@@ -66,13 +66,12 @@ def _is_begun(database: Path) -> bool:
 
 
 def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
-    """Remove the permissions of group and others from a home, which earlier versions left in place; return from how
-    many files and folders.
+    """Remove the permissions of group and others, which earlier versions left in a home; return the number of changes.
 
-    This looks at the home and what is directly in it, since nothing below can be reached then; `deep` looks at all of
-    it. A folder set up to be shared (set-group-id, sticky), a user's whole home folder and a folder with files of other
-    programs keep their mode. In a `new` home, only that of the folder itself is changed: this program made nothing
-    else that is there with permissions for others.
+    Only the home and its direct entries are changed, since nothing below can be reached then; `deep` changes the whole
+    tree. A folder set up to be shared (set-group-id, sticky), a user's whole home folder and a folder with files of
+    other programs keep their mode. In a `new` home only the folder itself is changed, because other files in it were
+    not made by this program.
     """
     changed = 0
     for path, mode in exposed_paths(home, deep=deep):
@@ -114,7 +113,7 @@ def _home_if_private(home: Path) -> Iterator[Path]:
 
 
 def keep_identity(con: apsw.Connection, home: Path) -> None:
-    """Keep the home's uuid and the key of its digests in a file too.
+    """Store the home's uuid and the key of its digests in a file as well.
 
     A database rebuilt from the files is then the same memory: it recognises its own exports and forgotten content.
     """
@@ -159,8 +158,10 @@ def identity(home: Path) -> tuple[str, bytes] | None:
 
 
 def identity_problem(home: Path) -> str | None:
-    """Return what is wrong with the identity in a file of a home; None if it is that of the database, or is missing:
-    the next writer creates it."""
+    """Return why the identity file of a home is wrong; None if it matches the database or is missing.
+
+    The next writer creates a missing file.
+    """
     if not is_there(home / IDENTITY) or not is_own(home / DATABASE):
         return None
     kept = identity(home)

@@ -1,4 +1,4 @@
-"""The schema, and the list of its steps. A released step is never edited; a new one is added below.
+"""The schema, and the list of its steps. A released step is never edited; new steps are appended.
 
 Each step runs in one transaction with the record that it ran, so a kill in between leaves the step undone. A database
 with a step that this program does not know is from a newer version: it is refused without a change.

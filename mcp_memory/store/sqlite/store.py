@@ -1,4 +1,4 @@
-"""`SQLiteStore`: one home in one SQLite file, with the files beside it."""
+"""`SQLiteStore`: a home in one SQLite file, with the files next to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction of SQLite: the connection, the files of the space beside it, and its word and vector indexes."""
+"""A transaction of SQLite: the connection, the files of the space, and its word and vector indexes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Copy = tuple[str, str]
 
 @dataclass(slots=True)
 class CopyChanges:
-    """The copies that one transaction changes.
+    """The copies that a transaction changes.
 
-    `appended`: new lines of line files that are otherwise as they were. `outdated`: copies to write anew, or to
-    delete. `whole`: copies with content that is not made of rows. `results`: new files of results, which are there
-    before the commit and are deleted if it fails.
+    `appended`: new lines of line files whose earlier lines are unchanged. `outdated`: copies to rewrite or delete.
+    `whole`: copies with content that is not derived from rows. `results`: new files of results, which exist before the
+    commit and are deleted if it fails.
     """
 
     appended: dict[Copy, list[bytes]] = field(default_factory=dict[Copy, list[bytes]])

@@ -1,7 +1,7 @@
-"""Values of rows that cannot be read: moments, JSON and names changed by another program or by a fault.
+"""Finds values of rows that cannot be read: times, JSON and names changed by another program or by a fault.
 
 SQLite checks only whether a value is a number or text; the required form of each text column is defined here. Readers
-parse without checks; when one fails, this module finds the row at fault, if any.
+parse without checks; when a reader fails, this module finds the row at fault, if any.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import apsw
 
@@ -55,18 +55,18 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """`read` raises one of WRONG. `instead` is an SQL expression, the replacement for a value that no file has."""
+    """`read` raises an error of WRONG. `instead` is an SQL expression that replaces a value that is in no file."""
 
     read: Callable[[Any], object]
     instead: str | None = None
 
 
 def _json_reader(kind: type, each: type = object) -> Callable[[Any], object]:
-    """Return a reader of JSON of one kind, a list of values of another."""
+    """Return a reader of JSON of type `kind`; the elements of a list have to be of type `each`."""
 
     def read(text: str) -> object:
         value: Any = json.loads(text)
-        elements: list[Any] = value if isinstance(value, list) else []
+        elements = cast("list[Any]", value) if isinstance(value, list) else list[Any]()
         if not isinstance(value, kind) or not all(isinstance(element, each) for element in elements):
             raise ValueError
         return value  # pyright: ignore[reportUnknownVariableType]

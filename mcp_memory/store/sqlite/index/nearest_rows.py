@@ -1,9 +1,9 @@
 """Nearest rows by their vectors: an exact scan, and coarse vectors (sketches) for spaces with many rows.
 
 The scan scores every row of a space. It reads the chunks that sqlite-vec keeps (tables `…_chunks`, `…_rowids` and
-`…_vector_chunks00`, as its ARCHITECTURE.md describes them), through one blob handle into one buffer, and multiplies
-them with numpy: `MATCH` of vec0 0.1.9 takes many times as long, since it picks the k best of a chunk one after the
-other. A test holds the two to the same answer. It costs 0.25 s a million rows of 256 numbers.
+`…_vector_chunks00`, described in its ARCHITECTURE.md), through one blob handle into one buffer, and multiplies
+them with numpy: `MATCH` of vec0 0.1.9 takes many times as long, since it picks the k best rows of a chunk one after
+the other. A test checks that both give the same answer. The scan takes 0.25 s per million rows of 256 numbers.
 
 Sketches make the search of many rows fast and miss about one row in some hundred. The sketch of a row is its vector
 minus the mean, projected on the directions in which the vectors of its space vary most: a third of the numbers, or
@@ -11,10 +11,10 @@ less. The search scores all sketches, then the best few thousand rows in full, s
 `bench/RESULTS.md` has the measured loss (`python -m bench.vectors`).
 
 For the `vec0` table `turn_vec_1` there are three tables: `turn_sketch_1`, a `vec0` table of sketches; `turn_row_1`,
-the same vectors, one per row, so that one can be read without its chunk; and `turn_plan_1`: for each large space the
-directions, and the id up to which all its rows have sketches. Rows above it are scanned exactly, so that all processes
-find new rows at once; a background job (`extend_sketches`) adds their sketches by the thousand. All of this is a
-projection of the `vec0` table, made for a space when it has grown to _FROM rows.
+the same vectors, one per row, so that a vector can be read without its chunk; and `turn_plan_1`: for each large space
+the directions, and the id up to which all its rows have sketches. Rows above it are scanned exactly, so that all
+processes find new rows at once; a background job (`extend_sketches`) adds their sketches by the thousand. All of this
+is a projection of the `vec0` table, made for a space when it has grown to _FROM rows.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Best:
 def products(rows: NDArray[np.int8], query: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
     """Return each row times the query, in single precision.
 
-    Some hundred rows at a time: the floats stay in the cache of a core, and OpenBLAS in one thread. It takes
-    others for half a million numbers, and then waits for a scheduler's turn, 8 ms, wherever a core is busy.
+    Processes some hundred rows at a time: the floats stay in the cache of a core, and OpenBLAS stays in one thread. For
+    half a million numbers it would start others and wait for the scheduler, 8 ms if a core is busy.
     """
     import numpy as np
 
@@ -109,9 +109,9 @@ def blocks(
     allowed: NDArray[np.bool_] | None = None,
     above: int = 0,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int8]]]:
-    """Yield ids of rows (0 for a row to leave out) and their vectors, which the next block overwrites.
+    """Yield ids of rows (0 for a row to skip) and their vectors, which the next block overwrites.
 
-    Rows with an id up to `above` are left out.
+    Rows with an id up to `above` are skipped.
     """
     import numpy as np
 
@@ -137,7 +137,7 @@ def blocks(
 def _chunks(
     con: apsw.Connection, table: str, space: int, allowed: NDArray[np.bool_] | None, above: int
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the chunks that hold rows to score, and the ids of their rows (0 for one to leave out)."""
+    """Yield the chunks that have rows to score, and the ids of their rows (0 for a row to skip)."""
     import numpy as np
 
     tail = ""
@@ -213,7 +213,7 @@ def nearest(
 
 
 def due_space(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> int | None:
-    """Return a space of which `extend` has rows to take in."""
+    """Return a space with enough rows that `extend_sketches` can process."""
     if dimensions < 2 * _width(dimensions):
         return None
     large: Any = con.execute("SELECT space, last FROM number WHERE kind = ? AND last >= ?", (layer, _FROM)).fetchall()
@@ -249,7 +249,7 @@ def _uncovered_ids(con: apsw.Connection, layer: Layer, index: int, space: int, c
 def add_late_sketches(
     con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int, numbers: Sequence[int]
 ) -> None:
-    """Add rows whose vectors came after those of later rows: `extend` would skip them."""
+    """Add sketches of rows whose vectors came after those of later rows: `extend_sketches` would skip them."""
     covered = _covered_up_to(con, layer, index, space)
     late = [number for number in numbers if covered is not None and number <= covered]
     plan = _plan(con, layer, index, space, dimensions) if late else None
@@ -306,7 +306,7 @@ def _ids_of_nearest_sketches(
 def _rows(
     con: apsw.Connection, layer: Layer, index: int, space: int, numbers: NDArray[np.int64], dimensions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Return those of the rows that exist, with their vectors."""
+    """Return the existing rows among these, with their vectors."""
     import json
 
     import numpy as np
@@ -323,7 +323,7 @@ def _rows(
 
 
 def _width(dimensions: int) -> int:
-    """The number of dimensions of a sketch."""
+    """Return the number of dimensions of a sketch."""
     return max(80, dimensions // 8)
 
 
@@ -339,7 +339,7 @@ def _plan(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions
 
 
 def _covered_up_to(con: apsw.Connection, layer: Layer, index: int, space: int) -> int | None:
-    """Return up to which id all rows of a space have a sketch; None where it has none."""
+    """Return the id up to which all rows of a space have a sketch; None for a space without sketches."""
     if not _has_any(con, layer, index):
         return None
     return con.execute(f"SELECT covered FROM {layer}_plan_{index} WHERE space = ?", (space,)).get

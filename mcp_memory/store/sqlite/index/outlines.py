@@ -4,7 +4,7 @@ Turns are appended and never change, so cached columns stay valid; only the forg
 Columns are read from a covering index, `turn_outline`: 5 MB per 100,000 turns, without the texts.
 
 Totals: the number of rows of a space in each layer and its newest row, from which the rarity of terms is computed.
-They count one space only: a total over all spaces would let the rows of one space change the scores of another.
+They never span spaces: otherwise the rows of a space would change the scores of another.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ class Outlines:
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of those rows that have one."""
+    """Return the places of the rows that have a place."""
     places = columns.place_of_row[rows[rows < len(columns.place_of_row)]]
     return places[places >= 0].astype("int64")
 
 
 def _around(columns: _Columns, places: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
-    """Return these places and those within reach of one in its session, each once, in order."""
+    """Return the given places and all places within `reach` in the same session, in order and without duplicates."""
     import numpy as np
 
     chosen = np.zeros(len(columns.rows), bool)
@@ -220,7 +220,7 @@ def _place_of_row(rows: NDArray[np.int64], upto: int) -> NDArray[np.int32]:
 def _which_pass(
     tx: Transaction, columns: _Columns, filters: Filters, places: NDArray[np.int64] | slice = slice(None)
 ) -> NDArray[np.bool_]:
-    """Return which of the turns at these places may be returned."""
+    """Return a mask of the turns at these places that pass the filters and are not forgotten."""
     import numpy as np
 
     forgotten = tx.column(

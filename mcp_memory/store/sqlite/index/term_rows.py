@@ -40,7 +40,7 @@ def read(
     common: CommonTerms,
     outlines: Outlines,
 ) -> list[Posting]:
-    """See `Store.postings`. `common` and `outlines` are those of the store."""
+    """See `Store.postings`. `common` and `outlines` are the caches of the store."""
     if not tx.space:
         return []
     rows = _FtsRows(tx, layer, filters, outlines)

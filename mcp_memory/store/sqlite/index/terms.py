@@ -183,9 +183,9 @@ def terms_of_batch(batch: ReindexBatch) -> list[list[str]]:
 
 
 def commit_batch(con: apsw.Connection, batch: ReindexBatch, new_terms: Sequence[Sequence[str]]) -> None:
-    """Replace the old terms of a batch with the new ones, and record its range.
+    """Replace the terms of a batch with `new_terms`, and record its range.
 
-    Rows forgotten meanwhile stay out. If a row was restored meanwhile, the batch is left for a later call.
+    Rows forgotten meanwhile are skipped. If a row was restored meanwhile, the batch is left for a later call.
     """
     layer, space = batch.layer, batch.space
     sql = f"SELECT id FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]}"

@@ -113,7 +113,7 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
 def nearest(
     tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int, outlines: Outlines
 ) -> list[Scored]:
-    """See `Store.nearest`. `outlines` are those of the store."""
+    """See `Store.nearest`. `outlines` is the cache of the store."""
     index = tx.get(  # a model that changed behind its name is near to nothing that it embedded before
         "SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", query.identity, query.data.shape[1]
     )

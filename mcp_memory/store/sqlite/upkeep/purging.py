@@ -18,7 +18,10 @@ from mcp_memory.store.sqlite.upkeep import compaction
 
 
 def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
-    """See `Store.purge`. It is unverified until `note_verified`, so that one that was interrupted is found."""
+    """See `Store.purge`.
+
+    Until `note_verified` the purge is recorded as unverified, so that an interrupted purge is found.
+    """
     done = purging.purge(tx, what, now=now)
     for first in done.tombstones[:1]:
         tx.run("INSERT INTO unverified_purge (name) VALUES (?) ON CONFLICT DO NOTHING", f"{tx.name}/{first}")
@@ -36,7 +39,7 @@ def note_verified(tx: HomeTransaction, purges: Sequence[str]) -> None:
 def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
     """Remove erased content from free pages, indexes and the log; outside of a transaction.
 
-    Returns False if others were reading all the time, so that the log could not be emptied: call it again then.
+    Return False if readers were active all the time, so that the log could not be emptied: call it again then.
     """
     con.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE")
     try:
@@ -89,7 +92,7 @@ def _schema(con: apsw.Connection) -> Iterator[tuple[str, bytes]]:
 
 
 def _stored_texts(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, bytes]]:
-    """Yield every text that the rows hold, by its place: `t8`, `a5`, or its table; either the names or all others."""
+    """Yield every text of the rows with its place (`t8`, `a5`, or the table): either all names or all other texts."""
     tables: list[str] = [
         str(name)
         for (name,) in con.execute(

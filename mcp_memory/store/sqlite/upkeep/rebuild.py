@@ -1,8 +1,8 @@
-"""Rebuild: rows that are in the files of a home are added to a database that lacks them.
+"""Rebuild: adds the rows that are in the files of a home to a database that lacks them.
 
-The database is whole and not open elsewhere: a copy of the home's, a backup of it, the rows that `salvage` read around
-the torn pages, or an empty one. Every line of a file proves what it can (`line_rows.row_of`), and becomes a row under
-its own number. Indexes, vectors and other derived tables are made again.
+The database is whole and not open elsewhere: a copy of the home's database, a backup of it, the rows that `salvage`
+read around the torn pages, or an empty database. Every line of a file is verified as far as possible
+(`line_rows.row_of`), and becomes a row under its own number. Indexes, vectors and other derived tables are recreated.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ def _make_derived(con: apsw.Connection, home: Path) -> None:
 
 
 class _SpaceFiles:
-    """The files of one space, and the rows that are added from them.
+    """The files of a space, and the rows that are added from them.
 
-    A turn whose number or position is another's now is stored under a new number at the end of its session: the
-    database had lost its latest part, and others were stored since.
+    If the number or position of a turn now belongs to another turn, it is stored under a new number at the end of its
+    session: the database had lost its latest part, and other turns were stored since.
     """
 
     def __init__(self, tx: SqliteTransaction, built: Built, *, is_current: bool) -> None:
@@ -197,7 +197,7 @@ class _SpaceFiles:
             self._built.added[kind] += not is_there
 
     def _store(self, put: Callable[[], None]) -> bool:
-        """Return whether the row could be stored: a value that no row can hold is left out."""
+        """Return whether the row could be stored: a value that no row can have is skipped."""
         try:
             with self.tx.con:
                 put()
@@ -231,7 +231,7 @@ class _SpaceFiles:
             self._put("turns", row)
 
     def _is_taken(self, session: int | None, row: Row) -> bool:
-        """Return whether the position of a turn in its session is another's now."""
+        """Return whether the position of a turn in its session now belongs to another turn."""
         return (
             row.session in self._moved_sessions
             or self.tx.one(
@@ -259,7 +259,7 @@ class _SpaceFiles:
         )
 
     def _add_statements(self, *, undone: set[str]) -> None:
-        """Add explicit statements, as all notes together leave them."""
+        """Add explicit statements in the state after all notes."""
         try:
             by_number = statements(self._notes.values(), undone=undone)
         except WRONG:  # one of them has lost its meaning
@@ -276,7 +276,7 @@ class _SpaceFiles:
                         self._rows.end(older, statement)
 
     def _add_last(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Add rows of which the last line counts."""
+        """Add rows of which only the last line counts."""
         last = {key_of(fields): fields for fields in lines}
         for (kind, _), fields in last.items():
             if (row := self._row(fields)) is not None:
@@ -341,7 +341,10 @@ def _require_names(con: apsw.Connection, home: Path) -> None:
 
 
 def _remove_dangling(con: apsw.Connection, *, only: str | None = None) -> Iterator[str]:
-    """Have no row point at nothing: clear what may be empty, leave other rows out, and yield their tables."""
+    """Remove references to missing rows, and yield the tables of deleted rows.
+
+    Nullable columns are cleared; rows with other columns are deleted.
+    """
     while True:
         violations: list[Any] = con.execute("PRAGMA foreign_key_check").fetchall()
         references = sorted({(table, parent, key) for table, _, parent, key in violations if only in (None, parent)})
@@ -383,7 +386,7 @@ _MADE_ANEW = {"migration", "term_range", "chunk", "vector_index"}
 
 
 def salvage(torn: Path, into: Path) -> list[str]:
-    """Copy what can be read to a new, empty database; return the tables of which a part could not be, and why."""
+    """Copy all readable rows to a new, empty database; return the tables that are incomplete, each with the reason."""
     unreadable: list[str] = []
     with open_database(into, write=True) as new:
         new.execute("PRAGMA foreign_keys = OFF; BEGIN")
@@ -396,7 +399,7 @@ def salvage(torn: Path, into: Path) -> list[str]:
 
 
 def _tables(con: apsw.Connection) -> list[str]:
-    """Return the tables that hold rows of ours, in the order of their names."""
+    """Return the names of our row tables, sorted."""
     names = con.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         " AND name NOT GLOB '*_terms_*' ORDER BY name"

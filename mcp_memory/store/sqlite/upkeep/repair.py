@@ -114,7 +114,7 @@ def _drop_broken_sketches(con: apsw.Connection) -> Iterator[str]:
 
 
 def _rewrite_copies(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[str]:
-    """Write the copies that are not what the rows make, and set aside what is in their place."""
+    """Rewrite the copies that differ from their rows, and move the replaced files to quarantine."""
     names: Any = con.execute("SELECT name FROM space").fetchall()
     for (name,) in names:
         tx = SqliteTransaction(con, home, name)

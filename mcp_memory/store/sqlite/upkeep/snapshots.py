@@ -1,10 +1,10 @@
-"""Snapshots: a copy of the database at one moment while others write, its checks, and the files that its rows name.
+"""Snapshots: a consistent copy of the database made while others write, its checks, and the files that its rows name.
 
 A snapshot is a separate file that no other process has open.
 
-`returned` finds rows of a backup that were forgotten after it was made. The tombstone lines of the later state have ids
-and keyed digests, without words. A row is meant if its id is named and its digest matches; a row without digests, such
-as a short turn without a time, is meant by its id.
+`find_returned` finds rows of a backup that were forgotten after it was made. The tombstone lines of the later state
+have ids and keyed digests, without words. A line refers to a row if it has the row's id and a matching digest; for a
+row without digests, such as a short turn without a time, the id is enough.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Description:
 class NamedFile:
     """A file that rows name, relative to its space's folder.
 
-    `length`: of a line file, how much of it counts. `sha256`: of a ref, its raw bytes. `content`: it is made of rows.
+    `length`: the valid length of a line file. `sha256`: the hash of the raw bytes of a ref. `content`: set if the file
+    is derived from rows.
     """
 
     space: str
@@ -75,7 +76,7 @@ class NamedFile:
 
 
 def take(con: apsw.Connection, to: Path) -> None:
-    """Copy the database that `con` has open to a new file, as it is now. Readers and writers go on meanwhile."""
+    """Copy the database of `con` to a new file. Readers and writers continue meanwhile."""
     open_private(to, "xb").close()  # SQLite would create it with the rights that the umask leaves to others
     copy = apsw.Connection(str(to))
     try:
@@ -88,7 +89,7 @@ def take(con: apsw.Connection, to: Path) -> None:
 
 @contextmanager
 def open_database(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
-    """Open a database that is no home's, with what our tables need."""
+    """Open a database outside of a home, with the extension that our tables need."""
     flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
     con = apsw.Connection(str(path), flags=flags | apsw.SQLITE_OPEN_URI)
     try:
@@ -100,7 +101,7 @@ def open_database(path: Path, *, write: bool = False) -> Generator[apsw.Connecti
 
 
 def describe_file(path: Path) -> Description:
-    """Describe a database. Raises Damaged if it cannot be read, or is not of this program."""
+    """Describe a database. Raises Damaged if it cannot be read or was not made by this program."""
     try:
         with open_database(path) as con:
             return describe(con)
@@ -142,7 +143,7 @@ def unreadable(path: Path) -> list[str]:
 
 
 def leave_out(path: Path) -> list[forms.Unreadable]:
-    """Take such values, or their rows, out of a whole database that is a copy; return them."""
+    """Remove unreadable values, or their rows, from a copy of a whole database; return them."""
     with open_database(path, write=True) as con:
         return forms.leave_out(con)
 
@@ -155,7 +156,7 @@ def _foreign(con: apsw.Connection) -> list[Any]:
 
 
 def named_files(con: apsw.Connection) -> Iterator[NamedFile]:
-    """Yield every file of every space that the rows say there is, space by space."""
+    """Yield every file that rows name, space by space."""
     spaces: Any = con.execute("SELECT id, name FROM space ORDER BY name").fetchall()
     for number, space in spaces:
         rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ? ORDER BY path", (number,)).fetchall()
@@ -173,7 +174,7 @@ def named_files(con: apsw.Connection) -> Iterator[NamedFile]:
 
 
 def lines_of(con: apsw.Connection, file: NamedFile) -> Iterable[bytes]:
-    """Return the lines that a line file has to have, from the rows."""
+    """Return the expected lines of a line file, from the rows."""
     return line_files_of_rows(SqliteTransaction(con, Path(), file.space), file.path)
 
 
@@ -188,7 +189,10 @@ def line_files(con: apsw.Connection) -> list[tuple[int, str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What one tombstone took, as far as it is back: `ids`. None where it is forgotten still and not purged yet."""
+    """The rows of a tombstone that are back in a backup.
+
+    `ids` is empty if the tombstone exists in the backup too, but its rows are not purged there.
+    """
 
     space: str
     tombstone: str
@@ -200,7 +204,10 @@ class Returned:
 
 
 def find_returned(database: Path, spaces: Path) -> list[Returned]:
-    """Return the rows of a database that the tombstones of a later state name. Raises Damaged if it cannot be read."""
+    """Return the rows of a database that tombstones of a later state name.
+
+    Raises Damaged if it cannot be read.
+    """
     rows: list[Returned] = []
     try:
         with open_database(database) as con:
@@ -261,7 +268,7 @@ def _check_tombstone(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | 
 
 
 def _renamed_refs(tx: SqliteTransaction) -> dict[str, str]:
-    """Return the ids of results by the ids that a purge gives to them."""
+    """Return the ids of results by the ids that a purge would give them."""
     key = digests.key_of(tx)
     return {digests.purged_ref(key, id): id for id in tx.column("SELECT id FROM ref WHERE space = :space")}
 
