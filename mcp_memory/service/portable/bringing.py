@@ -1,7 +1,7 @@
-"""Import of an export: its rows are stored in batches, each once, and its tombstones are applied.
+"""Import of an export: stores its rows in batches, each once, and applies its tombstones.
 
-A batch is one transaction and includes the origins of its rows. An import that was killed can be called again and
-has the same result.
+A batch is one transaction and includes the origins of its rows. An import that was killed can be called again and has
+the same result.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Spoken = TypeVar("Spoken", model.ExportedTurn | model.ExportedAtom, model.Export
 class Brought:
     """The result of importing a space of an export.
 
-    `stored` rows are new; `known` rows were here before, of which `changed` were updated; `kept_out` rows are forgotten
-    here. `forgotten` and `undone` are tombstones of this store that the import made or undid.
+    `stored` rows are new; `known` rows had been imported before, of which `changed` were updated; `kept_out` rows are
+    forgotten here. `forgotten` and `undone` are tombstones of this store that the import created or undid.
     """
 
     space: str
@@ -85,11 +85,11 @@ def import_space(
     undo: Callable[[str], object],
     tell: ReportProgress = ignore_progress,
 ) -> Brought:
-    """Take a space of an export into a space of a store. Blocks.
+    """Import a space of an export into a space of a store. Blocks.
 
-    `doubts` says why a turn or an atom is to be held, if it is, where the export does not say that it was, or says of
-    another home that it was released; `forget` takes ids out, for a reason, and returns the tombstone; `undo` brings
-    back what one took.
+    `doubts` returns reasons to quarantine a turn or an atom; it is asked if the export does not say that the row was
+    quarantined, or if the row was released in another home. `forget` removes ids for a reason and returns the
+    tombstone; `undo` reverses a tombstone.
     """
     taking = _SpaceImport(store, parcel, space, into, now, tell)
     tombstones = list(parcel.rows(space, model.ExportedTombstone))
@@ -126,7 +126,7 @@ def import_space(
 
 
 def _ended_atoms(taking: _SpaceImport, atoms: Sequence[model.ExportedAtom]) -> list[model.ExportedAtom]:
-    """Return the atoms that came before and have ended where they come from."""
+    """Return the atoms that were imported before and have ended in the exporting store."""
     ended = [atom for atom in atoms if atom.valid_to is not None]
     keys = {atom.id: (model.origin_of(taking.of, atom.id, atom.learned_at), *atom.origins) for atom in ended}
     local_ids = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
@@ -139,7 +139,7 @@ def _new_reviews(
     doubts: Doubts,
     now: datetime,
 ) -> Iterator[model.ExportedReview]:
-    """Yield reviews for rows of a batch that are doubtful and have none: the rules may be newer than the export."""
+    """Yield reviews for doubtful rows of a batch without a review: the rules may be newer than the export."""
     for row in batch:
         if row.id not in reviewed and (why := doubts(row)):
             yield model.ExportedReview(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
@@ -163,7 +163,7 @@ def _in_learning_order(
 
 
 def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
-    """Yield rows some hundred at a time, a note always with its atom."""
+    """Yield rows in batches of some hundred; a note is always in the batch of its atom."""
     batch, chars = list[Spoken](), 0
     for row in rows:
         if isinstance(row, model.ExportedTurn) and (len(batch) >= BATCH or chars >= BATCH_CHARS):
@@ -178,7 +178,7 @@ def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
 def _tasks(
     records: Iterable[model.ExportedRecord], canvases: Iterable[model.ExportedCanvas]
 ) -> Iterator[list[model.ExportedRow]]:
-    """Yield canvases some at a time, each with its records."""
+    """Yield canvases in batches, each with its records."""
     of = defaultdict[int, list[model.ExportedRecord]](list)
     for record in records:
         of[record.canvas].append(record)
@@ -223,7 +223,9 @@ def _undo_tombstones(
 def _apply_tombstones(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
-    """Forget here the rows that the exporting store forgot. Rows that never came here are noted, and kept out later."""
+    """Forget the rows that the exporting store forgot. Rows that were never imported are recorded, and kept out
+    later.
+    """
     store, into = taking.store, taking.into
     for tombstone in tombstones:
         keys = _keys(taking, tombstone)
@@ -240,7 +242,7 @@ def _apply_tombstones(
 
 
 def _live_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return the rows that are not forgotten, without notes: these go with their statements."""
+    """Return the rows that are not forgotten, without notes: they are forgotten with their statements."""
     atoms = [atom.id for atom in store.atoms(space, [id for id in ids if id[0] == "a"])]
     turns = [turn.id for turn in store.turns(space, [id for id in ids if id[0] == "t"]) if turn.role != "note"]
     return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _has_ref(store, space, id))]

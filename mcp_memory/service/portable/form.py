@@ -1,4 +1,4 @@
-"""The form of an export: its layout, its rows as lines of JSON and the other way, and its pages for people. Pure.
+"""The format of an export: its layout, its rows as lines of JSON and back, and its pages for people. Pure functions.
 
     README.md                                 explains all of it
     manifest.json                             {format, version, home, spaces: {name: counts},
@@ -12,9 +12,8 @@
 
 Members are sorted by name, the manifest last. Import does not read the pages.
 
-In lines, times are in UTC, those of tasks in the zone in which they were noted; all are in milliseconds, as in the
-files of a home. Fields with their default value are left out. Reading a line returns the same row, or refuses it in a
-sentence.
+In lines, times are in UTC, times of tasks in the time zone of the task; all are in milliseconds, as in the files of a
+home. Fields with their default value are left out. Reading a line returns the same row, or raises InvalidInput.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ _MOST = 2**62
 
 
 def line_of(row: model.ExportedRow) -> bytes:
-    """Return the line of a row, with its end; half characters are escaped."""
+    """Return the line of a row, with its newline; unpaired surrogates are escaped."""
     return files.json_line(_plain(row))
 
 
@@ -142,7 +141,7 @@ def _reader(kind: type[model.ExportedRow]) -> TypeAdapter[Any]:
 
 @cache
 def _exported_fields(kind: Any) -> list[tuple[str, Any]]:
-    """Return the fields of a row that a line has, each with the value at which it is left out."""
+    """Return the names and default values of the fields that are written to a line."""
     return [(field.name, field.default) for field in fields(kind) if field.name != "data"]
 
 
@@ -166,7 +165,7 @@ def _plain(value: Any, *, zoned: bool = False) -> Any:
 
 
 def _check_value(value: Any, where: str) -> None:
-    """Raise InvalidInput for what JSON can say and a store cannot keep."""
+    """Raise InvalidInput for values that JSON allows and a store cannot keep."""
     match value:
         case str() if not well_formed(value):
             raise InvalidInput(f"has half a character in {where}")
@@ -211,14 +210,14 @@ def session_head(name: str) -> str:
 
 
 def turn_section(turn: model.ExportedTurn) -> str:
-    """Return a turn as it stands on its session's page."""
+    """Return a turn's section of its session's page."""
     who = f"{turn.role} {turn.name}" if turn.name else turn.role
     at = iso(turn.said_at.astimezone(UTC)).replace("+00:00", "Z")
     return f"\n## {turn.id} · {who} · {at}\n\n{turn.content.rstrip()}\n"
 
 
 def scene_page(row: model.ExportedScene) -> bytes:
-    """Return a scene as its file in the home has it."""
+    """Return a scene in the format of its file in the home."""
     return files.scene_file(
         Scene(
             slug=row.slug,

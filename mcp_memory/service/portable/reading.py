@@ -1,7 +1,7 @@
 """Reads and checks an export. Every member has to match the manifest before any row is returned.
 
-Nothing is unpacked to disk, so names cannot lead anywhere. Encrypted, truncated, duplicate or undeclared members, and
-archives that would unpack to far more than text does, are refused before any row is stored.
+Nothing is unpacked to disk, so no path can escape. Encrypted, truncated, duplicate or undeclared members, and archives
+that would unpack to far more than text does, are refused before any row is stored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _ExportManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """An open export whose members are what its manifest says. `spaces` has its counts by kind."""
+    """An open export whose members match its manifest. `spaces` has its counts by kind."""
 
     name: str
     home: str
@@ -56,7 +56,7 @@ class Parcel:
     _packed: zipfile.ZipFile
 
     def rows(self, space: str, kind: type[R]) -> Iterator[R]:
-        """Yield the rows of a kind, in order. InvalidInput names a line that cannot be taken."""
+        """Yield the rows of a kind, in order. InvalidInput names an invalid line."""
         name = data_name(space, next(word for word, row_type in KINDS.items() if row_type is kind))
         for number, line in enumerate(_lines(self._packed, name, self.name), start=1):
             try:
@@ -67,7 +67,7 @@ class Parcel:
             yield row  # pyright: ignore[reportReturnType]
 
     def bytes_of(self, space: str, ref: model.ExportedRef) -> bytes:
-        """Return the bytes of a result. InvalidInput where its file is not what its row says."""
+        """Return the bytes of a result. Raises InvalidInput if its file does not match its row."""
         name = f"spaces/{space}/{ref.file}"
         try:
             fields, data = read_ref_file(self._packed.read(name))
@@ -80,7 +80,7 @@ class Parcel:
 
 
 def is_parcel(path: Path) -> bool:
-    """Return whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
+    """Return whether a file is an export, by its manifest, or by the names of its rows if the manifest is lost."""
     return is_archive(path, _has_rows)
 
 
@@ -93,7 +93,7 @@ def _has_rows(packed: zipfile.ZipFile) -> bool:
 
 @contextmanager
 def open_export(path: Path, name: str | None = None) -> Generator[Parcel]:
-    """Open an export, all of it checked. InvalidInput says in a sentence why it cannot be taken."""
+    """Open an export after checking all of it. InvalidInput states why it cannot be imported."""
     shown = name or path.name
     with _refuse_unreadable(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
         manifest = _manifest(packed, shown)
@@ -186,7 +186,7 @@ def _lines(packed: zipfile.ZipFile, member: str, name: str) -> Iterator[bytes]:
 
 
 def _check(row: model.ExportedRow) -> None:
-    """Raise InvalidInput where a row cannot stand in any store."""
+    """Raise InvalidInput for a row that no store can keep."""
     match row:
         case model.ExportedTurn():
             safe_name(row.session, what="session")
@@ -229,7 +229,7 @@ def _check(row: model.ExportedRow) -> None:
 
 
 def _check_rows(parcel: Parcel, space: str) -> None:
-    """Read every row of a space once; every quote has to stand where an atom says it does."""
+    """Read every row of a space once, and check that each quote of an atom is at its span of the turn."""
     quoted: dict[str, list[tuple[str, model.ExportedQuote]]] = {}
     for atom in parcel.rows(space, model.ExportedAtom):
         for words in atom.evidence:

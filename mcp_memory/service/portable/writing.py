@@ -35,7 +35,7 @@ _TIGHT = 100  # compression ratio that no text reaches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """`rows` by space and kind; `lacking` are results whose file is gone or damaged, which are left out."""
+    """`rows` by space and kind; `lacking` are results whose file is missing or damaged, which are left out."""
 
     path: str
     bytes: int
@@ -47,10 +47,9 @@ class Exported:
 def export(
     store: Store, target: Path, spaces: Sequence[str] | None = None, *, tell: ReportProgress = ignore_progress
 ) -> Exported:
-    """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
+    """Write spaces (default: all) to a new file. Blocks.
 
-    NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
-    be written.
+    Raises NotFound for an empty space, InvalidInput if the file exists, StoreUnavailable if it cannot be written.
     """
     existing = store.spaces()
     chosen = sorted(set(existing if spaces is None else spaces))
@@ -101,7 +100,7 @@ def _with_progress(
 
 
 class _Tree:
-    """The members as files of a folder, grown row by row."""
+    """The members as files of a folder, written row by row."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         self.rows: dict[str, Counter[str]] = {}
@@ -142,7 +141,7 @@ class _Tree:
                 opened[1].close()
 
     def write_pages(self) -> None:
-        """Write the pages, of which the last version counts."""
+        """Write the pages in their last version."""
         for name, row in self._standing.items():
             if isinstance(row, model.ExportedPersona):
                 self._add(name, form.persona_page(row))
@@ -150,7 +149,7 @@ class _Tree:
                 self._add(name, form.scene_page(row))
 
     def copy_results(self, spaces: Sequence[str]) -> None:
-        """Copy the files of results. Those that are gone or damaged are left out with their rows, and listed.
+        """Copy the files of results. Missing or damaged results are left out with their rows, and listed.
 
         Reads the store, so it must not run while the rows are read.
         """
@@ -183,9 +182,9 @@ class _Tree:
         self._page[1].write((head + form.turn_section(row)).encode("utf-8", "backslashreplace"))
 
     def _member_name(self, folder: str, name: str, ending: str) -> str:
-        """Return a member's name; those that differ in case alone get names that differ on every system.
+        """Return a member's name; names that differ only in case get distinct names for every file system.
 
-        Raises ValueError for a name that no file can have: the store, which is being read, says whose it is.
+        Raises ValueError for a name that no file can have; the store, which is being read, then names the row.
         """
         if "\0" in name:
             raise ValueError("embedded null byte")

@@ -1,8 +1,8 @@
 """The format of a backup: a zip archive with the files of a home under their names, and `manifest.json`.
 
 The manifest names the home, the time and the contents, with the SHA-256 of each member. Reading trusts nothing: names
-have to match the manifest and stay within a home, no member may be larger than declared, and a wrong hash means
-damage. So neither a zip bomb nor a path that leads elsewhere gets past `opened`.
+have to match the manifest and stay within a home, no member may be larger than declared, and a wrong hash means damage.
+So `open_backup` refuses zip bombs and paths that lead out of the home.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _NAME = re.compile(r"memory\.db|spaces/[^/\\:\0]+(?:/[^/\\:\0]+)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """`counts` are numbers of rows by kind. `lacking` has a sentence for each file that the home had lost before."""
+    """`counts` are numbers of rows by kind. `lacking` has a sentence for each file that was missing when it was
+    made.
+    """
 
     format: int
     home: str
@@ -92,7 +94,7 @@ def is_backup(path: Path) -> bool:
 
 @contextmanager
 def open_backup(path: Path) -> Generator[tuple[BackupManifest, zipfile.ZipFile]]:
-    """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
+    """Open a backup for reading. Raises InvalidInput if the file is not a backup, Damaged if it is a damaged backup."""
     with _add_path_to_errors(path), _file(path) as file:
         if not zipfile.is_zipfile(file):
             raise InvalidInput(f"{path} is no backup: it is no zip archive, or cut off. Name one of `backup --list`.")
@@ -110,7 +112,7 @@ def _file(path: Path) -> IO[bytes]:
 
 
 def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
-    """Read a member whole, into `to` if given. Raises Damaged unless it is what the manifest says."""
+    """Read a whole member, into `to` if given. Raises Damaged unless it matches the manifest."""
     try:
         unpacked = measured(packed, name, most=member.bytes, to=to)
     except TORN:
@@ -155,7 +157,7 @@ def _manifest(path: Path, text: bytes) -> BackupManifest:
 
 @contextmanager
 def _add_path_to_errors(path: Path) -> Generator[None]:
-    """Say of what goes wrong in reading which file it is, and what to do."""
+    """Add the path of the file and the next step to errors of reading."""
     try:
         yield
     except Damaged as error:

@@ -1,12 +1,12 @@
-"""`backup`: all of a home in one file, as it was at one moment, while others go on writing; verified before it counts.
+"""`backup`: a consistent copy of a home in one file, made while others write and verified before it counts.
 
-The database is copied first, by SQLite's own means. Its rows then name the files and how much of each counts, and
-those are immutable up to there. Line files that were rewritten meanwhile are made from the copied rows, and so are
-scenes and canvases, which people can edit. A result file that the home has lost or damaged is named in the manifest
-and included as it is: evidence is never left out.
+The database is copied first, with SQLite's backup API. Its rows then name the files and the valid length of each, and
+those are immutable up to that length. Line files that were rewritten meanwhile are made from the copied rows, and so
+are scenes and canvases, which people can edit. A missing or damaged result file is named in the manifest; a damaged
+file is included as it is, because evidence is never left out.
 
-The archive is written under a temporary name, read back whole, its database examined, and only then renamed. Settings
-(`config.toml`), which may hold keys, are not in it, nor are logs.
+The archive is written under a temporary name, read back whole, its database examined, and only then renamed. It does
+not include settings (`config.toml`), which may contain keys, or logs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PIECE = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A backup file. `manifest` is None where it cannot be read: `problem` says why."""
+    """A backup file. `manifest` is None if it cannot be read; `problem` is the reason."""
 
     path: Path
     bytes: int
@@ -65,8 +65,11 @@ def back_up(
     now: datetime,
     tell: ReportProgress = ignore_progress,
 ) -> Backup:
-    """Write a backup into the folder `to` (default: `<home>/backups`), prove it, and remove all of this memory there
-    but the newest `keep`. Raises StoreUnavailable where there is no room, Damaged where the proof fails."""
+    """Write a backup into the folder `to` (default: `<home>/backups`), verify it, and delete all but the newest `keep`.
+
+    Only backups of this memory are deleted. Raises StoreUnavailable if the disk is full, Damaged if the verification
+    fails.
+    """
     if keep < 1:
         raise InvalidInput(f"keep is {keep}; it can be 1 or more.")
     folder = to or folder_of(home)
@@ -99,7 +102,7 @@ def _write_backup(
 
 
 def _place(folder: Path, home: str, at: datetime) -> Path:
-    """Return a name that is free: two may be made in one moment."""
+    """Return a free file name: two backups may be made in the same millisecond."""
     while True:
         stamp = at.strftime("%Y%m%dT%H%M%S") + f"{at.microsecond // 1000:03}Z"
         path = folder / f"mcp-memory-{home[:8]}-{stamp}.zip"
@@ -157,7 +160,7 @@ def _write_archive(
 
 
 def _lines(path: Path, length: int, rows: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """Yield what counts of a line file; where that is not there any more, the same lines from the rows."""
+    """Yield the valid part of a line file; if the file is missing or too short, the same lines from the rows."""
     try:
         with open_own(path) as file:
             is_whole = file.seek(0, os.SEEK_END) >= length
@@ -197,7 +200,7 @@ def _require_folder(folder: Path) -> None:
 
 
 def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManifest:
-    """Read a backup whole and examine its database. Raises Damaged or InvalidInput with the reason."""
+    """Read a whole backup and examine its database. Raises Damaged or InvalidInput with the reason."""
     with (
         translate_errors(path.parent, so="Nothing was changed"),
         archive.open_backup(path) as (manifest, packed),
@@ -222,7 +225,7 @@ def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManif
 
 
 def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
-    """Return a temporary folder beside the backup: a database may not fit into the system's."""
+    """Return a temporary folder next to the backup: a database may not fit into the system's."""
     beside = path.parent if os.access(path.parent, os.W_OK | os.X_OK) else None
     return tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=beside)
 
@@ -231,7 +234,7 @@ def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def list_backups(folder: Path) -> list[Backup]:
-    """Return the backups in a folder, the newest first. Their members are not read: `verify` does that."""
+    """Return the backups in a folder, newest first. Their members are not verified (see `verify`)."""
     backups: list[Backup] = []
     for path in sorted(folder.glob("mcp-memory-*.zip"), key=lambda path: path.name[-23:], reverse=True):
         if _NAME.fullmatch(path.name):

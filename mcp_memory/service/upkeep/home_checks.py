@@ -16,7 +16,7 @@ def nearest_folder(home: Path) -> Path:
 
 
 def why_unwritable(home: Path) -> str | None:
-    """Return why nothing can be written to a home, or to the folder in which it would be made; None if it can."""
+    """Return why a home, or the folder in which it would be created, cannot be written to; None if it can."""
     folder = nearest_folder(home)
     try:
         with tempfile.TemporaryFile(dir=folder):

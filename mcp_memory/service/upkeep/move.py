@@ -1,8 +1,8 @@
-"""`move`: the memory of one store copied to another, as `store.sql.moving` does it, and proven before it counts.
+"""`move`: copies the memory of a store to another engine (`store.sql.moving`), and verifies the copy before it counts.
 
-The proof: both sides have the same rows, raw results and vectors by count and SHA-256, and a hundred questions find the
-same in both. A question has the rarer words of a stored turn, and its vector. The source is only read, and no other
-program has it open meanwhile. A move that was interrupted goes on when it is called again.
+The verification: both sides have the same rows, raw results and vectors by count and SHA-256, and a hundred questions
+have the same results in both. A question has the rarer words of a stored turn, and its vector. The source is only read,
+and no other program has it open meanwhile. An interrupted move continues when it is called again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """Rows of one kind in one space ("" for the home), the same on both sides; `sha256` is `moving.Digest.sha256`."""
+    """Rows of a kind in a space ("" for the home), the same on both sides; `sha256` is `moving.Digest.sha256`."""
 
     space: str
     what: str
@@ -57,7 +57,7 @@ class Proven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A move that is proven. `questions` were asked on both sides; `resumed`: a part was there already."""
+    """A verified move. `questions` were compared on both sides; `resumed`: a part had been copied before."""
 
     source: str
     target: str
@@ -70,11 +70,11 @@ class Moved:
 def move(
     source: str, target: str, *, objects: str | None = None, check: bool = False, tell: ReportProgress = ignore_progress
 ) -> Moved:
-    """Move the memory at one address to another and prove it; with `check`, only prove a move that is finished.
+    """Move the memory at an address to another and verify it; with `check`, only verify a finished move.
 
     An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the latter, if it has one. Raises
-    InvalidInput (no address, or both of one engine), NotFound (no memory at the source), Refused (the target is not
-    empty), StoreUnavailable (in use, cannot be reached), Damaged (the proof failed).
+    InvalidInput (malformed address, or both of the same engine), NotFound (no memory at the source), Refused (the
+    target is not empty), StoreUnavailable (in use, cannot be reached), Damaged (the verification failed).
     """
     if source.startswith("sqlite:") == target.startswith("sqlite:"):
         raise InvalidInput(
@@ -112,7 +112,7 @@ def move(
 
 @contextmanager
 def _open_store(address: str, objects: str | None, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
-    """Open the store at an address; no other program may have it open."""
+    """Open the store at an address. No other program may have it open."""
     kind, _, rest = address.partition(":")
     match kind:
         case "sqlite":
@@ -131,7 +131,7 @@ def _open_store(address: str, objects: str | None, *, to_read: bool) -> Generato
 
 
 def _copy(transfer: moving.Move, goal: MovableSqlite | MovablePostgres, tell: ReportProgress) -> bool:
-    """Copy everything and make the indexes and files of the target. Returns whether a part was there already."""
+    """Copy everything and create the indexes and files of the target. Return whether a part had been copied before."""
     resumed = transfer.begin()
     transfer.copy(resumed=resumed, tell=step_counter("copying rows", transfer.count(), tell))
     tell("making indexes", 0, 1)
@@ -155,7 +155,7 @@ def _copy(transfer: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Re
 def _prove(
     origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: ReportProgress
 ) -> list[Proven]:
-    """Compare both sides whole. Raises Damaged with what differs."""
+    """Compare all rows of both sides. Raises Damaged with the differences."""
     step = step_counter("comparing rows", 2 * of, tell)
     in_origin = dict(moving.proof(origin, tx, step))
     in_goal = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
@@ -180,7 +180,7 @@ def _prove(
 
 
 def _compare_searches(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
-    """Ask both sides the same questions and return how many. Raises Damaged if one is answered differently."""
+    """Search both sides for the same questions and return how many. Raises Damaged if a result differs."""
     now = datetime.now(UTC)
     asked = 0
     with closing(Search(origin, lambda: now)) as origin_search, closing(Search(goal, lambda: now)) as goal_search:
@@ -202,7 +202,9 @@ def _search_ids(search: Search, *, space: str, layer: Layer, text: str, vectors:
 
 
 def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
-    """Yield questions: the longer words of a turn or an atom, with its own vectors where both engines score all."""
+    """Yield questions: the longer words of a turn or an atom, with its vectors if both engines score all rows
+    exactly.
+    """
     drawn = random.Random(0)
     spaces, models = store.spaces(), [index.identity for index in store.index_progress().vectors]
     layers: tuple[Layer, ...] = ("turn", "turn", "turn", "atom")

@@ -1,7 +1,7 @@
-"""Copies of a memory that still have purged rows: backups, exports, and what a rebuild, repair or restore set aside.
+"""Finds copies of a memory that still have purged rows: backups, exports and quarantine folders.
 
 The words of a purged row are gone, so rows of a copy are compared with keyed digests. A quarantine folder
-(`backups/aside-…`) is one copy, as an archive is: pages in it, which have no digests, quote the same rows.
+(`backups/aside-…`) counts as one copy, as an archive does: its pages, which have no digests, quote the same rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST = 64 * 2**20
 
 
 def with_purged_rows(home: Path, store: EmbeddedStore) -> list[Path]:
-    """Return the files and quarantine folders of a home, other than its own files, that have purged rows.
+    """Return the files and quarantine folders with purged rows, other than the home's current files.
 
     A database that cannot be read counts if it is older than the last purge. Other unreadable files do not.
     """
@@ -55,7 +55,7 @@ def remove(copy: Path) -> None:
 
 
 def _whole(home: Path, path: Path) -> Path:
-    """Return the quarantine folder that a file is in, or the file itself."""
+    """Return the quarantine folder of a file, or the file itself."""
     parts = path.relative_to(home).parts
     is_aside = parts[0] == "backups" and len(parts) > 2 and parts[1].startswith("aside-")
     return home.joinpath(*parts[:2]) if is_aside else path

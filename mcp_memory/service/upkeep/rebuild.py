@@ -1,8 +1,8 @@
-"""`rebuild`: a database made from the files of a home, when the database is lost, damaged or older than its files.
+"""`rebuild`: makes a database from the files of a home, when the database is lost, damaged or older than its files.
 
-The files have what needs no model: turns, explicit statements, results, records, canvases and tombstones. All other
-rows come from the old database, where it can be read, or from the newest good backup. A database that is whole keeps
-its rows; the files only add what it lacks. The new database replaces the old one, which is kept.
+The files have everything that needs no model: turns, explicit statements, results, records, canvases and tombstones.
+All other rows come from the old database if it can be read, or from the newest good backup. An undamaged database keeps
+its rows; the files only add missing rows. The new database replaces the old, which is kept in quarantine.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 class Rebuilt:
     """The result of a rebuild or its check.
 
-    `added`: how many rows the files have that the database lacked, by kind. `notes`: sentences about damaged files.
+    `added`: the number of rows of the files that the database lacked, by kind. `notes`: sentences about damaged files.
     `damage`: problems of the old database, empty if it is whole. `source`: the origin of rows that are in no file:
-    `database`, the path of a backup, or None. `without_files`: how many such rows, by kind. `lost`: rows that neither
-    files nor `source` have, as sentences. `back`: rows that had been purged and were in `source`; they are forgotten.
-    `aside`: where the old database is kept.
+    `database`, the path of a backup, or None. `without_files`: the number of these rows, by kind. `lost`: rows that
+    neither files nor `source` have, as sentences. `back`: purged rows that returned from `source`; they stay forgotten.
+    `aside`: the quarantine folder with the old database.
     """
 
     added: dict[str, int]
@@ -58,17 +58,17 @@ class Rebuilt:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the new database differs from the old one."""
+        """Whether the new database differs from the current database."""
         return bool(self.damage or self.added)
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is damaged or lost, and the database has all that the files have."""
+        """Whether nothing is damaged or lost, and the database has all rows of the files."""
         return not (self.notes or self.lost) and (self.is_swapped or not self.is_needed)
 
 
 def rebuild(home: Path, *, check: bool = False, now: datetime, tell: ReportProgress = ignore_progress) -> Rebuilt:
-    """Rebuild the database of a home and, unless this is only a `check`, replace the old one where it is needed.
+    """Rebuild the database of a home and, unless this is only a `check`, replace the current database if they differ.
 
     Raises StoreUnavailable if other processes have the home open, NotFound for a home without files.
     """
@@ -77,7 +77,7 @@ def rebuild(home: Path, *, check: bool = False, now: datetime, tell: ReportProgr
 
 
 def rebuild_alone(home: Path, *, check: bool = False, now: datetime, tell: ReportProgress = ignore_progress) -> Rebuilt:
-    """Do what `rebuild` does, for a caller that has locked the home."""
+    """Do the same as `rebuild`; the caller has locked the home."""
     if not (home / "spaces").is_dir():
         raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
     staging = Path(tempfile.mkdtemp(prefix=".rebuild-", suffix=".tmp", dir=home))
@@ -114,9 +114,9 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """The database that a rebuild starts from, in a file of its own, and the problems of the old one.
+    """The database that a rebuild starts from, as a separate file, and the problems of the current database.
 
-    `is_current`: it has the rows of the old one, as they are now.
+    `is_current`: it has the present rows of the current database.
     """
 
     path: Path
@@ -134,7 +134,7 @@ def _base(home: Path, staging: Path) -> _Base:
 
 
 def _choose_base(home: Path, staging: Path) -> _Base:
-    """Return a copy of the old database, of the newest good backup, of what can be read, or an empty one."""
+    """Return a copy of the database, of the newest good backup, of all readable rows, or an empty database."""
     for folder in ("old", "new"):
         (staging / folder).mkdir()
     copy, new = staging / "old" / DATABASE, staging / "new" / DATABASE
@@ -211,7 +211,7 @@ def _swap(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
 
 
 def outdated_personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str]]:
-    """Yield each space whose persona file is not its page, with the file and the page."""
+    """Yield each space whose persona file differs from its page, with the file and the page."""
     for space in store.spaces():
         path, due = home / "spaces" / space / "persona.md", persona_page.due(store, space)
         content = files.content_of(path)

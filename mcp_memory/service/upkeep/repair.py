@@ -1,8 +1,8 @@
-"""`doctor --repair`: repairs problems and names those that are left. Replaced files are kept in quarantine.
+"""`doctor --repair`: repairs problems and names the remaining problems. Replaced files are kept in quarantine.
 
-A missing or torn database, or one that lacks rows of the files, is rebuilt. Indexes and copies are written again;
-missing or damaged results are taken from backups; canvases that differ from their history are redrawn. A second run
-finds nothing to do.
+A missing or torn database, or a database that lacks rows of the files, is rebuilt. Indexes and copies are rewritten;
+missing or damaged results are restored from backups; canvases that differ from their history are redrawn. A second run
+has nothing to do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Repaired:
 
 
 def repair(home: Path, *, now: datetime) -> Repaired:
-    """Repair a home. Raises StoreUnavailable while others hold it, NotFound if it does not exist."""
+    """Repair a home. Raises StoreUnavailable if other processes have it open, NotFound if it does not exist."""
     if not (home / DATABASE).exists() and not (home / "spaces").is_dir():
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
     with translate_errors(home, so="Nothing is lost"), exclusive(home, "doctor --repair"):
@@ -75,7 +75,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
 
 
 def _rebuild_if_needed(home: Path, *, now: datetime) -> Rebuilt | None:
-    """Rebuild a database that is missing, damaged or lacks rows that the files have; None if it is as it should be."""
+    """Rebuild a database that is missing, damaged or lacks rows of the files; None if nothing was rebuilt."""
     needed = not (home / DATABASE).exists()
     if not needed:
         try:
@@ -106,7 +106,7 @@ def _describe_rebuild(rebuilt: Rebuilt) -> str:
 
 
 def _delete_leftovers(home: Path) -> Iterator[str]:
-    """Delete the working copies of backups, restores and rebuilds that were killed. The caller holds the home alone."""
+    """Delete the working copies of killed backups, restores and rebuilds. The caller has locked the home."""
     leftovers = (home.glob(what) for what in (".restore-*.tmp", ".rebuild-*.tmp", "backups/.mcp-memory-*.tmp"))
     for path in sorted(leftover for paths in leftovers for leftover in paths):
         if path.is_dir() and not path.is_symlink():
@@ -117,7 +117,7 @@ def _delete_leftovers(home: Path) -> Iterator[str]:
 
 
 def _finish_purges(store: EmbeddedStore) -> Iterator[str]:
-    """Finish purges that were killed. The caller holds the home alone, so none is running."""
+    """Finish purges that were killed. The caller has locked the home, so none is running."""
     if (purges := store.unverified_purges()) and store.secure_delete():
         store.note_verified(purges)
         yield (
@@ -137,7 +137,7 @@ def _rewrite_personas(store: EmbeddedStore, home: Path, aside: Aside) -> Iterato
 
 
 def _restore_results(home: Path, aside: Aside) -> Iterator[str]:
-    """Bring results back whose files are missing or damaged, from the newest backup that has them."""
+    """Restore missing or damaged results from the newest backup that has each of them intact."""
     with snapshots.open_database(home / DATABASE) as con:
         named = [backup for backup in snapshots.named_files(con) if backup.sha256 is not None]
     digests = {f"spaces/{backup.space}/{backup.path}": backup.sha256 for backup in named}
@@ -154,7 +154,7 @@ def _restore_results(home: Path, aside: Aside) -> Iterator[str]:
 
 
 def _rewrite_front_matter(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
-    """Rewrite the front matter of results whose bytes are whole, where it is not what their rows say."""
+    """Rewrite the front matter of intact results if it differs from their rows."""
     with snapshots.open_database(home / DATABASE) as con:
         named = [ref for ref in snapshots.named_files(con) if ref.sha256 is not None]
     for ref in named:
@@ -187,7 +187,7 @@ def _is_result(path: Path, digest: str | None) -> bool:
 
 
 def _digest(content: bytes) -> str | None:
-    """Return the hash that a result's file is proven to have."""
+    """Return the verified hash of a result's file."""
     try:
         return files.read_ref_file(content)[0]["sha256"]
     except Damaged:

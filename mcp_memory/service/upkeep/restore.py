@@ -37,7 +37,7 @@ from mcp_memory.store.sqlite.upkeep import snapshots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """What had been forgotten since the backup, and is forgotten again, under `tombstone`; its ids are counted."""
+    """Rows that were forgotten since the backup and are forgotten again under `tombstone`; `ids` is their number."""
 
     space: str
     tombstone: str
@@ -60,7 +60,7 @@ def restore(path: Path, home: Path, *, now: datetime, tell: ReportProgress = ign
     """Replace `home` by the backup at `path`.
 
     Raises InvalidInput if the file is not a backup or from a newer version, Damaged if it does not match its hashes,
-    StoreUnavailable where others hold the home or there is no room.
+    StoreUnavailable if other processes have the home open or the disk is full.
     """
     path = path.resolve()
     verify(path, tell=tell)
@@ -90,7 +90,7 @@ def restore(path: Path, home: Path, *, now: datetime, tell: ReportProgress = ign
 
 
 def _repeat_forgetting(staging: Path, home: Path) -> list[Again]:
-    """Forget, in the restored copy, everything that this home has forgotten since the backup."""
+    """In the restored copy, forget all rows that this home has forgotten since the backup."""
     # One that was killed has moved them aside already.
     later = [home / "spaces"] if (home / "spaces").is_dir() else sorted(home.glob("backups/aside-*-restore*/spaces"))
     if not later or not any(later[-1].glob("*/tombstones.jsonl")):

@@ -1,6 +1,6 @@
-"""`sql.Connection` over psycopg: values and rows as domain SQL has them.
+"""`sql.Connection` over psycopg: converts values and rows to the form that domain SQL uses.
 
-PostgreSQL's `text` cannot hold the character NUL, which a conversation may contain. It is stored as an escape in every
+PostgreSQL's `text` cannot store the character NUL, which a conversation may contain. It is stored as an escape in every
 text, so that SQL statements need no special case.
 """
 
@@ -29,7 +29,7 @@ _MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
 
 
 class Binary(bytes):
-    """A value in the binary form of its type, which the statement tells: `?::halfvec`."""
+    """A value in the binary form of its type, which the statement names: `?::halfvec`."""
 
 
 def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
@@ -38,14 +38,14 @@ def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
 
 
 def forbid_scans(tx: HomeTransaction) -> None:
-    """Have the rest of a transaction use indexes: the planner would rather read the rows of all spaces."""
+    """Make the rest of a transaction use indexes: the planner would otherwise scan the rows of all spaces."""
     tx.run("SET LOCAL enable_seqscan = off")
 
 
 class PostgresConnection:
-    """One connection in a transaction. Values are given by the server's protocol, never put into the SQL.
+    """A connection in a transaction. Values are sent separately from the SQL.
 
-    In pipeline mode a statement waits for no answer until its rows are read.
+    In pipeline mode a statement is sent without waiting for its answer, until its rows are read.
     """
 
     def __init__(self, con: psycopg.Connection[Any]) -> None:
@@ -62,7 +62,7 @@ class PostgresConnection:
         return None
 
     def _rows(self, cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows; waits for them when the first is asked for."""
+        """Yield the rows; waits for them when the first row is requested."""
         pipeline = self.con._pipeline  # pyright: ignore[reportPrivateUsage]
         if pipeline is not None and cursor.pgresult is None:
             pipeline.sync()  # not a flush, after which the server would wait for us without its timeouts
@@ -96,9 +96,9 @@ def _unescape_row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionCache:
-    """What was read on a connection and need not be asked for again: after a failover the connection is a new one.
+    """Data cached for a connection; a failover opens a new connection, and so a new cache.
 
-    `spaces`: their numbers by name. `tables`: where vectors are, and how many numbers each has, by layer and model.
+    `spaces`: space ids by name. `tables`: the vector table and the number of dimensions, by layer and model.
     """
 
     spaces: dict[str, int] = field(default_factory=dict[str, int])
@@ -109,7 +109,7 @@ _caches = WeakKeyDictionary[psycopg.Connection[Any], ConnectionCache]()
 
 
 def cache_of(con: psycopg.Connection[Any]) -> ConnectionCache:
-    """Return what a connection knows; nothing that lasts behind a pooler, where it may be another one each time."""
+    """Return the cache of a connection; behind a pooler, where connections change, an empty and temporary cache."""
     return _caches.get(con) or ConnectionCache()
 
 
@@ -121,7 +121,7 @@ class _BinaryDumper(Dumper):
 
 
 class _WholeNumber(NumericBinaryLoader):
-    """Sums of bigint are `numeric`: whole numbers here, as SQLite has them."""
+    """Loads whole `numeric` values as int: PostgreSQL returns sums of bigint as `numeric`."""
 
     def load(self, data: bytes | bytearray | memoryview) -> int | float:  # pyright: ignore[reportIncompatibleMethodOverride]
         value = super().load(data)
@@ -129,7 +129,7 @@ class _WholeNumber(NumericBinaryLoader):
 
 
 def equip(con: psycopg.Connection[Any]) -> None:
-    """Set up a new connection of the pool. Statements are prepared, unless a pooler is between us and the server.
+    """Set up a new connection of the pool. Statements are prepared, unless there is a pooler before the server.
 
     Behind a pooler each transaction may run on another connection, where the same name may mean another statement.
     """

@@ -1,12 +1,12 @@
 """A PostgreSQL database: transactions on a pool of connections.
 
-A write locks the row of its space first, so writes of one space are one after the other and its numbers are in the
-order of commits; writes of different spaces do not wait for each other. Reads see one snapshot.
+A write locks the row of its space first, so the writes of a space are sequential and its numbers are in the order of
+commits; writes of different spaces do not wait for each other. Reads see one snapshot.
 
-A transaction is tried again after a deadlock, a serialization failure or a connection that was lost before its COMMIT.
-If a COMMIT was sent and the server does not say that a statement failed, it is asked whether the transaction was
-committed (`commits`). Every other failure is an error that says whether something was written and what to do
-(`failures`). A server that takes a connection and then never answers, and never closes it, is waited for.
+A transaction is retried after a deadlock, a serialization failure or a connection that was lost before its COMMIT. If a
+COMMIT was sent and the server did not report a failed statement, the server is asked whether the transaction was
+committed (`commits`). Every other failure becomes an error that states whether something was written and what to do
+(`failures`). A server that accepts a connection, never answers and never closes it is waited for without a limit.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ _NOT_SENT = (
 class PostgresDatabase:
     """The open database; `close()` may be called twice.
 
-    The constructor brings its schema up to date or raises. `read_only` is why this program may only read, or None;
-    `problems` are settings of the server by which it keeps less than it should.
+    The constructor brings its schema up to date or raises. `read_only` is the reason why this program may only read, or
+    None; `problems` are settings of the server that risk the loss or exposure of data.
     """
 
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
-        """`ask_for`: seconds to ask how a transaction ended whose COMMIT was not answered. Raises StoreUnavailable."""
+        """`ask_for`: seconds to wait for the outcome of an unanswered COMMIT. Raises StoreUnavailable."""
         self.name = name_of(url)
         self._conninfo = _conninfo(url)
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
@@ -108,7 +108,7 @@ class PostgresDatabase:
             return _with_retries(ask)
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
-        """Begin to listen for the commits of other servers, on a connection beside the pool."""
+        """Begin to listen for the commits of other servers, on a connection outside of the pool."""
         return Notifications(self._conninfo, heard)
 
     def write(self, work: Callable[[Connection], T]) -> T:
@@ -126,8 +126,8 @@ class PostgresDatabase:
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
-        `again`: `work` may run more than once; False if it passes rows on as it reads them. `locked`: a table that no
-        other transaction writes or locks rows of meanwhile.
+        `again`: `work` may run more than once; False if it passes rows on while it reads them. `locked`: a table in
+        which no other transaction writes or locks rows meanwhile.
         """
         with self._translate_errors():
             return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)
@@ -207,7 +207,7 @@ def _problems(con: Connection) -> list[str]:
 
 @contextmanager
 def _in_pipeline(con: Connection) -> Generator[None]:
-    """Send statements without waiting for their answers; at the end of the block all have been answered."""
+    """Send statements without waiting for their answers; all are answered at the end of the block."""
     with con.pipeline() as pipeline:
         try:
             yield
@@ -223,7 +223,7 @@ def _roll_back(con: Connection) -> None:
 
 
 def _with_retries(once: Callable[[], T]) -> T:
-    """Run a transaction, and again after failures that pass. Raises the last one."""
+    """Run a transaction, and retry it after transient failures. Raises the error of the final try."""
     for retry, pause in enumerate(_PAUSES, 1):
         try:
             return once()

@@ -1,6 +1,6 @@
-"""Failures of PostgreSQL: which of them pass, and what each means to the reader.
+"""Failures of PostgreSQL: which are transient, and the error that each becomes.
 
-A message names the database by its host, port and name: never the URL, which may have a password.
+A message names the database by its host, port and name: never the URL, which may contain a password.
 """
 
 from __future__ import annotations
@@ -37,23 +37,24 @@ _REACHED = "Check that the server runs and that MCP_MEMORY_STORE names it."
 
 
 def is_transient(error: psycopg.Error) -> bool:
-    """Return whether a transaction that failed so may succeed when it is tried again at once."""
+    """Return whether a failed transaction may succeed when it is retried at once."""
     if error.sqlstate is None:  # no answer of the server: the connection was lost, or none could be opened
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
     return isinstance(error, (*_CONFLICTS, *_SERVER_GONE)) or error.sqlstate.startswith("08")
 
 
 def has_failed(error: psycopg.Error) -> bool:
-    """Return whether the server says that a statement failed, and with it the transaction.
+    """Return whether the server reported a failed statement, and with it the end of the transaction.
 
-    Errors of the client, and those with which the server ends a connection (FATAL), say nothing about a COMMIT.
+    Errors of the client, and those with which the server closes a connection (FATAL), leave the outcome of a COMMIT
+    open.
     """
     return error.diag.severity_nonlocalized == "ERROR"
 
 
 @contextmanager
 def translate_errors(name: str, pool_size: int) -> Generator[None]:
-    """Raise failures of the database `name` as ours: StoreUnavailable, NoRoom (disk), InvalidInput (long names)."""
+    """Translate errors of the database `name`: StoreUnavailable, NoRoom (disk), InvalidInput (long names)."""
     try:
         yield
     except PoolExhausted:
@@ -108,7 +109,9 @@ def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
 
 
 def name_of(url: str) -> str:
-    """Return a URL for messages: without its user, password and parameters. Raises StoreUnavailable if it is none."""
+    """Return a URL for messages: without its user, password and parameters. Raises StoreUnavailable if it is
+    malformed.
+    """
     try:
         parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:  # its text repeats the URL

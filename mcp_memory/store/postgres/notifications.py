@@ -1,9 +1,9 @@
-"""NOTIFY and LISTEN: servers of one database notify each other of commits within some milliseconds.
+"""NOTIFY and LISTEN: servers of a database notify each other of commits within some milliseconds.
 
-A notification inside the transaction of a write would queue all writes of the database behind one lock (999 → 587
-turns a second). So each server sends them on a separate connection, after commits, at most one in `_GAP` seconds.
-They carry no data and may be lost: with a server, with the connection, or in a pooler. The changes are in the change
-feed, which is also polled.
+A notification inside the transaction of a write would queue all writes of the database behind one lock (999 → 587 turns
+a second). So each server sends them on a separate connection, after commits, at most once in `_GAP` seconds. They carry
+no data and may be lost: with a server, with the connection, or in a pooler. The changes are in the change feed, which
+is also polled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CLOSING = 2.0
 
 
 class Notifications:
-    """One connection that listens and notifies, on a dedicated thread."""
+    """A connection that listens and notifies, on a dedicated thread."""
 
     def __init__(self, conninfo: str, heard: Callable[[], None]) -> None:
         """`heard` is called on that thread when another server has committed, or may have meanwhile."""

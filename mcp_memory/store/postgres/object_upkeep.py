@@ -1,12 +1,12 @@
-"""Upkeep of the bucket: objects are deleted after the commit that deleted their rows, and orphans a day later.
+"""Upkeep of the bucket: deletes objects after the commit that deleted their rows, and orphans a day later.
 
 A trigger writes the key of each deleted row to `object_garbage`, in the same transaction. The server that committed
-deletes the object; if it died, or the bucket did not answer, another one does.
+deletes the object; if it died, or the bucket did not answer, another server does.
 
-An orphan is an object that no row names: its transaction failed, or its server died. A sweep of the folder of this
-database deletes those that are older than a day, once a day for all servers. A database that was copied, or restored
-elsewhere, gets a new folder and reads the objects of the first, so the sweep of one never deletes objects that the
-other has written. An object that a row of the copy names is deleted with that row.
+An orphan is an object that no row refers to: its transaction failed, or its server died. A sweep of the folder of this
+database deletes orphans that are older than a day, once a day for all servers. A database that was copied, or restored
+elsewhere, gets a new folder and reads the objects of the original, so a sweep never deletes objects that the other
+database has written. An object that a row of the copy refers to is deleted with that row.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def find_folder(database: PostgresDatabase) -> str | None:
 
 
 class ObjectUpkeep:
-    """The upkeep that one server does. `step` is for one thread; the rest may be called from any."""
+    """A server's share of the upkeep. `step` is for a single thread; the other methods may be called from any
+    thread.
+    """
 
     def __init__(self, database: PostgresDatabase, objects: Objects) -> None:
         self._db = database
@@ -59,14 +61,16 @@ class ObjectUpkeep:
         self._pages: Iterator[list[tuple[str, int, datetime]]] | None = None
 
     def delete_of(self, space: int) -> None:
-        """Delete the objects whose rows were deleted from a space; what cannot be deleted now is deleted later."""
+        """Delete the objects whose rows were deleted from a space; failures are left for a later `step`."""
         try:
             self._delete("space = ?", space)
         except StoreUnavailable as error:
             logger.warning("objects of deleted results are left for later: %s", error)
 
     def step(self) -> bool:
-        """Do a part of the due work and return whether more may be left. A bucket that fails is tried again later."""
+        """Do a part of the due work and return whether more may be left. After an error of the bucket it is retried
+        later.
+        """
         try:
             return self._delete("at < now() - interval '1 minute'") or self._sweep_next()
         except StoreUnavailable as error:
@@ -75,12 +79,12 @@ class ObjectUpkeep:
             return False
 
     def sweep(self, *, older_than: timedelta = _DAY) -> None:
-        """Delete all orphans of some age, also when that is not due."""
+        """Delete all orphans older than this, even if a sweep is not due."""
         for page in self._objects.list_pages(self._objects.folder or ""):
             self._delete_orphans(page, older_than)
 
     def problems(self) -> Iterator[str]:
-        """Yield the problems of the objects in buckets: results that are missing there, objects not deleted yet."""
+        """Yield the problems of the bucket: missing results, and objects that are not deleted yet."""
         sizes = dict(self._read(lambda tx: tx.all("SELECT key, length FROM object WHERE key IS NOT NULL")))
         waiting = self._read(
             lambda tx: tx.get("SELECT count(*) FROM object_garbage WHERE at < now() - interval '1 hour'")
@@ -108,7 +112,7 @@ class ObjectUpkeep:
             )
 
     def _delete(self, which: str, *values: int) -> bool:
-        """Delete some of the garbage that matches a condition, first the objects. Return whether there was some."""
+        """Delete a batch of the garbage that matches a condition, first the objects. Return whether there was any."""
         keys = self._read(
             lambda tx: tx.column(f"SELECT key FROM object_garbage WHERE {which} ORDER BY at LIMIT {_AT_ONCE}", *values)
         )
@@ -138,7 +142,7 @@ class ObjectUpkeep:
         return True
 
     def _is_due(self, con: Any) -> bool:
-        """Take the sweep of this day, so that no other server does."""
+        """Claim the sweep of this day, so that no other server runs it."""
         return bool(
             home_transaction(con).all(
                 f"UPDATE object_folder SET swept_at = now() WHERE cluster = {_CLUSTER}"
@@ -155,7 +159,7 @@ class ObjectUpkeep:
             self._objects.delete(orphans)
 
     def _keys_in_use(self, keys: Sequence[str]) -> set[str]:
-        """Return those keys that rows of any space name."""
+        """Return the keys that rows of any space refer to."""
         return {key for (key,) in self._read(lambda tx: tx.among("SELECT key FROM object WHERE key IN ({})", keys))}
 
     def _read(self, work: Callable[[HomeTransaction], Any]) -> Any:

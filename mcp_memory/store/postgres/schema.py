@@ -1,4 +1,4 @@
-"""The tables of `sql.schema` as PostgreSQL has them. Released, they change by steps of `migrations` alone."""
+"""The tables of `sql.schema` in PostgreSQL's dialect. Once released, they change only by steps of `migrations`."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
 
 
 class PostgresTransaction(Transaction):
-    """`con` is for what only PostgreSQL has. A `writing` transaction holds the lock of its space until its end.
+    """A transaction of a space; `con` is for SQL that only PostgreSQL has. A `writing` transaction locks its space.
 
-    `is_touched`: it has recorded changes. A standby that took over without the last commits of the primary counts on
-    from its timeline, which is higher, so no number of a change is given twice. `has_removed`: results were deleted,
+    `is_touched`: it has recorded changes. A standby that took over without the last commits of the primary continues
+    from its timeline, which is higher, so no number of a change is used twice. `has_removed`: results were deleted,
     whose bytes in a bucket are to be deleted after the commit.
     """
 
@@ -65,27 +65,27 @@ class PostgresTransaction(Transaction):
         self.index = SpaceKeys(self)
 
     def _ask(self, lock: str) -> Iterator[Any]:
-        """Ask for the number of the space, and let the transaction see its rows alone."""
+        """Query the number of the space, and restrict the transaction to its rows."""
         return self.each(
             f"SELECT id, set_config('mcp_memory.space', id::text, true) FROM space WHERE name = ? {lock}", self.name
         )
 
     def _number(self) -> int:
-        """Return the number that was asked for, 0 while the space has no rows."""
+        """Return the queried number, 0 if the space has no rows."""
         for number, _ in self._asked:
             return number
         self._enter(0)  # one transaction may read several spaces, one after the other
         return 0
 
     def verify(self) -> None:
-        """Have the transaction tried again if its space had another number than the connection knew."""
+        """Retry the transaction if the cached number of its space was wrong."""
         for number, _ in self._asked:
             if number != self.space:
                 self.con.close()
                 raise psycopg.OperationalError("the space has another number now")
 
     def _enter(self, number: int) -> None:
-        """Let the rest of the transaction see the rows of this space alone; `schema` has the policy."""
+        """Restrict the rest of the transaction to the rows of this space; `schema` has the policy."""
         self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))
 
     def make_space(self) -> None:
@@ -99,9 +99,9 @@ class PostgresTransaction(Transaction):
 
 
 class SpaceObjects:
-    """`sql.Files` as rows: the raw results, or where they are in the bucket.
+    """`sql.Files` as rows: the raw results, or their places in the bucket.
 
-    Pages and journals are read out of other rows, so they are not written.
+    Pages and journals are read from other rows, so they are not written.
     """
 
     def __init__(self, tx: PostgresTransaction, uploads: Uploads) -> None:
@@ -132,7 +132,7 @@ class SpaceObjects:
         ]
 
     def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
-        """Return a span of a result, or where it is in the bucket."""
+        """Return a span of a result, or its place in the bucket."""
         row = self._tx.one(
             "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int), key, length FROM object"
             " WHERE space = :space AND path = ?",

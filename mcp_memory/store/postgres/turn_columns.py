@@ -1,11 +1,11 @@
-"""Turn metadata out of PostgreSQL: read for the turns that a search met and those around them, never for all.
+"""Turn metadata from PostgreSQL: read only for the turns that a search matched and those around them.
 
 All columns are in the index `turn_place`, so no text is read. They come as one value of packed numbers: an object for
 each number of 10,000 turns would take longer than the query.
 
-Totals of turns are kept in memory for each space, a few numbers and names, and updated with the turns appended since: a
-count of a large space takes longer than its search. Rows of a space are numbered in the order of commits, so all rows
-up to the newest one that was counted are counted.
+Totals of turns are cached for each space, a few numbers and names, and updated with the turns appended since: counting
+a large space takes longer than its search. Rows of a space are numbered in the order of commits, so all rows up to the
+newest counted row are counted.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Turns:
 
 
 def _lines(tx: PostgresTransaction, rows: NDArray[np.int64], filters: Filters, reach: int) -> NDArray[np.void]:
-    """Return a line for each of these rows and for each turn around them, in any order, and perhaps a few more."""
+    """Return a line for each of these rows and each turn around them, in any order, possibly with a few more turns."""
     import numpy as np
 
     condition, values = where(tx, "turn", filters)
@@ -142,9 +142,9 @@ def _lines(tx: PostgresTransaction, rows: NDArray[np.int64], filters: Filters, r
 def _windows(
     sessions: NDArray[np.int64], met: NDArray[np.intp], reach: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which places are at most `reach` from one of `met` in its session, and the number of their stretch.
+    """Return a mask of the places within `reach` of a place of `met` in the same session, and their stretch numbers.
 
-    Two places belong to one stretch if one window reaches over both. Places are sorted by session.
+    Two places belong to the same stretch if a window includes both. Places are sorted by session.
     """
     import numpy as np
 
@@ -157,7 +157,7 @@ def _windows(
 
 
 def _add_counts(tx: PostgresTransaction, counted: _CountedTurns, upto: int) -> _CountedTurns:
-    """Add the turns from the first row that is not counted to `upto`."""
+    """Add the turns after `counted.upto`, up to the row `upto`."""
     speakers = tx.all(
         "SELECT speaker, count(*), sum(size), max(id) FROM turn WHERE space = :space AND role <> 'note' AND id > ?"
         " GROUP BY speaker",

@@ -1,12 +1,12 @@
-"""The vector leg in PostgreSQL: a table of `halfvec` for each model and layer, searched exactly within a space.
+"""The vector index in PostgreSQL: a table of `halfvec` for each model and layer, searched exactly within a space.
 
-A space with many vectors also has a separate table, with an HNSW index: an index over all spaces would find few
-rows of one. New rows are put into the shared table and moved in the background (`move`), so a search reads both: the
-index, and the newest rows exactly. The separate table is a child of the shared one, so a query over all spaces reads
-both. A partition would do that too, but attaching one locks and reads the vectors of all other spaces.
+A space with many vectors also has a separate table with an HNSW index: an index over all spaces would find few rows of
+a single space. New rows are put into the shared table and moved in the background (`move`), so a search reads both: the
+index, and the newest rows exactly. The separate table is a child of the shared table, so a query over all spaces reads
+both. A partition would do that too, but attaching it locks and reads the vectors of all other spaces.
 
-The numbers are those that SQLite stores, integers up to 127, which `halfvec` holds exactly: both engines compute the
-same cosines.
+The numbers are the same as in SQLite, integers up to 127, which `halfvec` stores exactly: both engines compute the same
+cosines.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "r.text"), ("turn", "r.content"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tables:
-    """Where a space's vectors of a layer by a model are, and how many numbers each has."""
+    """The tables with a space's vectors of a layer by a model, and the number of their dimensions."""
 
     shared: str
     own: str | None
@@ -49,12 +49,12 @@ class _Tables:
 
     @property
     def both(self) -> tuple[str, ...]:
-        """What follows FROM, in the order in which rows have to be deleted: some may be moved meanwhile."""
+        """The tables for FROM, in the order in which rows have to be deleted: some may be moved meanwhile."""
         return (f"ONLY {self.shared}", *((self.own,) if self.own else ()))
 
 
 def _tables(tx: HomeTransaction, layer: Layer, *, identity: str | None = None) -> list[_Tables]:
-    """Return the tables of one model, if it has any, or of every one."""
+    """Return the tables of a model, or of all models without `identity`."""
     rows = tx.all(
         f"SELECT id, dimensions, to_regclass('{layer}_vec_' || id || '_of_{tx.space}') IS NOT NULL FROM vector_index"
         f" WHERE {'true' if identity is None else 'identity = ?'}",
@@ -67,7 +67,7 @@ def _tables(tx: HomeTransaction, layer: Layer, *, identity: str | None = None) -
 
 
 def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _Tables:
-    """Return the tables of a model; new ones are created. InvalidInput when it had other dimensions before."""
+    """Return the tables of a model; creates them if needed. Raises InvalidInput if it had other dimensions before."""
     tables = _tables(tx, layer, identity=identity)
     if not tables:
         tx.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory vectors {identity}")
@@ -86,14 +86,14 @@ def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _T
 def put(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
-    """Store vectors of rows that have none yet; `rows` selects theirs from `new.data` (default: in order)."""
+    """Store vectors of rows without vectors; `rows` selects theirs from `new.data` (default: in order)."""
     put_stored(tx, layer, numbers, new.identity, quantised(new.data if rows is None else new.data[list(rows)]))
 
 
 def put_new(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
-    """Do what `put` does, for rows that this transaction has inserted."""
+    """Do the same as `put`, for rows that this transaction has inserted."""
     data = quantised(new.data if rows is None else new.data[list(rows)])
     tables, name = cache_of(connection_of(tx)).tables, (layer, new.identity)
     if name not in tables:
@@ -163,7 +163,7 @@ def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, 
 
 
 def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> list[Scored]:
-    """Score rows again: `halfvec` holds their numbers exactly, but not those of the query."""
+    """Score rows again: `halfvec` stores their numbers exactly, but rounds those of the query."""
     import numpy as np
 
     line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (len(query),))])
@@ -236,7 +236,7 @@ def unembedded(tx: Transaction, identity: str, *, limit: int) -> list[tuple[str,
 
 
 def move(tx: HomeTransaction, *, limit: int) -> bool:
-    """Move up to `limit` vectors of a space that has enough of them to its own table; False if none has.
+    """Move up to `limit` vectors of a space to its separate table; False if no space has enough of them.
 
     Runs in a transaction on all spaces, without locks that a capture or a search would wait for.
     """
