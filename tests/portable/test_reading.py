@@ -67,15 +67,15 @@ def test_a_whole_one_is_known_and_opens(whole: Path) -> None:
         (line("turns", lambda row: row.update(session="../up")), "path separator"),
         (line("turns", lambda row: row.update(said_at="2026-05-07T10:00:00")), "without its zone in said_at"),
         (line("turns", lambda row: row.update(name="\ud800")), "half a character in name"),
-        (line("turns", lambda row: []), "no JSON object"),
+        (line("turns", lambda row: []), "not a JSON object"),
         (line("atoms", lambda row: row.update(priority=10**30)), "too large"),
         (line("atoms", lambda row: row["evidence"][0].update(end=3)), "quotes words of t"),
-        (line("atoms", lambda row: row["evidence"][0].update(turn="t99")), "rests on t99, which is not in it"),
-        (line("atoms", lambda row: row.update(evidence=[])), "rests on nothing"),
+        (line("atoms", lambda row: row["evidence"][0].update(turn="t99")), "is based on t99, which is not in it"),
+        (line("atoms", lambda row: row.update(evidence=[])), "has no evidence"),
         (line("scenes", lambda row: row.update(slug="../../persona")), "path separator"),
         (line("canvases", lambda row: row.update(label="a/b")), "path separator"),
         (line("refs", lambda row: row.update(file="refs/none.md")), "is not there"),
-        (line("refs", lambda row: row.update(sha256="0" * 64)), "holds other bytes"),
+        (line("refs", lambda row: row.update(sha256="0" * 64)), "has other bytes"),
     ],
 )
 def test_a_row_that_cannot_be_is_named_by_its_line(whole: Path, tmp_path: Path, change: Change, says: str) -> None:
@@ -126,7 +126,7 @@ def test_a_newer_form_is_left_alone(whole: Path, tmp_path: Path) -> None:
         manifest = json.loads(members["manifest.json"])
         members["manifest.json"] = json.dumps(manifest | {"version": 9}).encode()
 
-    assert "newer mcp-memory (form 9" in refused(repacked(whole, tmp_path / "new.zip", newer, manifest=False))
+    assert "newer mcp-memory (format 9" in refused(repacked(whole, tmp_path / "new.zip", newer, manifest=False))
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(whole: Path, tmp_path: Path) -> None:

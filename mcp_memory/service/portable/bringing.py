@@ -213,7 +213,7 @@ def _undo_tombstones(
                 undo(tombstone_id)
                 yield tombstone_id
             except NotFound:
-                pass  # it is back, or was purged
+                pass  # it was undone here, or purged
             except InvalidInput as why:
                 taking.result.notes.append(f"{tombstone_id} was undone where this came from, and not here: {why}")
         if here - {model.UNDONE}:
@@ -236,7 +236,7 @@ def _apply_tombstones(
         here = model.NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
-        # By the origin of the first tombstone: a later undo refers to that one.
+        # By the origin of the first tombstone, to which a later undo refers.
         absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in local_ids}
         store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
 

@@ -53,7 +53,7 @@ KINDS: dict[str, type[model.ExportedRow]] = {
     "progress": model.ExportedProgress,
     "tombstones": model.ExportedTombstone,
 }
-"""What `data/` has a file of, in the order in which a store takes it in; one without rows is left out."""
+"""The kinds of files in `data/`, in the order of import; a kind without rows has no file."""
 
 _KIND_OF = {row: kind for kind, row in KINDS.items()}
 
@@ -120,7 +120,7 @@ def row_of(kind: type[model.ExportedRow], line: bytes) -> model.ExportedRow:
     except (ValueError, RecursionError):
         raise InvalidInput("is not JSON") from None
     if not isinstance(fields_of_line, dict):
-        raise InvalidInput("is no JSON object")
+        raise InvalidInput("is not a JSON object")
     try:
         _check_value(fields_of_line, "it")
         row = _reader(kind).validate_python(fields_of_line)
@@ -174,13 +174,13 @@ def _check_value(value: Any, where: str) -> None:
         case int() if abs(value) > _MOST:
             raise InvalidInput(f"has a number in {where} that is too large")
         case float() if not isfinite(value):
-            raise InvalidInput(f"has a number in {where} that is none")
+            raise InvalidInput(f"has a number in {where} that is not finite")
         case list():
             for element in cast("list[Any]", value):
                 _check_value(element, where)
         case dict():
             for key, element in cast("dict[str, Any]", value).items():
-                if key != "arguments":  # of a result: kept whatever they hold
+                if key != "arguments":  # arguments of a result are kept unchecked
                     _check_value(element, one_line(key, 60) or "a field")
         case _:
             return

@@ -75,7 +75,7 @@ class Parcel:
             why = "is not there" if isinstance(error, KeyError) else str(error)
             raise InvalidInput(f"{self.name}, {one_line(name, 80)}: {why}. Nothing was stored.") from None
         if fields["sha256"] != ref.sha256:
-            raise InvalidInput(f"{self.name}, {one_line(name, 80)} holds other bytes than {ref.id}.")
+            raise InvalidInput(f"{self.name}, {one_line(name, 80)} has other bytes than {ref.id}.")
         return data
 
 
@@ -125,7 +125,7 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _ExportManifest:
         info = packed.getinfo(MANIFEST)
     except KeyError:
         raise InvalidInput(
-            f"{name} has no {MANIFEST}: part of it is gone. Nothing was stored; export it again."
+            f"{name} has no {MANIFEST}: part of it is missing. Nothing was stored; export it again."
         ) from None
     if info.file_size > _MANIFEST:
         raise InvalidInput(f"{name} has a manifest of {info.file_size // 2**20} MiB, which no memory has.")
@@ -136,8 +136,8 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _ExportManifest:
         raise InvalidInput(f"The manifest of {name} cannot be read, so nothing was stored. Export it again.") from None
     if manifest.version > VERSION:
         raise InvalidInput(
-            f"{name} was exported by a newer mcp-memory (form {manifest.version}, and this one reads {VERSION}). "
-            "Nothing was stored. Upgrade this one in the way that you installed it."
+            f"{name} was exported by a newer mcp-memory (format {manifest.version}; this program reads {VERSION}). "
+            "Nothing was stored. Upgrade this program in the way that you installed it."
         )
     if not manifest.home.isalnum():
         raise InvalidInput(f"The manifest of {name} names no home.")
@@ -155,7 +155,7 @@ def _check_names(packed: zipfile.ZipFile, manifest: _ExportManifest, name: str, 
     names = [info.filename for info in infos]
     if len(set(names)) < len(names):
         twice = next(info for info in names if names.count(info) > 1)
-        raise InvalidInput(f"{name} holds two files named {one_line(twice, 80)}. Nothing was stored; export it again.")
+        raise InvalidInput(f"{name} has two files named {one_line(twice, 80)}. Nothing was stored; export it again.")
     strange = sorted(set(names) ^ {*manifest.members, MANIFEST})
     if strange:
         what = "lacks" if strange[0] in manifest.members else "holds"
@@ -197,14 +197,14 @@ def _check(row: model.ExportedRow) -> None:
                 raise InvalidInput("does not match its sha256: its words were changed")
         case model.ExportedAtom():
             if not row.evidence or not row.text.strip():
-                raise InvalidInput("rests on nothing, or says nothing")
+                raise InvalidInput("has no evidence, or no text")
         case model.ExportedReview():
             try:
                 reasons: Any = json.loads(row.reasons)
             except (ValueError, RecursionError):
                 reasons = None
             if not isinstance(reasons, list) or not all(isinstance(version, str) for version in reasons):  # pyright: ignore[reportUnknownVariableType]
-                raise InvalidInput("has reasons that are no list of texts")
+                raise InvalidInput("has reasons that are not a list of texts")
         case model.ExportedCanvas():
             safe_name(row.session, what="session")
             safe_name(row.label, what="label of a canvas")
@@ -240,7 +240,7 @@ def _check_rows(parcel: Parcel, space: str) -> None:
                 raise InvalidInput(f"{parcel.name}: {atom} of {space} quotes words of {turn.id} that it does not say.")
     if quoted:
         turn, ((atom, _), *_) = next(iter(quoted.items()))
-        raise InvalidInput(f"{parcel.name}: {atom} of {space} rests on {one_line(turn, 20)}, which is not in it.")
+        raise InvalidInput(f"{parcel.name}: {atom} of {space} is based on {one_line(turn, 20)}, which is not in it.")
     for ref in parcel.rows(space, model.ExportedRef):
         parcel.bytes_of(space, ref)
     for kind in set(KINDS.values()) - {model.ExportedAtom, model.ExportedTurn, model.ExportedRef}:

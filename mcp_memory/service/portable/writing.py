@@ -54,9 +54,9 @@ def export(
     existing = store.spaces()
     chosen = sorted(set(existing if spaces is None else spaces))
     if missing := [space for space in chosen if space not in existing]:
-        raise NotFound(f"There is no space {missing[0]!r}. Those that hold something: {', '.join(existing) or 'none'}.")
+        raise NotFound(f"There is no space {missing[0]!r}. Spaces with rows: {', '.join(existing) or 'none'}.")
     if target.exists():
-        raise InvalidInput(f"{target} is there already. Choose another name, or move it away first.")
+        raise InvalidInput(f"{target} exists already. Choose another name, or move it away first.")
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:

@@ -42,7 +42,7 @@ class BackupManifest:
 
     format: int
     home: str
-    """Which memory it is, hexadecimal; a restored one is the same."""
+    """The id of the memory, hexadecimal; a restored home keeps it."""
     at: str
     version: str
     schema: str
@@ -97,7 +97,9 @@ def open_backup(path: Path) -> Generator[tuple[BackupManifest, zipfile.ZipFile]]
     """Open a backup for reading. Raises InvalidInput if the file is not a backup, Damaged if it is a damaged backup."""
     with _add_path_to_errors(path), _file(path) as file:
         if not zipfile.is_zipfile(file):
-            raise InvalidInput(f"{path} is no backup: it is no zip archive, or cut off. Name one of `backup --list`.")
+            raise InvalidInput(
+                f"{path} is not a backup: it is not a zip archive, or truncated. Name a backup of `backup --list`."
+            )
         with zipfile.ZipFile(file) as packed:
             yield _check_manifest(path, packed), packed
 
@@ -108,7 +110,8 @@ def _file(path: Path) -> IO[bytes]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}. Name one of `backup --list`.") from None
+        why = error.strerror or error
+        raise InvalidInput(f"{path} cannot be read: {why}. Name a backup of `backup --list`.") from None
 
 
 def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
@@ -126,20 +129,20 @@ def _check_manifest(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
     for needed in (_MANIFEST, DATABASE):
         if needed not in names:
             raise InvalidInput(
-                f"{path} is no backup of mcp-memory: it has no {needed}. `mcp-memory import` reads exports and other "
-                "archives."
+                f"{path} is not a backup of mcp-memory: it has no {needed}. `mcp-memory import` reads exports and "
+                "other archives."
             )
     if packed.getinfo(_MANIFEST).file_size > _MANIFEST_BYTES:
-        raise Damaged("its manifest is larger than any is")
+        raise Damaged("its manifest is too large")
     with packed.open(_MANIFEST) as stream:
         manifest = _manifest(path, stream.read(_MANIFEST_BYTES))
     if manifest.format > FORMAT:
-        raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
+        raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this program first.")
     if sorted(names) != sorted([*manifest.members, _MANIFEST]):
-        raise Damaged("it holds other files than its manifest says")
+        raise Damaged("its files are not those of its manifest")
     for name, member in manifest.members.items():
         if not _NAME.fullmatch(name) or any(not part.strip(". ") for part in name.split("/")):
-            raise Damaged(f"the name {name[:80]!r} in it is none of a file of a home")
+            raise Damaged(f"the name {name[:80]!r} in it is not the name of a file of a home")
         if packed.getinfo(name).file_size != member.bytes:
             raise Damaged(f"{name} in it is not as long as its manifest says")
     return manifest
@@ -161,16 +164,18 @@ def _add_path_to_errors(path: Path) -> Generator[None]:
     try:
         yield
     except Damaged as error:
-        raise Damaged(f"{path} is damaged: {error}. Take another one: `mcp-memory backup --list` shows them.") from None
+        raise Damaged(
+            f"{path} is damaged: {error}. Use another backup: `mcp-memory backup --list` shows them."
+        ) from None
     except McpMemoryError:
         raise
     except TORN:
         raise Damaged(
-            f"{path} is damaged: it cannot be unpacked. Take another one: `mcp-memory backup --list` shows them."
+            f"{path} is damaged: it cannot be unpacked. Use another backup: `mcp-memory backup --list` shows them."
         ) from None
     except FileNotFoundError:
         raise InvalidInput(f"There is no file {path}. `mcp-memory backup --list` shows the backups.") from None
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        raise Damaged(f"{path} is damaged: a file in it begins before it does. Take another one.") from None
+        raise Damaged(f"{path} is damaged: the offset of a file in it is negative. Use another backup.") from None

@@ -49,7 +49,7 @@ class Backup:
     manifest: BackupManifest | None = None
     problem: str | None = None
     removed: tuple[Path, ...] = ()
-    """Older ones that it took the place of, when it was made."""
+    """Older backups that were deleted when it was made."""
 
 
 def folder_of(home: Path) -> Path:
@@ -196,7 +196,7 @@ def _require_folder(folder: Path) -> None:
         raise InvalidInput(f"{folder} cannot be written to. Name another folder with --to.")
 
 
-# --- proving ----------------------------------------------------------------------------------------
+# --- verification ----------------------------------------------------------------------------------------
 
 
 def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManifest:
@@ -218,9 +218,10 @@ def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManif
             raise Damaged(f"its database is not whole ({wrong[0]})")
         about = snapshots.describe_file(copy)
         if (about.home, about.schema, about.counts) != (manifest.home, manifest.schema, manifest.counts):
-            raise Damaged("its database holds other rows than its manifest says")
+            raise Damaged("the rows of its database are not those of its manifest")
         if not about.is_known:
-            raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
+            newer = f"{path} was made by a newer mcp-memory ({manifest.version})"
+            raise InvalidInput(f"{newer}. Upgrade this program first.")
     return manifest
 
 
@@ -230,7 +231,7 @@ def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=beside)
 
 
-# --- those that there are ---------------------------------------------------------------------------
+# --- existing backups -------------------------------------------------------------------------------
 
 
 def list_backups(folder: Path) -> list[Backup]:

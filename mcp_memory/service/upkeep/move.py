@@ -91,7 +91,7 @@ def move(
             if origin.is_unfinished(tx):
                 raise moving.unfinished(origin.name)
             if check and goal.read_home(goal.is_unfinished):
-                raise Refused(f"The move to {goal.name} was not finished. Move again: it goes on where it stopped.")
+                raise Refused(f"The move to {goal.name} was not finished. Move again: it continues where it stopped.")
             resumed = False if check else _copy(transfer, goal, tell)
             proven = _prove(origin, tx, goal, of=transfer.count(), tell=tell)
             with closing(origin.reopen()) as questioned:
@@ -143,7 +143,7 @@ def _copy(transfer: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Re
     tell("making indexes", 1, 1)
     goal.write_home(lambda tx: tx.run("ANALYZE"))  # without statistics the first searches would be slow
     if isinstance(goal, MovableSqlite):
-        goal.repair(Path.unlink)  # all files there are of this move
+        goal.repair(Path.unlink)  # all existing files are of this move
         for space, _, page in list(outdated_personas(goal, goal.home)):
             goal.write_persona_file(space, page)
     return resumed

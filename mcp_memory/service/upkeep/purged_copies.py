@@ -79,7 +79,7 @@ class _Search:
             if path.suffix == ".md":
                 return self._purged.has(files.read_ref_file(read_own(path))[0])
         except (OSError, McpMemoryError):
-            pass  # gone, unreadable, or no result
+            pass  # deleted, unreadable, or not a result
         return False
 
     def _in_archive(self, file: IO[bytes], written: int) -> bool:

@@ -104,8 +104,8 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
         without_files=without_files,
         lost=list(_describe_losses(built, base)),
         back=[
-            f"{count} rows that were purged under {tombstone} are back from there, forgotten still. To erase them: "
-            f"`mcp-memory purge {tombstone} --space {space}`."
+            f"{count} rows that were purged under {tombstone} were restored from there and are still forgotten. "
+            f"To erase them: `mcp-memory purge {tombstone} --space {space}`."
             for (space, tombstone), count in built.back.items()
         ],
     )
@@ -151,7 +151,7 @@ def _choose_base(home: Path, staging: Path) -> _Base:
             raise
         except McpMemoryError:
             continue
-        open_store(new.parent).close()  # brings it to this schema
+        open_store(new.parent).close()  # migrates it to this schema
         return _Base(path=new, source=str(backup.path), damage=damage)
     open_store(new.parent).close()
     if not copy.exists():
@@ -180,7 +180,7 @@ def _copy_database(home: Path, copy: Path) -> list[str]:
 
 def _describe_losses(built: database_rebuild.Built, base: _Base) -> Iterator[str]:
     if base.source is None:
-        yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
+        yield "What a model made (statements extracted from turns, scenes, the persona): it will be distilled again."
         yield "Usage and savings, tokens, retention policies and reviews: only the database had them."
     for table in base.unreadable:
         yield f"Rows that are not in any file: {table}."

@@ -55,7 +55,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         named = files.is_there(identity) and not identity.is_file() and aside.take(identity)
         rebuilt = _rebuild_if_needed(home, now=now)
         with closing(open_store(home)) as store:
-            mended = [f"{IDENTITY} was no file: it is written anew, what was there kept."] if named else []
+            mended = [f"{IDENTITY} was not a file: it is rewritten, and the old entry kept."] if named else []
             mended += [_describe_rebuild(rebuilt)] if rebuilt else []
             mended += _delete_leftovers(home)
             if count := keep_private(home, deep=True):
@@ -113,7 +113,7 @@ def _delete_leftovers(home: Path) -> Iterator[str]:
             shutil.rmtree(path, ignore_errors=True)
         else:
             remove_own(path)
-        yield f"{path.relative_to(home).as_posix()}, of a work that was cut short, is deleted: it was a copy."
+        yield f"{path.relative_to(home).as_posix()}, a temporary copy of an interrupted operation, is deleted."
 
 
 def _finish_purges(store: EmbeddedStore) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _finish_purges(store: EmbeddedStore) -> Iterator[str]:
     if (purges := store.unverified_purges()) and store.secure_delete():
         store.note_verified(purges)
         yield (
-            "A purge that was cut short is finished. Its words cannot be looked for any more: look through logs, "
+            "An interrupted purge is finished. Its words are gone, so other copies cannot be searched for: check logs, "
             "spaces/*/*.jsonl.* and backups/ in the home yourself."
         )
 
@@ -130,7 +130,7 @@ def _rewrite_personas(store: EmbeddedStore, home: Path, aside: Aside) -> Iterato
     for space, path, due in list(outdated_personas(store, home)):
         aside.take(path)
         store.write_persona_file(space, due)
-        yield f"{space}: persona.md is the page that the memory tells."
+        yield f"{space}: persona.md is the current page again."
 
 
 # --- results ----------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _restore_results(home: Path, aside: Aside) -> Iterator[str]:
                 aside.take(home / name)
                 files.write_whole(home / name, content)
                 del bad[name]
-                yield f"{name.removeprefix('spaces/')} is back, from {backup.path.name}."
+                yield f"{name.removeprefix('spaces/')} is restored from {backup.path.name}."
 
 
 def _rewrite_front_matter(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
@@ -208,4 +208,4 @@ def _redraw_canvases(store: EmbeddedStore, aside: Aside, home: Path) -> Iterator
                 continue
             aside.copy(home / "spaces" / space / "mmds" / f"{row.number:03}-{row.label}.mmd")
             store.redraw_canvas(space, row.number)
-            yield f"{space}: canvas {row.number:03}-{row.label} is drawn anew from its records."
+            yield f"{space}: canvas {row.number:03}-{row.label} is redrawn from its records."

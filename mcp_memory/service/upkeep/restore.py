@@ -43,7 +43,7 @@ class Again:
     tombstone: str
     ids: int
     was_purged: bool
-    """It is back on the disk, and can be purged again."""
+    """The backup restored it to the disk; it can be purged again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,18 +84,18 @@ def restore(path: Path, home: Path, *, now: datetime, tell: ReportProgress = ign
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         with suppress(StoreUnavailable), closing(open_store(home)) as store:
-            for space, _, page in list(outdated_personas(store, home)):  # made of the rows, so no backup has it
+            for space, _, page in list(outdated_personas(store, home)):  # derived from the rows, so no backup has it
                 store.write_persona_file(space, page)
     return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None, again=again)
 
 
 def _repeat_forgetting(staging: Path, home: Path) -> list[Again]:
     """In the restored copy, forget all rows that this home has forgotten since the backup."""
-    # One that was killed has moved them aside already.
+    # A restore that was killed has moved them to quarantine already.
     later = [home / "spaces"] if (home / "spaces").is_dir() else sorted(home.glob("backups/aside-*-restore*/spaces"))
     if not later or not any(later[-1].glob("*/tombstones.jsonl")):
         return []
-    open_store(staging).close()  # brings it to this schema
+    open_store(staging).close()  # migrates it to this schema
     returned = snapshots.find_returned(staging / DATABASE, later[-1])
     return [
         Again(

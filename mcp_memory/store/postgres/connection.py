@@ -21,7 +21,7 @@ from psycopg.types.numeric import NumericBinaryLoader
 from mcp_memory.store.sql.transaction import HomeTransaction, Value
 
 _ESCAPE = "\U0010fffe"
-"""A noncharacter, which no text should have; one that has it is escaped as well."""
+"""A noncharacter, which no text should contain; if a text does, it is escaped as well."""
 
 _TO_ESCAPE = re.compile(f"[\0{_ESCAPE}]")
 _ESCAPED = re.compile(f"{_ESCAPE}([01])")
@@ -76,7 +76,7 @@ def _translate(sql: str) -> bytes:
     def mark(match: re.Match[str]) -> str:
         return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(match[0], match[0].replace("%", "%%"))
 
-    return _MARK.sub(mark, sql).encode()  # psycopg takes as `str` only what is literally in the program
+    return _MARK.sub(mark, sql).encode()  # psycopg accepts only literal strings as `str`
 
 
 def _escape_value(value: Value) -> Value:

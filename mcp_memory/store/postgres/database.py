@@ -41,7 +41,7 @@ Connection = psycopg.Connection[Any]
 _CONNECTIONS = 10
 _WAIT = 2.0  # seconds for a connection while all are in use
 _ASK_FOR = 30.0  # seconds for a server that is asked whether a transaction was committed
-_PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each further try, at random up to half as much more or less
+_PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each retry, varied at random by up to 50 %
 
 # Used where the URL says nothing else. A host that is switched off is noticed after some 25 s.
 _DEFAULTS: dict[str, Any] = {
@@ -212,13 +212,13 @@ def _in_pipeline(con: Connection) -> Generator[None]:
         try:
             yield
         except BaseException:
-            with suppress(psycopg.Error):  # of statements behind the one that failed
+            with suppress(psycopg.Error):  # errors of statements after the failed statement
                 pipeline.sync()
             raise
 
 
 def _roll_back(con: Connection) -> None:
-    with suppress(psycopg.Error):  # an error here would hide the one that matters
+    with suppress(psycopg.Error):  # an error here would hide the original error
         con.execute("ROLLBACK", prepare=False)
 
 

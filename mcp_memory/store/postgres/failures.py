@@ -30,8 +30,8 @@ _CONNECTING = {  # what the server says when it refuses a connection, which has 
     "too many": _TOO_MANY,
     "connection slots": _TOO_MANY,
     "read-only": "No server of MCP_MEMORY_STORE accepts writes: promote a standby, or name the primary.",
-    'role "': "Create the user, or name another one in MCP_MEMORY_STORE.",
-    'database "': f"Create it with `{CREATE} NAME`, or name another one in MCP_MEMORY_STORE.",
+    'role "': "Create the user, or name another user in MCP_MEMORY_STORE.",
+    'database "': f"Create it with `{CREATE} NAME`, or name another database in MCP_MEMORY_STORE.",
 }
 _REACHED = "Check that the server runs and that MCP_MEMORY_STORE names it."
 

@@ -117,7 +117,7 @@ def expand_schema(con: Connection) -> str | None:
     if own < reader:
         raise NewerHome(
             f"The database {con.info.dbname} was upgraded by a newer mcp-memory (schema {newest}). Nothing was changed."
-            " Upgrade this one in the way that you installed it."
+            " Upgrade this program in the way that you installed it."
         )
     return f"schema {newest} can be written by newer versions only" if own < writer else None
 
@@ -240,12 +240,12 @@ def _refuse_older(con: Connection, step: Step) -> None:
         if (words := name.split())[:2] == ["mcp-memory", "schema"] and int(words[2]) < step.number
     ]
     if older:
-        raise Refused(f"Older servers are connected ({', '.join(older)}). Nothing was taken away. Upgrade them first.")
+        raise Refused(f"Older servers are connected ({', '.join(older)}). Nothing was removed. Upgrade them first.")
 
 
 def _must_be_utf8(con: Connection) -> None:
     if con.execute("SHOW server_encoding").fetchone() != ("UTF8",):
         raise StoreUnavailable(
-            f"The database {con.info.dbname} is not in UTF-8, and a memory holds any text. Create one with"
+            f"The database {con.info.dbname} is not in UTF-8, which a memory needs. Create a database with"
             " `createdb -E UTF8 --locale=C.UTF-8 -T template0`."
         )

@@ -44,7 +44,7 @@ class Notifications:
 
     def send(self) -> None:
         """Notify the other servers soon. Returns at once."""
-        with suppress(OSError):  # so many wait already; or it was closed
+        with suppress(OSError):  # notifications are already waiting, or it was closed
             self._wake.send(b"\0")
 
     def close(self) -> None:

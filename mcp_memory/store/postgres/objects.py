@@ -132,7 +132,7 @@ class Bucket:
                 match[1],
                 prefix=match[2] or None,
                 client_options={
-                    "allow_http": True,  # the endpoint says which it is, and is https where none is set
+                    "allow_http": True,  # by the scheme of the endpoint; the default endpoint is https
                     "connect_timeout": timedelta(seconds=_CONNECT_S),
                     "timeout": timedelta(seconds=_REQUEST_S),
                 },

@@ -85,7 +85,7 @@ class Pool:
             if self._closed:
                 raise StoreUnavailable("This store was closed. Open it again.")
             if self._unused:
-                return self._unused.pop()[:2]  # the one last used, so that the others become old
+                return self._unused.pop()[:2]  # the most recently used, so that the others become old
         con: Connection = psycopg.connect(self._conninfo, autocommit=True)
         self._equip(con)
         return con, time.monotonic()

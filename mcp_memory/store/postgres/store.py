@@ -116,7 +116,7 @@ class PostgresStore(SqlVerbs):
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
             lambda con: [exporting.export(self._reading(con, space), take) for space in spaces],
-            again=False,  # `take` has what was read
+            again=False,  # `take` has received rows already
         )
 
     # search

@@ -74,7 +74,7 @@ class PostgresTransaction(Transaction):
         """Return the queried number, 0 if the space has no rows."""
         for number, _ in self._asked:
             return number
-        self._enter(0)  # one transaction may read several spaces, one after the other
+        self._enter(0)  # a transaction may read several spaces in turn
         return 0
 
     def verify(self) -> None:

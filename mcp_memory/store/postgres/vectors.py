@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 OWN = 50_000
-"""Vectors from which a space has a table of its own: until then all of them are scored in some 30 ms."""
+"""Number of vectors from which a space has a separate table: up to it, all are scored in some 30 ms."""
 
-_RECENT = 1_000  # vectors of such a space that are scored beside its index, before they are moved
+_RECENT = 1_000  # vectors of such a space that are scored exactly, before they are moved to its index
 _EF_SEARCH = 400  # candidates of the index: on 58,487 turns it finds 98.7 % of the 100 nearest, with 200 95.8 %
 _BY_INDEX = "v.embedding <#> ?::halfvec"
 _BY_SCORE = "(v.embedding <#> ?::halfvec) + 0, v.id DESC"  # an order that no index gives

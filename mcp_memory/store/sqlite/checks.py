@@ -43,7 +43,7 @@ def problems(con: apsw.Connection) -> list[str]:
         con.execute(f"SELECT 1 FROM {layer}_terms WHERE rowid = 0").fetchall()
     problems_found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
     problems_found += [
-        f"Row {rowid or ''} of {table} points at nothing."
+        f"Row {rowid or ''} of {table} refers to a missing row."
         for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
     names: dict[Any, Any] = dict(con.execute("SELECT id, name FROM space"))
@@ -66,9 +66,9 @@ def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
     """Return the problems of the copies of rows. The caller keeps others from writing copies meanwhile."""
     path = home / homes.IDENTITY
     problems_found = _of_spaces(con, home, _copy_problems)
-    if files.is_there(path) and homes.identity(home) is None:  # one that is missing is written when a home is opened
+    if files.is_there(path) and homes.identity(home) is None:  # a missing file is written when a home is opened
         problems_found.append(
-            f"{path.name} is no file, or cannot be read. `mcp-memory doctor --repair` writes it anew."
+            f"{path.name} is not a file, or cannot be read. `mcp-memory doctor --repair` rewrites it."
         )
     return problems_found
 
@@ -82,7 +82,7 @@ def _of_spaces(
     con: apsw.Connection, home: Path, problems: Callable[[apsw.Connection, Path, int], Iterator[str]]
 ) -> list[str]:
     spaces = {str(name): number for number, name in con.execute("SELECT id, name FROM space")}
-    lost = {path.name: 0 for path in sorted((home / "spaces").glob("*")) if path.is_dir()}  # where no row knows them
+    lost = {path.name: 0 for path in sorted((home / "spaces").glob("*")) if path.is_dir()}  # folders without a row
     return [
         f"{name}: {problem}"
         for name, number in (lost | spaces).items()
@@ -113,10 +113,10 @@ def _quote_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     )
     for space, atom, turn, start, end, quote, content in rows:
         if content[start:end] != quote or end - start != len(quote):
-            yield space, f"Atom a{atom} quotes words of t{turn} that do not stand there. {_AS_IT_WAS}"
+            yield space, f"Atom a{atom} quotes words that t{turn} does not contain. {_AS_IT_WAS}"
     bare: Any = con.execute(f"SELECT a.space, a.id FROM atom a WHERE {WITHOUT_WORDS}")
     for space, atom in bare:
-        yield space, f"The words that a{atom} rests on first are lost. {_AS_IT_WAS}"
+        yield space, f"The first evidence of a{atom} is lost. {_AS_IT_WAS}"
 
 
 WITHOUT_WORDS = (
@@ -139,7 +139,7 @@ def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     )
     for space, number, entity, key, differs in rows:
         if differs or key != entity_key(entity):
-            yield space, f"The fact of a{number} does not fit it: one was changed outside this program. {_AS_IT_WAS}"
+            yield space, f"The fact of a{number} differs from it: it was changed outside this program. {_AS_IT_WAS}"
 
 
 _AS_IT_WAS = "`mcp-memory rebuild --check` shows what the files say; else restore a backup: `mcp-memory backup --list`."
@@ -163,11 +163,11 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
             if fields["sha256"] != digest or row is None:
                 yield f"The file of {id} has other bytes than were stored: {path}. {_from_a_backup(id)}"
             elif files.ref_file(row, data) != content:
-                yield f"The front matter of {path} is not its row's; `mcp-memory doctor --repair` writes it anew."
+                yield f"The front matter of {path} differs from its row; `mcp-memory doctor --repair` rewrites it."
 
 
 def _from_a_backup(id: str) -> str:
-    return f"`mcp-memory doctor --repair` brings it back where a backup has it; else `mcp-memory forget {id}`."
+    return f"`mcp-memory doctor --repair` restores it from a backup; else `mcp-memory forget {id}`."
 
 
 def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
@@ -177,7 +177,8 @@ def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
     elif any(folder.rglob("*.jsonl")):
         yield "The database has no such space. `mcp-memory doctor --repair` adds what its files have."
     for path in stray_files(tx):
-        yield f"{path.relative_to(folder).as_posix()} is of no row; `mcp-memory doctor --repair` sets it aside."
+        name = path.relative_to(folder).as_posix()
+        yield f"{name} belongs to no row; `mcp-memory doctor --repair` moves it to quarantine."
 
 
 def stray_files(tx: SqliteTransaction) -> list[Path]:
@@ -200,4 +201,4 @@ def _is_recent(path: Path) -> bool:
     try:
         return time.time() - path.lstat().st_mtime < _AT_WORK_S
     except FileNotFoundError:
-        return True  # gone since it was listed
+        return True  # deleted since it was listed

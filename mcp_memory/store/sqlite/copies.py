@@ -224,7 +224,7 @@ def differing_copies(tx: SqliteTransaction) -> dict[str, str]:
 def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
     parts, target = copies.content(tx, path), tx.folder / path
     if parts is None:
-        return "is of no row" if files.is_there(target) else None
+        return "belongs to no row" if files.is_there(target) else None
     try:
         content = files.content_of(target)
     except OSError as error:

@@ -58,7 +58,7 @@ class Database:
         self.home = home
         self.path = home / homes.DATABASE
         self.read_only = homes.why_read_only(home)
-        """Why nothing can be written here; None where it can."""
+        """Why the home cannot be written to; None if it can."""
         self._write_lock = threading.Lock()
         self._nesting = NestingGuard()
         self._pool_wait = pool_wait
@@ -68,7 +68,7 @@ class Database:
         self._closed = False
         with translate_errors(self.home):
             self._writer = None if self.read_only else self._open_writer()
-            # A home that is only read has no open connections between two reads: what is there now is what counts.
+            # A read-only home has no open connections between two reads, so each read opens the current files.
             self._opened = None if self.read_only else OpenedFolder(home, self.path)
         if self.read_only:
             self.read(must_be_current)
@@ -268,7 +268,7 @@ _NOT_WRITTEN = re.compile(
     r"|could not write to \w+ blob|Error inserting \w+ into \w+ shadow table|Could not create \S+ shadow table",
     re.IGNORECASE,
 )
-"""How sqlite-vec says that it could not write to its tables; it keeps SQLite's reason to itself."""
+"""Messages of sqlite-vec if it could not write to its tables; they do not include SQLite's reason."""
 
 
 @contextmanager
@@ -285,7 +285,7 @@ def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generato
         raise NoRoom(_no_room(home, "the disk is full", so)) from None
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreUnavailable(
-            f"{path} is damaged ({error}). `mcp-memory doctor --repair` makes it anew, and keeps this one."
+            f"{path} is damaged ({error}). `mcp-memory doctor --repair` rebuilds it, and keeps this file."
         ) from None
     except apsw.SQLError as error:
         if not _NOT_WRITTEN.match(str(error)):

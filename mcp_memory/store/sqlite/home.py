@@ -54,7 +54,7 @@ def make(home: Path) -> None:
     if not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "permission denied")
     make_folder(home / "spaces")
-    with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
+    with suppress(FileExistsError):  # SQLite gives its other files the same mode
         open_private(home / DATABASE, "xb").close()
     keep_private(home, new=not was_memory)
 
@@ -123,7 +123,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
         con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", stored)
         logger.warning(
             "the database had lost the identity of this memory; it has %s",
-            f"that of {IDENTITY} again" if kept else "a new one: what was forgotten may come back with an import",
+            f"that of {IDENTITY} again" if kept else "a new identity: an import may restore forgotten rows",
         )
     if kept == stored:
         return

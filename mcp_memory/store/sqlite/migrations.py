@@ -15,7 +15,7 @@ from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
-# Read back by the same words: an index serves only the expression it was made of.
+# Queries use the same text: an index serves only the expression that it was created with.
 OUTLINE_SIZE = "length(CAST(content AS BLOB))"
 OUTLINE_ASKS = "(instr(substr(content, -120), '?') + instr(substr(content, -120), '？') > 0)"
 
@@ -138,7 +138,7 @@ def migrate(con: apsw.Connection) -> None:
 def _take(con: apsw.Connection, step: Callable[[apsw.Connection], None]) -> None:
     try:
         step(con)
-    except apsw.SQLError as error:  # what the step makes is there: the list of steps was changed
+    except apsw.SQLError as error:  # the tables of the step exist: the list of steps was changed
         raise StoreUnavailable(
             f"{con.filename} is not what its list of migrations says ({error}). `mcp-memory doctor --repair` makes it "
             "anew, and keeps this one."
@@ -151,7 +151,7 @@ def must_be_current(con: apsw.Connection) -> None:
     _refuse_newer(con, done)
     if done != {name for name, _ in SCHEMA}:
         raise StoreUnavailable(
-            f"{con.filename} is of an older mcp-memory, and cannot be brought up to date where it can only be read. "
+            f"{con.filename} is of an older mcp-memory, and a read-only home cannot be upgraded. "
             "Copy the home to a folder that you can write to, and name that with MCP_MEMORY_HOME."
         )
 
@@ -178,5 +178,5 @@ def _refuse_newer(con: apsw.Connection, done: set[str]) -> None:
     if unknown:
         raise NewerHome(
             f"{con.filename} was written by a newer mcp-memory (schema {unknown[-1]}). Nothing was changed. "
-            "Upgrade this one in the way that you installed it."
+            "Upgrade this program in the way that you installed it."
         )

@@ -27,8 +27,8 @@ WRONG = (
 )
 """Errors that a reader raises on a damaged value."""
 NEXT_STEP = (
-    "It was changed outside this program. `mcp-memory doctor --repair` makes the database anew of its files, keeps "
-    "this one, and names what no file tells."
+    "It was changed outside this program. `mcp-memory doctor --repair` rebuilds the database from its files, keeps "
+    "this file, and lists the values that no file has."
 )
 
 

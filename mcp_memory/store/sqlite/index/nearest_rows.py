@@ -164,8 +164,8 @@ def _chunks(
 
 
 _FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
-_STEP = 2_000  # rows taken in together, and about as many as wait
-CANDIDATES = 1_200  # rows scored in full, and one more in _MORE rows
+_STEP = 2_000  # rows added per batch, and about as many may be waiting
+CANDIDATES = 1_200  # rows scored in full, plus 1 per _MORE rows
 _MORE = 500
 _SAMPLE = 8_192
 _ROUNDS = 8

@@ -117,7 +117,7 @@ def _around(columns: _Columns, places: NDArray[np.int64], reach: int) -> NDArray
 
 def _refresh(tx: Transaction, cached: _Columns | None) -> _Columns:
     newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
-    if cached is not None and newest <= cached.upto:  # below, where a reader beside this one sees a later moment
+    if cached is not None and newest <= cached.upto:  # `newest` is lower if another reader has a later snapshot
         return cached
     if cached is None or newest - cached.upto > _A_FEW:
         return _read(tx, newest, "INDEXED BY turn_outline WHERE space = :space")

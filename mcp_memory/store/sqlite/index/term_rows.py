@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 
-_LISTING = 3_000  # rows that pass a filter, up to which they are named one by one
+_LISTING = 3_000  # up to this many rows that pass a filter are listed by id
 
 
 def read(
@@ -59,7 +59,7 @@ class _FtsRows:
     @cached_property
     def _few(self) -> list[int] | None:
         """The rows that pass, if they are few; otherwise None."""
-        if self._layer == "turn":  # of a million turns SQLite would read every one
+        if self._layer == "turn":  # SQLite would read all of a million turns
             rows = self._outlines.passing(self._tx, self._filters)
             return rows.tolist() if len(rows) <= _LISTING else None
         sql = f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {_LISTING + 1}"

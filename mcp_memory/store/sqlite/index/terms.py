@@ -34,7 +34,7 @@ def quote_term(term: str) -> str:
 
 
 Rows = Sequence[tuple[int, Sequence[str] | None]]
-"""Rows of a space as (number, terms); None for one that is not to be found by its words."""
+"""Rows of a space as (number, terms); None for a row that the word index must not find."""
 
 
 def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:

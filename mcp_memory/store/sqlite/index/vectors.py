@@ -149,7 +149,7 @@ def _allowed_rows(tx: Transaction, layer: Layer, filters: Filters, outlines: Out
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):
-        # As far as the space has rows: the number comes out of a cursor, and a forged one names any.
+        # Limited to the rows of the space: the number comes from a cursor, which may be forged.
         newest = outlines.totals(tx).newest
         if filters.upto is None or filters.upto >= newest:
             return None
@@ -190,7 +190,7 @@ def problems(con: apsw.Connection) -> list[str]:
         for layer in EMBEDDED_LAYERS
     ]
     return [
-        f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are made anew."
+        f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are recomputed."
         for count, layer, identity in lacking
         if count
     ]

@@ -262,7 +262,7 @@ class _SpaceFiles:
         """Add explicit statements in the state after all notes."""
         try:
             by_number = statements(self._notes.values(), undone=undone)
-        except WRONG:  # one of them has lost its meaning
+        except WRONG:  # a note is damaged
             by_number = {}
         present = set(self.tx.column("SELECT id FROM atom WHERE space = :space")) if self._is_current else set[int]()
         for number, statement in sorted(by_number.items()):
@@ -382,7 +382,7 @@ def _resolve_reference(con: apsw.Connection, table: str, parent: str, key: int) 
 
 
 _MADE_ANEW = {"migration", "term_range", "chunk", "vector_index"}
-"""Tables that are not carried from one database to another."""
+"""Tables that are not copied to another database."""
 
 
 def salvage(torn: Path, into: Path) -> list[str]:

@@ -40,7 +40,7 @@ def repair_database(con: apsw.Connection, home: Path, set_aside: SetAside) -> li
 def _repair_counters(tx: SqliteTransaction) -> Iterator[str]:
     if behind := counters_behind(tx):
         catch_up_counters(tx)
-        yield f"{tx.name}: numbers of {', '.join(behind)} rows go on behind the last that there is."
+        yield f"{tx.name}: numbers of new {', '.join(behind)} rows continue after the last row."
 
 
 # --- indexes ----------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def repair_word_index(con: apsw.Connection) -> Iterator[str]:
     for space, ref in torn:
         word_index.forget_chunks(SqliteTransaction(con, Path(), space), ref)
     if torn:
-        yield f"{len(torn)} results are indexed anew in the background."
+        yield f"{len(torn)} results are reindexed in the background."
 
 
 def _index_missing(con: apsw.Connection, layer: Layer) -> int:
@@ -107,7 +107,7 @@ def _drop_broken_sketches(con: apsw.Connection) -> Iterator[str]:
         for layer in layers:
             if nearest_rows.missing_sketches(con, layer, index):
                 nearest_rows.drop_sketches(con, layer, index)
-                yield f"The sketches of {layer}s by {identity} are made anew in the background."
+                yield f"The sketches of {layer}s by {identity} are recomputed in the background."
 
 
 # --- copies ------------------------------------------------------------------------------------------
@@ -125,4 +125,4 @@ def _rewrite_copies(con: apsw.Connection, home: Path, set_aside: SetAside) -> It
             yield f"{name}: {path} is written from the database."
         for path in checks.stray_files(tx):
             set_aside(path)
-            yield f"{name}: {path.relative_to(tx.folder).as_posix()} is of no row, and set aside."
+            yield f"{name}: {path.relative_to(tx.folder).as_posix()} belongs to no row; it is in quarantine."

@@ -31,7 +31,7 @@ from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.vector_extension import load_vectors
 
-POINTS_AT_NOTHING = "points at nothing"
+POINTS_AT_NOTHING = "refers to a missing row"
 _COUNTED = {
     "turns": "turn WHERE role <> 'note'",
     "notes": "turn WHERE role = 'note'",
