@@ -318,7 +318,7 @@ def test_nothing_is_restored_while_another_process_holds_the_home(made: Path, ho
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        with pytest.raises(StoreUnavailable, match="held by serve stdio"):
+        with pytest.raises(StoreUnavailable, match="in use by serve stdio"):
             restore(made, home, now=NOW)
         process.kill()
     assert register(home, what="after") is not None
