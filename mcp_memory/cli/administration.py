@@ -108,8 +108,8 @@ _KINDS = {
 def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> None:
     """Back up the memory into one file, while it is in use.
 
-    It contains the database, all turns, results, canvases and scenes as of one moment, and is read back and verified.
-    Settings and logs are not included. Exit code 1 if something is missing.
+    It contains the database, all turns, results, canvases and scenes at a single point in time, and is read back and
+    verified. Settings and logs are not included. Exit code 1 if something is missing.
 
     \b
     mcp-memory backup
@@ -233,8 +233,8 @@ def rebuild(check: bool) -> None:
     """Rebuild a lost or damaged database from its files.
 
     The files have turns, explicit statements, tool results, canvases and tombstones. What models made comes from the
-    old database where it can be read, or from the newest backup. A database that is whole keeps its rows; what the
-    files have besides is added. The old database is kept. Exit code 1 if something is damaged or lost, or, with
+    old database if it can be read, or from the newest backup. An undamaged database keeps its rows; missing rows
+    are added from the files. The old database is kept. Exit code 1 if something is damaged or lost, or, with
     --check, if there is something to add.
 
     \b

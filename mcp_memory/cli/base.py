@@ -254,7 +254,7 @@ def settings() -> Settings:
 
 
 def home_with_files() -> Path:
-    """Return the home, for a command that works on its files. Raises Refused if the memory is in PostgreSQL."""
+    """Return the home if a command can work on its files. Raises Refused if the memory is in PostgreSQL."""
     chosen = settings()
     if chosen.store is not None:
         raise Refused(

@@ -327,7 +327,7 @@ def _watch(
 
 
 def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
-    """Import all spaces of an export under their names, or its only space into the one selected by `--space`.
+    """Import all spaces of an export under their names, or its only space into the space selected by `--space`.
 
     A dry run only checks the file. Raises InvalidInput.
     """

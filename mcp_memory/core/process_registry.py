@@ -59,7 +59,7 @@ class HomeProcess:
 
 
 def all_processes(home: Path) -> list[HomeProcess]:
-    """Return all processes that have the home open, including this one, by start time."""
+    """Return all processes that have the home open, including the current process, by start time."""
     processes = [_live_process(path) for path in (home / "run").glob("*-*.json")]
     first = datetime.min.replace(tzinfo=UTC)
     return sorted((process for process in processes if process), key=lambda entry: (entry.since or first, entry.pid))
@@ -187,7 +187,7 @@ def sole_holder(home: Path, name: str) -> Generator[bool]:
 
 @contextmanager
 def waiting_lock(home: Path, name: str) -> Generator[None]:
-    """Hold the lock of this name on a home; wait for other processes, not for other threads of this one.
+    """Hold the lock of this name on a home; wait for other processes, not for other threads of this process.
 
     Without locks on the file system there is nothing to wait for.
     """

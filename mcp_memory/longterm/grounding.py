@@ -3,12 +3,12 @@
 A statement is kept if a new turn contains its quote, its priority reaches the minimum of its kind, and it is not an
 order that somebody planted for a model. The evidence is the span in the turn, never the model's copy.
 
-A statement that quotes the user keeps the model's words. It is labelled if the user's words lack one of its numbers,
+A statement that quotes the user keeps the model's words. It is labelled if the user's words lack any of its numbers,
 dates or names (`verification.values`), or if it denies its quote; merging shows it to the model again (`doubts`). If a
-clause has no word of the user, it is attributed to the assistant if the assistant said that, and otherwise the user's
-own words replace it. They also replace the text of a rule that has another value or drops a limit. A statement that
-quotes only others is quarantined if none of them said it. Quotations of others are not the user's words. Whether a
-statement follows from its words is left to the model; `why` shows both.
+clause has no word of the user, it is attributed to the assistant if it is in the assistant's words, and otherwise the
+user's own words replace it. They also replace the text of a rule that has another value or drops a limit. A statement
+that quotes only others is quarantined if it is not in their words. Quotations of others are not the user's words.
+Whether a statement follows from its words is left to the model; `why` shows both.
 """
 
 from __future__ import annotations

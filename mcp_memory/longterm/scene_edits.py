@@ -326,8 +326,8 @@ class _PageDrafts:
     def restore_forgotten(self) -> None:
         """Add the few statements that an edit forgot to its page, in their own words.
 
-        Another question would cost as much as the first. A page that lost many, or over a third of its statements, is
-        asked for again.
+        A second question would double the cost. A page that lost many, or over a third of its statements, is asked for
+        again.
         """
         for slug, page in self.pages.items():
             lost = self._lost([slug])

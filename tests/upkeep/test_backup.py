@@ -267,14 +267,22 @@ def hostile() -> Iterator[tuple[str, Callable[[dict[str, bytes]], dict[str, byte
 
     yield "another byte", lambda m: {**m, "memory.db": m["memory.db"][:-1] + b"x"}, "does not match its hash"
     yield "a member more", lambda m: {**m, "spaces/default/more.md": b""}, "its files are not those of its manifest"
-    yield "a member less", lambda m: {n: c for n, c in m.items() if "tombstones" not in n}, "its files are not those of its manifest"
+    yield (
+        "a member less",
+        lambda m: {n: c for n, c in m.items() if "tombstones" not in n},
+        "its files are not those of its manifest",
+    )
     yield "no manifest", lambda m: {n: c for n, c in m.items() if n != "manifest.json"}, "has no manifest.json"
     yield "a torn manifest", lambda m: {**m, "manifest.json": b"{"}, "manifest of .* cannot be read"
     yield "a path upwards", with_member("spaces/../../x", b"x"), "is not the name of a file of a home"
     yield "a path of its own", with_member("/etc/x", b"x"), "is not the name of a file of a home"
     yield "another file of a home", with_member("config.toml", b"x"), "is not the name of a file of a home"
     yield "a newer form", with_fields(format=2), "newer mcp-memory"
-    yield "a bomb", with_fields(members={"memory.db": {"bytes": 10, "sha256": ""}}), "its files are not those of its manifest"
+    yield (
+        "a bomb",
+        with_fields(members={"memory.db": {"bytes": 10, "sha256": ""}}),
+        "its files are not those of its manifest",
+    )
     yield "other counts", with_fields(counts={}), "the rows of its database are not those of its manifest"
 
 

@@ -145,7 +145,8 @@ def test_a_damaged_result_that_no_backup_has_can_be_forgotten_or_moved_away(home
     damaged.write_bytes(damaged.read_bytes()[:-3])
     (found,) = repaired(home).left
     assert re.search(
-        r"is damaged: .* `mcp-memory doctor --repair` restores it from a backup; else `mcp-memory forget r-\w+`\.$", found
+        r"is damaged: .* `mcp-memory doctor --repair` restores it from a backup; else `mcp-memory forget r-\w+`\.$",
+        found,
     )
     store = open_store(home)
     store.forget(damaged.parent.parent.name, [found.partition("The file of ")[2].split()[0]], reason="", now=NOW)

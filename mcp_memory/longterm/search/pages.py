@@ -336,7 +336,7 @@ _MOST = 2**63 - 1  # no row has a higher number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
-    """The state of a paged search before one of its pages is read."""
+    """The state of a paged search before a page is read."""
 
     question: bytes
     at: datetime

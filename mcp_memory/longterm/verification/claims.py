@@ -1,10 +1,10 @@
 """Checks the statements that an agent brings in the user's name, and decides what they may change.
 
 An agent's statement about the user is kept in the words of the user that it restates (`own_words`), and quarantined if
-there are none. It ends another statement only if these words have the same negation and certainty and are about nobody
-else, and it states a fact only if the user said nothing more (`stated_facts`). Any other statement that no turn of the
-user supports is kept as the agent's word and marked so. What a person types at a command line or into a form is their
-own word. Tool outputs that were neither recorded nor offloaded are not known here.
+there are none. It ends another statement only if these words have the same negation and certainty and are about no
+other person, and it states a fact only if the user said nothing more (`stated_facts`). Any other statement that no turn
+of the user supports is kept as the agent's word and marked so. Text that a person types at a command line or into a
+form counts as their own words. Tool outputs that were neither recorded nor offloaded are not known here.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ _WORDS_SHOWN = 200  # characters in a note
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """The basis of a statement that an agent brings in the user's name.
+    """The basis of a statement that an agent makes in the user's name.
 
     `words` are the user's words that are kept in its place; empty if the agent's are kept. `held` are the reasons to
-    quarantine it. If `is_exact`, the words say the same, so that it may state a fact and end statements; if
-    `is_probable`, they may say something else, so that it states no rule and no trait.
+    quarantine it. If `is_exact`, the words have the same meaning, so that it may state a fact and end statements; if
+    `is_probable`, they may have another meaning, so that it states no rule and no trait.
     """
 
     held: tuple[str, ...]
@@ -322,10 +322,10 @@ def check_claim(
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement, and a note for the agent about the changes.
 
-    `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from when
-    the user said it. `excluded` are statements whose sentences do not count as the user's words. `embed` gives the
-    vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no fact;
-    other people's statements never supersede the user's.
+    `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from the
+    time of the user's words. `excluded` are statements whose sentences do not count as the user's words. `embed` gives
+    the vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no
+    fact; other people's statements never supersede the user's.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     full_text = "\n".join(part for part in (atom.text, *names) if part)

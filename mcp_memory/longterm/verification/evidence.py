@@ -1,7 +1,7 @@
 """The evidence of a memory: `verify` checks it, `why` shows it.
 
 `verify` walks from the persona over scenes and atoms to the turns and their hashes. `why` shows the words that an atom
-is based on, whether its turn still contains them, and what is based on the atom. It also lists the tool results that
+is based on, whether its turn still contains them, and the rows based on the atom. It also lists the tool results that
 a turn or an atom cites; if it cites none, it suggests similar lines.
 """
 
