@@ -351,7 +351,10 @@ def _list_clients(name: str, project: Path | None) -> None:
 
 
 def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
-    """Print whether the plugin of Claude Code is installed, or how to install it; `server_state` is that of `install`."""
+    """Print whether the plugin of Claude Code is installed, or how to install it.
+
+    `server_state` is the state that `install` shows.
+    """
     from mcp_memory.integrations.clients import plan, programs
 
     try:
