@@ -217,7 +217,7 @@ def test_a_line_whose_words_do_not_match_their_hash_is_named_and_not_read(home: 
     for path in home.glob("memory.db*"):
         path.unlink()
     done = rebuild(home, now=NOW)
-    assert done.notes == ["default: t2 of the turns in the files is not what it should be."]
+    assert done.notes == ["default: t2 of the turns in the files is invalid."]
     with closing(open_store(home)) as store:
         assert store.turns("default", ["t2"]) == []
         assert [turn.id for turn in store.turns("default", ["t1"])] == ["t1"]

@@ -73,28 +73,28 @@ Everything here is plain text. The Markdown is for you; what a program reads bac
 
 | in `spaces/<space>/` | is |
 |---|---|
-| `persona.md`, `scenes/` | what is known, told in pages |
-| `sessions/` | what was said, a page for each conversation |
+| `persona.md`, `scenes/` | the knowledge of the memory, as pages |
+| `sessions/` | the conversations, a page each |
 | `canvases/` | tasks as flowcharts, in Mermaid |
 | `refs/` | results of tools: a few lines about each, then its bytes unchanged |
-| `data/turns.jsonl` | every message, verbatim, with the SHA-256 by which it is known to be unchanged |
-| `data/atoms.jsonl` | statements: the words of which turns they rest on (`evidence`), from when until when they hold, \
-when and from whom they were learned (`learned_at`, `source`), the fact they state, and what replaced them |
+| `data/turns.jsonl` | every message, verbatim, with the SHA-256 that proves it unchanged |
+| `data/atoms.jsonl` | statements: the words of the turns they are based on (`evidence`), from when until when they \
+are valid, when and from whom they were learned (`learned_at`, `source`), the fact they state, and what replaced them |
 | `data/entities.jsonl` | names of people, places and things, with their other names |
-| `data/records.jsonl`, `data/canvases.jsonl`, `data/refs.jsonl` | steps of tasks, how their canvases came about, \
-and what each result is |
+| `data/records.jsonl`, `data/canvases.jsonl`, `data/refs.jsonl` | steps of tasks, the history of their canvases, \
+and a description of each result |
 | `data/scenes.jsonl`, `data/persona.jsonl` | the pages, with their versions |
-| `data/citations.jsonl` | which turns and statements name which results |
-| `data/held.jsonl` | what waits for review before it is recalled |
+| `data/citations.jsonl` | which turns and statements cite which results |
+| `data/held.jsonl` | rows that wait for review before they are recalled |
 | `data/sessions.jsonl`, `data/progress.jsonl` | how far each conversation was read for statements, and those told |
-| `data/tombstones.jsonl` | what was forgotten: when, why and which rows, without a word of them |
+| `data/tombstones.jsonl` | forgotten rows: when, why and which, without their words |
 
-Rows are named as they were at home: turn `t12`, statement `a5`, result `r-9f2c1a7b3d4e`, step `003-N4`. Together with
-the home in `manifest.json` and the time of learning that makes a row known anywhere, so `mcp-memory import` stores each
-once, however often and by whatever way it comes. `origins` says where a row had come from itself.
+Rows have the ids of their home: turn `t12`, statement `a5`, result `r-9f2c1a7b3d4e`, step `003-N4`. Together with
+the home in `manifest.json` and the time of learning, the id identifies a row everywhere, so `mcp-memory import` stores
+each row once, however often it is imported. `origins` lists where a row was itself imported from.
 
-What was forgotten is not in here, and an import of this takes it out on the other side too; `forget` can undo that
-there. Not in here either: indexes and vectors, which are made anew, what models cost, tokens, and logs of programs.
+Forgotten rows are not included, and an import of this file forgets them in the other memory too; `forget` can undo
+that there. Also not included: indexes and vectors, which are recomputed, the costs of models, tokens, and logs.
 
 `manifest.json` has the size and SHA-256 of every file, and `unzip -t` and `sha256sum` agree with it. The same memory
 gives the same bytes, whenever it is exported.

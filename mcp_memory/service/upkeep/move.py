@@ -174,7 +174,7 @@ def _prove(
         more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise Damaged(
             f"{goal.name} is not the same as {origin.name} ({'; '.join(wrong[:_SHOWN])}{more}). The source is as it "
-            "was. An unfinished move copies what differs when it is called again; else empty the target first."
+            "was. An unfinished move copies the differences when it is called again; otherwise empty the target first."
         )
     return proven
 

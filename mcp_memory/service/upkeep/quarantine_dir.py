@@ -35,7 +35,7 @@ class Aside:
         try:
             rename_own(path, to)
         except OSError as error:
-            raise StoreUnavailable(f"{path} cannot be moved to {to} ({error.strerror}). It is where it was.") from None
+            raise StoreUnavailable(f"{path} cannot be moved to {to} ({error.strerror}). It was not changed.") from None
         files.sync_folder(to.parent)
         self.took.append(name.as_posix())
         return to

@@ -99,7 +99,7 @@ def _describe_rebuild(rebuilt: Rebuilt) -> str:
     why = rebuilt.damage[0] if rebuilt.damage else "it lacked rows that the files have"
     added = ", ".join(f"{count:,} {kind}" for kind, count in rebuilt.added.items())
     source = "" if rebuilt.source in (None, "database") else f" What models made is from {rebuilt.source}."
-    kept = f" What it replaced is in {rebuilt.aside}." if rebuilt.aside else ""
+    kept = f" The replaced files are in {rebuilt.aside}." if rebuilt.aside else ""
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
     additions = f": {added} added from the files" if added else ""
     return " ".join([f"The database is rebuilt ({why}){additions}.{source}{kept}{lost}", *rebuilt.back])

@@ -22,7 +22,7 @@ from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 
 Connection = psycopg.Connection[Any]
 
-_AT_ONCE = 200  # marks deleted by one write
+_AT_ONCE = 200  # marks deleted per write
 _AGAIN = 0.1  # seconds between two questions
 
 

@@ -54,8 +54,8 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 _ABOVE = (
-    "The user of the database is a superuser or may bypass row-level security, so nothing but our own queries keeps the"
-    " spaces apart. Connect as a plain user; `mcp-memory migrate --grant USER` lets one use the tables."
+    "The user of the database is a superuser or may bypass row-level security, so only our own queries separate the"
+    " spaces. Connect as a plain user; `mcp-memory migrate --grant USER` grants it the tables."
 )
 _NOT_FLUSHED = (
     "synchronous_commit is off: a crash of the server may lose writes that were acknowledged. Set it to on for the"

@@ -200,7 +200,7 @@ class Bucket:
             reason = str(error).split("\n", 1)[0].partition("<")[0].rstrip(": ")[:300]
             why = (
                 f"The bucket {self.name} cannot be used ({reason}). Nothing was written to it. Check that it exists,"
-                " the variables AWS_ENDPOINT_URL, AWS_REGION and those of the credentials, and what these may do there."
+                " the variables AWS_ENDPOINT_URL, AWS_REGION and the credentials, and the rights of these credentials."
             )
             if time.monotonic() - start > _SLOW_S:
                 self._resting = (time.monotonic() + _REST_S, why)

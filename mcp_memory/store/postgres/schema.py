@@ -26,7 +26,7 @@ _TYPES = {
 _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 
 # `object` has the raw bytes of tool results, uncompressed, so that a slice is read without the rest; or their key in a
-# bucket, which names their space, so that no row can name an object of another one (`objects`, `object_upkeep`).
+# bucket, which names their space, so that no row can name an object of another space (`objects`, `object_upkeep`).
 # A btree takes at most 2,704 bytes, and a statement may be longer: it is looked up by its hash.
 # `commit_mark` is explained in `commits`.
 # `…_terms` has the hashes of each row's terms. They are not left in GIN's pending list, which searches would have to
@@ -131,7 +131,7 @@ _FUNCTIONS = f"""
 
 
 _BASELINE = (*schema.BASELINE, *schema.RECALLS, schema.CACHED_TOKENS)
-"""The tables of the first schema on PostgreSQL, which is released: what is new there is a step of its own."""
+"""The tables of the first schema on PostgreSQL, which is released: changes are separate steps."""
 
 
 def run_statements(con: Connection, of: tuple[str, ...]) -> None:

@@ -131,7 +131,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
     wrong = _what_is_wrong(kept) if is_there(file) else None
     try:
         if file.is_dir() and not file.is_symlink():
-            file.rmdir()  # only an empty one
+            file.rmdir()  # only if it is empty
         content = json.dumps({"home": stored[0], "key": stored[1].hex()}).encode()
         write_whole(file, content + b"\n")
     except OSError as error:  # a full disk must not prevent reading

@@ -20,8 +20,8 @@ OUTLINE_SIZE = "length(CAST(content AS BLOB))"
 OUTLINE_ASKS = "(instr(substr(content, -120), '?') + instr(substr(content, -120), '？') > 0)"
 
 
-# Tables of long rows keep SQLite's own row number beside their key: otherwise every lookup would read past the texts of
-# other rows. Those with a number of their own as the key have it anyway.
+# Tables of long rows keep SQLite's own row number in addition to their key: otherwise a lookup reads past the texts of
+# other rows. In tables with an integer key, the key is the row number.
 _WITH_ROWID = {
     *("home", "space", "pause", "spend", "vector_index"),
     *("turn", "atom", "persona", "work", "draft", "canvas", "canvas_version", "record", "message_edit"),
@@ -140,8 +140,8 @@ def _take(con: apsw.Connection, step: Callable[[apsw.Connection], None]) -> None
         step(con)
     except apsw.SQLError as error:  # the tables of the step exist: the list of steps was changed
         raise StoreUnavailable(
-            f"{con.filename} is not what its list of migrations says ({error}). `mcp-memory doctor --repair` makes it "
-            "anew, and keeps this one."
+            f"{con.filename} is not what its list of migrations says ({error}). `mcp-memory doctor --repair` rebuilds "
+            "it, and keeps this file."
         ) from None
 
 

@@ -171,7 +171,7 @@ class _SpaceFiles:
             return row_of(fields)
         except WRONG:
             kind, name = key_of(fields)
-            self._built.note(f"{self.tx.name}: {name[:40]} of the {kind} in the files is not what it should be.")
+            self._built.note(f"{self.tx.name}: {name[:40]} of the {kind} in the files is invalid.")
             return None
 
     def _results(self) -> Iterator[Row]:
@@ -336,7 +336,8 @@ def _require_names(con: apsw.Connection, home: Path) -> None:
     if nameless is not None:
         raise StoreUnavailable(
             f"{home / homes.DATABASE} has lost the name of space {nameless}. Nothing was changed. Restore a backup "
-            "(`mcp-memory backup --list`), or move memory.db away: `mcp-memory rebuild` then makes one from the files."
+            "(`mcp-memory backup --list`), or move memory.db away: `mcp-memory rebuild` then makes a database "
+            "from the files."
         )
 
 
