@@ -206,7 +206,7 @@ def waiting_lock(home: Path, name: str) -> Generator[None]:
 
 
 def _locked_message(home: Path, by: HomeProcess | None) -> str:
-    return f"{by or 'Another program'} has the home {home} to itself. Try again when it has ended."
+    return f"{by or 'Another program'} has exclusive access to the home {home}. Try again when it has ended."
 
 
 def _unusable_message(home: Path, error: OSError) -> str:
