@@ -1,4 +1,4 @@
-"""Checks the statements that an agent brings in the user's name, and decides what they may change.
+"""Checks the statements that an agent makes in the user's name, and limits the changes that they may make.
 
 An agent's statement about the user is kept in the words of the user that it restates (`own_words`), and quarantined if
 there are none. It ends another statement only if these words have the same negation and certainty and are about no

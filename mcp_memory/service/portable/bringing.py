@@ -87,9 +87,9 @@ def import_space(
 ) -> Brought:
     """Import a space of an export into a space of a store. Blocks.
 
-    `doubts` returns reasons to quarantine a turn or an atom; it is asked if the export does not say that the row was
-    quarantined, or if the row was released in another home. `forget` removes ids for a reason and returns the
-    tombstone; `undo` reverses a tombstone.
+    `doubts` returns reasons to quarantine a turn or an atom; it is asked for rows without a review in the export, and
+    for rows that were released in another home. `forget` removes ids for a reason and returns the tombstone; `undo`
+    reverses a tombstone.
     """
     taking = _SpaceImport(store, parcel, space, into, now, tell)
     tombstones = list(parcel.rows(space, model.ExportedTombstone))
