@@ -68,7 +68,7 @@ def recall(home: Path, queries: Sequence[NDArray[np.float32]], *, space: str = "
             best = nearest_rows.Best(query, max(AT))
             for numbers, rows in nearest_rows.blocks(con, "turn_vec_1", number, len(query)):
                 best.add(numbers, rows)
-            return best.found()
+            return best.results()
 
         return database.read(scan)
 

@@ -21,7 +21,7 @@ from mcp_memory.integrations.importers.history import ImportOptions, records, so
 from mcp_memory.integrations.importers.records import SkippedParts
 from mcp_memory.service.portable.form import KINDS, MANIFEST, line_of, row_of
 from mcp_memory.service.portable.reading import is_parcel
-from mcp_memory.service.portable.reading import opened as parcel
+from mcp_memory.service.portable.reading import open_export as parcel
 from mcp_memory.service.upkeep import archive
 from mcp_memory.suspicion.flags import TAG, breaks_out, defuse, flags, without_flagged_lines
 
@@ -53,7 +53,7 @@ def _backup(data: bytes) -> None:
     path = input_file("backup.zip")
     path.write_bytes(data)
     try:
-        with archive.opened(path) as (manifest, packed):
+        with archive.open_backup(path) as (manifest, packed):
             for name, member in manifest.members.items():
                 archive.unpack(packed, name, member, None)
     except McpMemoryError as error:

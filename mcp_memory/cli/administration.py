@@ -108,8 +108,8 @@ _KINDS = {
 def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> None:
     """Back up the memory into one file, while it is in use.
 
-    It contains the database, all turns, results, canvases and scenes as of one moment, and is read back and verified.
-    Settings and logs are not included. Exit code 1 if something is missing.
+    It contains the database, all turns, results, canvases and scenes at a single point in time, and is read back and
+    verified. Settings and logs are not included. Exit code 1 if something is missing.
 
     \b
     mcp-memory backup
@@ -127,7 +127,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
         print_answer(manifest, f"{verify} is intact: {_describe_contents(manifest)}.")
         _exit_with_missing(manifest.lacking)
     if listing:
-        backups = upkeep.listed(to or upkeep.folder_of(home))
+        backups = upkeep.list_backups(to or upkeep.folder_of(home))
         print_answer([_backup_fields(entry) for entry in backups], _backup_list(backups))
         return
     _require_memory(home)
@@ -170,7 +170,7 @@ def _backup_list(backups: Sequence[Backup]) -> Iterator[str]:
         if backup.manifest is None:
             yield f"{head}  {escape_controls(backup.problem or '')}"
         else:
-            yield f"{head}  {format_minute(backup.manifest.made)}  {_describe_contents(backup.manifest)}"
+            yield f"{head}  {format_minute(backup.manifest.made_at)}  {_describe_contents(backup.manifest)}"
 
 
 def _backup_fields(backup: Backup) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def restore(file: Path) -> None:
 
 def _restore_lines(done: Restored) -> Iterator[str]:
     contents = _describe_contents(done.manifest)
-    yield f"{escape_controls(str(done.home))} is as it was on {format_minute(done.manifest.made)}: {contents}"
+    yield f"{escape_controls(str(done.home))} is as it was on {format_minute(done.manifest.made_at)}: {contents}"
     if done.aside:
         yield f"the previous files are kept in {escape_controls(str(done.aside))}"
     for tombstone in done.again:
@@ -233,8 +233,8 @@ def rebuild(check: bool) -> None:
     """Rebuild a lost or damaged database from its files.
 
     The files have turns, explicit statements, tool results, canvases and tombstones. What models made comes from the
-    old database where it can be read, or from the newest backup. A database that is whole keeps its rows; what the
-    files have besides is added. The old database is kept. Exit code 1 if something is damaged or lost, or, with
+    old database if it can be read, or from the newest backup. An undamaged database keeps its rows; missing rows
+    are added from the files. The old database is kept. Exit code 1 if something is damaged or lost, or, with
     --check, if there is something to add.
 
     \b

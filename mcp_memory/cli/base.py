@@ -254,7 +254,7 @@ def settings() -> Settings:
 
 
 def home_with_files() -> Path:
-    """Return the home, for a command that works on its files. Raises Refused if the memory is in PostgreSQL."""
+    """Return the home if a command can work on its files. Raises Refused if the memory is in PostgreSQL."""
     chosen = settings()
     if chosen.store is not None:
         raise Refused(
@@ -266,7 +266,7 @@ def home_with_files() -> Path:
 
 def existing_memory_settings() -> Settings:
     """Return the effective settings. Raises NothingStored or StoreUnavailable if no memory can be opened."""
-    from mcp_memory.service.upkeep.home_checks import unwritable
+    from mcp_memory.service.upkeep.home_checks import why_unwritable
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
@@ -275,7 +275,7 @@ def existing_memory_settings() -> Settings:
             raise StoreUnavailable(gone)
         if (chosen.home / "memory.db").exists():
             raise StoreUnavailable(f"{chosen.home / 'memory.db'} cannot be read. {_GIVE_RIGHT}")
-        if problem := unwritable(chosen.home):
+        if problem := why_unwritable(chosen.home):
             raise StoreUnavailable(f"No memory can be made at {chosen.home}: {problem}. {_GIVE_RIGHT}")
         raise NothingStored(
             f"{NOTHING_YET.format(home=chosen.home)}{_describe_foreign_files(chosen.home)}\n{FIRST_STEPS}"

@@ -61,7 +61,7 @@ def distill(yes: bool) -> None:
     quiet, done = wants_json(), 0
     with progress_bars() as tell:
 
-        def told(line: str) -> None:
+        def show_progress(line: str) -> None:
             nonlocal done
             done += 1
             if sys.stderr.isatty():
@@ -69,7 +69,7 @@ def distill(yes: bool) -> None:
             elif not quiet:
                 click.echo(line, err=True)
 
-        steps = ask(lambda memory: memory.consolidate(told=told))
+        steps = ask(lambda memory: memory.consolidate(told=show_progress))
     result = "`mcp-memory status` shows the result." if steps else "Nothing waited."
     print_answer({"questions": steps}, f"{plural(steps, 'question')} asked. {result}")
 

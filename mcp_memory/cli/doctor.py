@@ -36,8 +36,8 @@ from mcp_memory.models.client_llm import ClientLLM
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_llms_by_purpose
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
-from mcp_memory.service.upkeep.home_checks import exposed, identity_problem, nearest_folder, unwritable
+from mcp_memory.service.upkeep.backup import Backup, folder_of, list_backups
+from mcp_memory.service.upkeep.home_checks import exposed_paths, identity_problem, nearest_folder, why_unwritable
 from mcp_memory.service.upkeep.rebuild import spaces_with_outdated_persona
 from mcp_memory.store.files import database_is_gone
 
@@ -140,12 +140,12 @@ def _check_clients(settings: Settings) -> Iterator[Check]:
 
 
 def _check_home(home: Path) -> Check:
-    if problem := unwritable(home):
+    if problem := why_unwritable(home):
         next_step = "Give your user the right to write there, or name another home with MCP_MEMORY_HOME."
         return Check("home", "fail", problem, next_step)
     if others := foreign_files(home):
-        found = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
-        return Check("home", "warn", found, "Give the memory a separate folder: name it with MCP_MEMORY_HOME.")
+        detail = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
+        return Check("home", "warn", detail, "Give the memory a separate folder: name it with MCP_MEMORY_HOME.")
     return Check("home", "ok", str(home) if nearest_folder(home) == home else f"{home}, created when first needed")
 
 
@@ -161,7 +161,7 @@ def _check_identity(settings: Settings) -> Iterator[Check]:
 
 def _check_privacy(home: Path) -> Iterator[Check]:
     """Report files that other users of the machine may open. Opening a home has closed the folders above them."""
-    paths = [path for path, _ in exposed(home)]
+    paths = [path for path, _ in exposed_paths(home)]
     if paths:
         named = one_line(", ".join(str(path.relative_to(home)) for path in paths[:3]), 160)
         more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
@@ -223,7 +223,9 @@ def _check_store(settings: Settings) -> Iterator[Check]:
     yield check_quarantine(status["held"])
     yield check_processes(status["connected"])
     if is_file:
-        yield check_backups(listed(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC))
+        yield check_backups(
+            list_backups(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC)
+        )
 
 
 def _check_files(home: Path, problems: Sequence[str]) -> Iterator[Check]:
@@ -231,9 +233,9 @@ def _check_files(home: Path, problems: Sequence[str]) -> Iterator[Check]:
     for problem in dict.fromkeys(problems):
         yield Check("files", "fail", problem)
     for space in spaces_with_outdated_persona(home):
-        found = f"{space}: persona.md is missing, or not the current page"
+        outdated = f"{space}: persona.md is missing, or not the current page"
         next_step = "The next program that distils writes it; `mcp-memory doctor --repair` does so now."
-        yield Check("files", "warn", found, next_step)
+        yield Check("files", "warn", outdated, next_step)
     if not problems:
         yield Check(
             "files", "ok", "files are what the database has; turns and results match their hashes, quotes their turns"
@@ -326,7 +328,7 @@ def check_processes(connected: Sequence[dict[str, Any]]) -> Check:
 def check_backups(stored: Sequence[Backup], *, turns: int, now: datetime) -> Check:
     """Report a missing, old or unreadable backup, once there is something to lose."""
     broken = [backup.path.name for backup in stored if backup.manifest is None]
-    newest = max((backup.manifest.made for backup in stored if backup.manifest), default=None)
+    newest = max((backup.manifest.made_at for backup in stored if backup.manifest), default=None)
     make = "`mcp-memory backup` makes one while the memory is in use."
     if broken:
         unread = f"{one_line(', '.join(broken), 160)} cannot be read"

@@ -41,7 +41,7 @@ from mcp_memory.integrations.importers.report import CostEstimate, FileReport, H
 from mcp_memory.models.llm import price
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.bringing import Brought
-from mcp_memory.service.portable.reading import Parcel, is_parcel, opened
+from mcp_memory.service.portable.reading import Parcel, is_parcel, open_export
 from mcp_memory.service.upkeep.archive import is_backup
 
 Source = ImportSource | AgentLog | InvalidInput
@@ -62,7 +62,9 @@ def run_import(files: Sequence[Path], layout: Any, asked: ImportOptions, *, dry_
     report = _ImportSummary()
     if packed := _packed_logs(files):
         click.echo(wrap(_PACKED.format(plural(len(packed), "log"), packed[0]), ""), err=True)
-    archives = [one for one in files if asked.format == "auto" and one.is_file() and (is_parcel(one) or is_backup(one))]
+    archives = [
+        path for path in files if asked.format == "auto" and path.is_file() and (is_parcel(path) or is_backup(path))
+    ]
     for archive in archives:
         with report.errors():
             report.add_archive(str(archive), _import_archive(archive, dry_run=dry_run), dry_run=dry_run)
@@ -325,7 +327,7 @@ def _watch(
 
 
 def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
-    """Import all spaces of an export under their names, or its only space into the one selected by `--space`.
+    """Import all spaces of an export under their names, or its only space into the space selected by `--space`.
 
     A dry run only checks the file. Raises InvalidInput.
     """
@@ -333,7 +335,7 @@ def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
         raise InvalidInput(
             f"{escape_controls(str(file))} is a backup: use `mcp-memory restore`, with --home for another memory."
         )
-    with opened(file, escape_controls(str(file))) as parcel:
+    with open_export(file, escape_controls(str(file))) as parcel:
         return [_import_space(parcel, *pair, dry_run=dry_run) for pair in _targets(parcel)]
 
 

@@ -46,7 +46,7 @@ def import_(
     Formats are detected automatically. A PATH is a memory that `export` wrote, whose spaces keep their names (or its
     only space goes to --space); an export of ChatGPT or Claude.ai (the original zip), a log of Claude Code, Codex or
     Gemini CLI, a folder with such logs or with an unpacked export, the files of the reference memory server, mem0,
-    basic-memory or MemPalace, or JSON. claude-code, codex and gemini stand for the folder with that program's logs.
+    basic-memory or MemPalace, or JSON. claude-code, codex and gemini mean the folder with that program's logs.
     JSON is an object a line (or an array of them): a turn, {"role", "content"} and where known "session", "name",
     "said_at" and "id"; or a conversation, {"session", "turns": [...]} or {"messages": [...]}. Seeds of TencentDB
     Agent Memory are read too. Files may be gzipped; - is standard input.

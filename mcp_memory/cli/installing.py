@@ -62,9 +62,9 @@ def install(
 ) -> None:
     """Connect a client, or list the clients and their state.
 
-    It puts this server into the configuration of CLIENT, which is one of these:
+    It adds this server to the configuration of CLIENT:
     claude-desktop, claude-code, cursor, vscode, codex or gemini. The whole change is shown first, and asked about;
-    everything else in the file stays as it is, and a copy of it is kept beside it. Where the client runs hooks, they
+    everything else in the file stays as it is, and a copy of it is kept next to it. If the client runs hooks, they
     are installed too. With --home or --space, the client gets that memory.
 
     All clients and projects share one memory, unless you say otherwise: at a terminal you are asked, else
@@ -246,7 +246,7 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     _confirm_changes(changes, yes=yes, question=f"Install it into {of.title}?")
     say(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
     if kept := [str(change.file.path) for change in changes if change.makes_backup]:
-        say(f"What was there before is kept beside it, as *.mcp-memory-backup: {escape_controls(', '.join(kept))}")
+        say(f"What was there before is kept next to it, as *.mcp-memory-backup: {escape_controls(', '.join(kept))}")
     if space := command_settings().get("space"):
         click.echo(
             escape_controls(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status")
@@ -347,11 +347,14 @@ def _list_clients(name: str, project: Path | None) -> None:
         )
     click.echo(escape_controls(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries what is installed.")
-    _print_plugin_state(project, beside=_installation_state(_parts("claude-code", name, project, {}, hooks=True)))
+    _print_plugin_state(project, server_state=_installation_state(_parts("claude-code", name, project, {}, hooks=True)))
 
 
-def _print_plugin_state(project: Path | None, *, beside: str) -> None:
-    """Print whether the plugin of Claude Code is installed, or how to install it; `beside`: the state of `install`."""
+def _print_plugin_state(project: Path | None, *, server_state: str) -> None:
+    """Print whether the plugin of Claude Code is installed, or how to install it.
+
+    `server_state` is the state that `install` shows.
+    """
     from mcp_memory.integrations.clients import plan, programs
 
     try:
@@ -366,7 +369,7 @@ def _print_plugin_state(project: Path | None, *, beside: str) -> None:
         click.echo("\n".join(f"  {command}" for command in programs.PLUGIN_COMMANDS))
         return
     say(f"\nClaude Code plugin: installed as {escape_controls(plugin)}{'' if enabled else ', and disabled'}.")
-    if enabled and beside.startswith("installed"):
+    if enabled and server_state.startswith("installed"):
         click.echo(
             "So Claude Code has the memory twice. Remove one:\n"
             f"  mcp-memory uninstall claude-code\n  claude plugin uninstall {escape_controls(plugin)}"
@@ -389,7 +392,10 @@ def _installation_state(parts: list[ConfigPart]) -> str:
 
 
 def _check_servers(client: str | None, name: str, project: Path | None) -> None:
-    """Start the server of a client, or of each client that has it, and print its answer. Exit with 1 if one fails."""
+    """Start the server of a client, or of every client with this server, and print its answer.
+
+    Exit with 1 if any fails.
+    """
     from mcp_memory.integrations.clients import programs
 
     answered = failed = 0

@@ -247,7 +247,7 @@ def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
 
     For a statement: the words that it is based on, their speaker and time, whether they are still there, and the rows
     based on it. For a turn: the statements made from it. For both, the tool results that they cite; without citations,
-    earlier lines that say the same are shown as a guess. For a result: the rows that cite it.
+    earlier lines with the same meaning are shown as a guess. For a result: the rows that cite it.
 
     For a query: what each leg of the search finds, the points and rank of every result by each signal, what just
     missed and by how much, what filters and reviews exclude, and what recall would use.

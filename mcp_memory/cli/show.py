@@ -181,8 +181,8 @@ def session(name: str | None, start: int, limit: int) -> None:
             raise NotFound("No session has turns in this space yet.")
         return session, await memory.session_turns(session, start=start, limit=limit)
 
-    wanted, turns = ask(read)
-    print_answer({"session": wanted, "turns": turns}, map(turn_block, turns))
+    session_name, turns = ask(read)
+    print_answer({"session": session_name, "turns": turns}, map(turn_block, turns))
     if len(turns) == limit and not wants_json():
         click.echo(f"There may be more: --start {turns[-1].position + 1}", err=True)
 

@@ -81,7 +81,7 @@ def _environment_status(home: Path) -> dict[str, Any]:
     """Return the status of hooks, backups and environment variables."""
     from mcp_memory.core.config import unknown_variables
     from mcp_memory.integrations.hooks.endpoint import health
-    from mcp_memory.service.upkeep.backup import folder_of, listed
+    from mcp_memory.service.upkeep.backup import folder_of, list_backups
 
     hooks = health(home, now=datetime.now())
     return {
@@ -94,7 +94,7 @@ def _environment_status(home: Path) -> dict[str, Any]:
                 "at": backup.manifest.at if backup.manifest else None,
                 "problem": backup.problem,
             }
-            for backup in listed(folder_of(home))
+            for backup in list_backups(folder_of(home))
         ],
     }
 

@@ -35,7 +35,7 @@ _LEAST_ROOM = 30  # columns that the last cell of a row gets at least
 
 def escape_controls(text: str) -> str:
     """Return the text with control characters written as escapes."""
-    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str, limit: int) -> str:

@@ -1,4 +1,4 @@
-"""Errors that this package raises deliberately. Each text says what is wrong and what to do next.
+"""Errors that this package raises deliberately. Each text names the problem and the next step.
 
     McpMemoryError
     ├── InvalidInput      wrong arguments; nothing was written; correct them and call again

@@ -59,17 +59,17 @@ class HomeProcess:
 
 
 def all_processes(home: Path) -> list[HomeProcess]:
-    """Return all processes that have the home open, including this one, by start time."""
+    """Return all processes that have the home open, including the current process, by start time."""
     processes = [_live_process(path) for path in (home / "run").glob("*-*.json")]
     first = datetime.min.replace(tzinfo=UTC)
-    return sorted((process for process in processes if process), key=lambda one: (one.since or first, one.pid))
+    return sorted((process for process in processes if process), key=lambda entry: (entry.since or first, entry.pid))
 
 
 def other_processes(home: Path) -> list[HomeProcess]:
     """Return the other processes that have the home open."""
     ours = {path for pid, path in _ours if pid == os.getpid()}
     processes = [_live_process(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
-    return sorted((process for process in processes if process), key=lambda one: one.pid)
+    return sorted((process for process in processes if process), key=lambda entry: entry.pid)
 
 
 class ProcessNote:
@@ -81,7 +81,7 @@ class ProcessNote:
         self._lock = Lock()  # a closed handle may already be another file's
         _write(handle, fields)
 
-    def met(self, client: str) -> None:
+    def add_client(self, client: str) -> None:
         """Add the name of a client. Never raises: it is only for display."""
         name = one_line(client, _NAME)
         with self._lock, suppress(OSError):
@@ -187,7 +187,7 @@ def sole_holder(home: Path, name: str) -> Generator[bool]:
 
 @contextmanager
 def waiting_lock(home: Path, name: str) -> Generator[None]:
-    """Hold the lock of this name on a home; wait for other processes, not for other threads of this one.
+    """Hold the lock of this name on a home; wait for other processes, not for other threads of this process.
 
     Without locks on the file system there is nothing to wait for.
     """

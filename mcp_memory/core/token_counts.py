@@ -110,7 +110,7 @@ class TokenCounter:
     def cut(self, text: str, budget: int) -> str:
         """Return the longest prefix of the text within `budget` tokens; the whole text, unchanged, if it fits.
 
-        It ends at the end of a line or word if one is near; otherwise one more character would exceed the budget.
+        It ends at the end of a nearby line or word; otherwise one more character would exceed the budget.
         """
         if self.fits(text, budget):
             return text

@@ -182,7 +182,7 @@ SceneAction = Literal["create", "update", "merge", "delete", "restore"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """L2: a Markdown page of one theme. `body` names its atoms as `(a12, a57)` and other scenes as `[[Name]]`.
+    """L2: a Markdown page about a theme. `body` names its atoms as `(a12, a57)` and other scenes as `[[Name]]`.
 
     Each row is a full version: `version` counts from 1, `action` and `reason` record the edit. The newest version is
     current; if its action is `delete` the scene is deleted, but can be restored.
@@ -323,7 +323,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Sums over the calls of one purpose to one model; `cost` over calls with a known price, None without any."""
+    """Sums over the calls to a model for a purpose; `cost` over calls with a known price, None without any."""
 
     purpose: str
     model: str

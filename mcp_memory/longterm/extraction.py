@@ -1,10 +1,10 @@
 """L1, extraction: reads the next turns of a session once, and stores durable statements as drafts of atoms.
 
-One question for each batch of turns. Drafts, names of entities and the cursors of the sessions are committed together.
-A batch is the next turns with content of one session, with some earlier turns as background; if there is room left,
-also short waiting sessions near it. The same positions always give the same batch. The question shows current
-statements that the turns may repeat or end, so that the meaning is asked only once. Turns go to the model as data
-behind tags that nothing in them can close; very long turns are cut in the middle.
+A single question per batch of turns. Drafts, names of entities and the cursors of the sessions are committed together.
+A batch is the next turns with content of a session, with some earlier turns as background; if there is room left, also
+short waiting sessions near it. The same positions always give the same batch. The question shows current statements
+that the turns may repeat or end, so that the meaning is asked only once. Turns go to the model as data behind tags that
+nothing in them can close; very long turns are cut in the middle.
 
 `statements` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
 """

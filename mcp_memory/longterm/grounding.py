@@ -3,12 +3,12 @@
 A statement is kept if a new turn contains its quote, its priority reaches the minimum of its kind, and it is not an
 order that somebody planted for a model. The evidence is the span in the turn, never the model's copy.
 
-A statement that quotes the user keeps the model's words. It is labelled if the user's words lack one of its numbers,
+A statement that quotes the user keeps the model's words. It is labelled if the user's words lack any of its numbers,
 dates or names (`verification.values`), or if it denies its quote; merging shows it to the model again (`doubts`). If a
-clause has no word of the user, it is attributed to the assistant if the assistant said that, and otherwise the user's
-own words replace it. They also replace the text of a rule that has another value or drops a limit. A statement that
-quotes only others is quarantined if none of them said it. Quotations of others are not the user's words. Whether a
-statement follows from its words is left to the model; `why` shows both.
+clause has no word of the user, it is attributed to the assistant if it is in the assistant's words, and otherwise the
+user's own words replace it. They also replace the text of a rule that has another value or drops a limit. A statement
+that quotes only others is quarantined if it is not in their words. Quotations of others are not the user's words.
+Whether a statement follows from its words is left to the model; `why` shows both.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _check_words(
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     ended = [DatedText(shown[id]) for id in atom.supersedes]
-    near = [*(passage.dated for passage in passages), *map(_dated, _answered(turns, passages)), *ended]
+    near = [*(passage.dated for passage in passages), *map(_dated, _answered_turns(turns, passages)), *ended]
     own = [*near, *map(DatedText, shown.values()), *map(_dated, filter(is_person, turns))]
     everyone = [*own, *map(_dated, turns)]
     known_names = _known_names(names)
@@ -244,7 +244,7 @@ def _dated(turn: Turn) -> DatedText:
     return DatedText(turn.content, turn.said_at)
 
 
-def _answered(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[Turn]:
+def _answered_turns(turns: Sequence[Turn], passages: Sequence[Passage]) -> list[Turn]:
     """Return the assistant's turns before the quoted short turns of the user."""
     quoted = {passage.turn.id for passage in passages}
     return [
@@ -411,7 +411,7 @@ def _check_rule(
     is_rule = is_accepted_offer or (any(map(may_be_order, sentences)) and not is_joking)
     clauses = [clause for passage in own for clause in _clauses_around(passage)]
     keeps_meaning = is_accepted_offer or not (_is_opposite(text, clauses) or _drops_limit(text, sentences))
-    near = [*(passage.dated for passage in own), *map(_dated, _answered(turns, own))]
+    near = [*(passage.dated for passage in own), *map(_dated, _answered_turns(turns, own))]
     if is_rule and keeps_meaning and not _other_values(text, own, near, near, _known_names(names)):
         return statement, text, ""
     change: dict[str, Any] = {"fact": None, "valid_from": None} if is_rule else _A_WISH

@@ -68,7 +68,7 @@ def _whole_number(value: Any) -> int | None:
 
 
 class Decision(BaseModel):
-    """The resolution of one new statement."""
+    """The resolution of a new statement."""
 
     draft: Annotated[
         str, BeforeValidator(lambda value: _id(value, "d")), Field(description="Id of the new statement, such as d7")

@@ -211,7 +211,7 @@ class SceneReply(TolerantReply):
     """Why the page about the user has to change now; empty if it need not."""
 
     @property
-    def explained(self) -> set[str]:
+    def explained_ids(self) -> set[str]:
         """The statements that were dropped with a reason."""
         parts = (_DROPPED.fullmatch(part) for entry in self.dropped for part in _NEXT_DROPPED.split(entry))
         return {id for part in parts if part and part[2].strip() for id in re.findall(r"a\d+", part[1])}

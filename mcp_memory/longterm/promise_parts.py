@@ -125,7 +125,7 @@ def _trigger_first(text: str, when: re.Match[str], ask: re.Match[str] | None) ->
         for sign in (_CLAUSE_END, _COMMA)
     )
     if ask is None:
-        cut = min([*ends, *commas], key=lambda one: one.start(), default=None)
+        cut = min([*ends, *commas], key=lambda stop: stop.start(), default=None)
         if cut is None:
             return when.start(), len(text), text[: when.start()].strip(" ,")
         return when.start(), cut.start(), _say(text[cut.end() :])

@@ -84,7 +84,7 @@ def check_edits(reply: SceneReply, scene_round: SceneRound) -> tuple[list[SceneE
 
     Raises InvalidInput, which names all errors of a reply and how to correct them.
     """
-    drafts = _PageDrafts(scene_round, reply.explained, refused=[*reply.dropped_items])
+    drafts = _PageDrafts(scene_round, reply.explained_ids, refused=[*reply.dropped_items])
     for edit in reply.edits:
         drafts.apply(edit)
     drafts.restore_forgotten()
@@ -94,7 +94,7 @@ def check_edits(reply: SceneReply, scene_round: SceneRound) -> tuple[list[SceneE
     drafts.remove_orders()
     drafts.finish()
     covered_ids = drafts.covered_ids()
-    silent = [atom.id for atom in scene_round.to_cover if atom.id not in covered_ids | reply.explained]
+    silent = [atom.id for atom in scene_round.to_cover if atom.id not in covered_ids | reply.explained_ids]
     if silent:
         drafts.refused.append(f"Told by no page: {', '.join(silent)}.")
     pages, deleted = drafts.pages.values(), drafts.deleted.values()
@@ -122,7 +122,7 @@ class _PageDrafts:
     """The pages after the edits so far, with the errors and notes."""
 
     round: SceneRound
-    explained: set[str]
+    explained_ids: set[str]
     pages: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
     deleted: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
     errors: list[str] = field(default_factory=list[str])
@@ -322,14 +322,14 @@ class _PageDrafts:
         """Return valid atoms that these pages cited, that no page cites after the edits, and that were not dropped."""
         before = chain(*(self.round.scenes[slug].atoms for slug in slugs if slug in self.round.scenes))
         atoms = (self.round.atoms[id] for id in dict.fromkeys(before) if id in self.round.atoms)
-        accounted_for = self.covered_ids() | self.explained
+        accounted_for = self.covered_ids() | self.explained_ids
         return [atom for atom in atoms if atom.valid_to is None and atom.id not in accounted_for]
 
     def restore_forgotten(self) -> None:
         """Add the few statements that an edit forgot to its page, in their own words.
 
-        Another question would cost as much as the first. A page that lost many, or over a third of its statements, is
-        asked for again.
+        A second question would double the cost. A page that lost many, or over a third of its statements, is asked for
+        again.
         """
         for slug, page in self.pages.items():
             lost = self._lost([slug])
@@ -349,7 +349,7 @@ class _PageDrafts:
 
     def missing(self) -> Iterator[str]:
         to_cover = self.round.to_cover
-        accounted_for = self.covered_ids() | self.explained
+        accounted_for = self.covered_ids() | self.explained_ids
         silent = [atom for atom in to_cover if atom.id not in accounted_for]
         if 2 * len(silent) > len(to_cover):
             yield (

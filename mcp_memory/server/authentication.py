@@ -183,7 +183,9 @@ class Rejected(Exception):
 
 
 def counted_address(host: str) -> str:
-    """Return the address by which a host is counted: for IPv6 its /64 network, whose addresses a host has all."""
+    """Return the address by which a host is counted: for IPv6 its /64 network, because a host owns the whole
+    network.
+    """
     try:
         address = ip_address(host)
     except ValueError:

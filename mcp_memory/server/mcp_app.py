@@ -1,6 +1,6 @@
 """The MCP App: two tools and a resource for clients that declare the extension `io.modelcontextprotocol/ui`.
 
-Other clients do not see them: their lists are unchanged, byte for byte, and a call or read is answered like one of an
+Other clients do not see them: their lists are unchanged, byte for byte, and a call or read is answered like that of an
 unknown name. (The SDK's `Apps` would list its tools to everybody.)
 
 `show_memory` is for the model, `memory_view` for the App alone. Both only read, because hosts have shown the tools of

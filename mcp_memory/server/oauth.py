@@ -1,6 +1,6 @@
 """OAuth: validates access tokens of an authorization server; this server is the resource server (RFC 9728, 9068).
 
-A token must be a current JWT signed by one of the issuer's published keys, for our `audience`, with a subject. The
+A token must be a current JWT signed by a published key of the issuer, for our `audience`, with a subject. The
 keys are found through the issuer's metadata (RFC 8414, or OpenID's), fetched when needed, cached for an hour, and
 fetched again when a token names an unknown key, at most every ten seconds. PyJWT's own client is not used: it has no
 such limit (forged key ids would make it fetch at each request), no size limit, and no fallback to the last known keys.
@@ -125,7 +125,7 @@ class Issuer:
             return key
 
     async def _refresh_keys(self, kid: object) -> None:
-        """Fetch the keys if they are old or do not include this one, at most every ten seconds."""
+        """Fetch the keys if they are old or do not include `kid`, at most every ten seconds."""
         now = anyio.current_time()
         is_current = now - self._fetched_at <= _KEY_CACHE_SECONDS and self._cached_key(kid) is not None
         if is_current or now - self._attempted_at <= _MIN_FETCH_INTERVAL_S:

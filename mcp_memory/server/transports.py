@@ -46,7 +46,7 @@ async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.ge
     A pipe ends when every process that can write to it has closed it. If a client started other processes that
     inherited its end and was then killed, its server would wait forever. So two more signs are watched: the process
     that started the server has ended (on Linux and macOS the parent changes, on Windows its handle is signalled), or
-    nobody can read standard output any more. Never returns if neither can be observed.
+    standard output has no reader any more. Never returns if neither can be observed.
 
     `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
     """
@@ -106,7 +106,7 @@ def serve(
     """Serve until the client exits (stdio) or a signal arrives. Port 0 chooses a free port.
 
     Without `needs_token`, clients of this machine need no token as long as none exists. Raises Refused if other
-    machines can reach the server and there is no token, if the token cannot be stored, and for a port in use.
+    machines can reach the server and it has no token, if the token cannot be stored, and for a port in use.
     """
     limit_malloc_arenas()
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)

@@ -89,7 +89,7 @@ class SharedMemory:
         self._clients[client] = None
         opened = self._opened
         if opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None:
-            asyncio.get_running_loop().run_in_executor(None, opened.result().met, client)
+            asyncio.get_running_loop().run_in_executor(None, opened.result().add_client, client)
 
     async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event, is_needed: asyncio.Event) -> None:
         with anyio.move_on_after(_OPENING_DELAY_SECONDS):
@@ -107,7 +107,7 @@ class SharedMemory:
                 tasks.start_soon(_apply_retention, memory)
                 opened.set_result(memory)
                 for client in [*self._clients]:
-                    await anyio.to_thread.run_sync(memory.met, client)
+                    await anyio.to_thread.run_sync(memory.add_client, client)
                 await closing.wait()
                 tasks.cancel_scope.cancel()
         except Exception as error:  # this task is an edge: the waiting callers get the error

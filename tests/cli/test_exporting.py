@@ -25,7 +25,7 @@ def test_an_export_is_named_by_its_space_and_day_and_never_written_over(
     assert "default: 7 turns, 3 statements, 3 tool results, 1 task" in done.output
     again = run("export")
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "exists already" in again.stderr
 
 
 def test_all_spaces_travel_in_one_file(run: Run, tmp_path: Path) -> None:

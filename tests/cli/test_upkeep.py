@@ -54,7 +54,7 @@ def test_a_backup_is_made_listed_and_verified(mine: Home) -> None:
     assert verified.startswith(f"{listed['path']} is intact: 4 turns")
     Path(listed["path"]).write_bytes(b"PK")
     wrong = mine.run("backup", "--verify", listed["path"])
-    assert (wrong.exit_code, "is no backup" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "is not a backup" in wrong.stderr) == (2, True)
 
 
 def test_what_a_backup_lacks_is_said_and_is_an_exit_code(mine: Home) -> None:

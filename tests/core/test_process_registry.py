@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from mcp_memory.core.process_registry import register
 held = register(Path(sys.argv[1]), what="serve stdio", space="work")
-held.met("an editor")
+held.add_client("an editor")
 print("there", flush=True)
 sys.stdin.read()
 held.close()
@@ -134,13 +134,13 @@ def test_the_latest_eight_clients_are_named_each_once_and_on_one_line(tmp_path: 
     held = register(tmp_path, what="serve http")
     assert held
     for number in range(10):
-        held.met(f"client\n{number}")
-        held.met("client 9")
+        held.add_client(f"client\n{number}")
+        held.add_client("client 9")
     [there] = all_processes(tmp_path)
     assert len(there.clients) == 8
     assert set(there.clients) <= {f"client {number}" for number in range(10)}
     held.close()
-    held.met("too late")
+    held.add_client("too late")
 
 
 def test_who_has_a_home_alone_keeps_all_out_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

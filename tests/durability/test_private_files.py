@@ -19,7 +19,7 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
-from mcp_memory.store.sqlite.home import exposed
+from mcp_memory.store.sqlite.home import exposed_paths
 from mcp_memory.store.sqlite.store import open_store
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -123,7 +123,7 @@ def test_a_repair_closes_what_earlier_versions_left_open(home: Path) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
     open_store(home).close()
     assert [path.stat().st_mode & 0o077 for path in (home, home / "spaces", home / "memory.db")] == [0, 0, 0]
-    assert any(True for _ in exposed(home))
+    assert any(True for _ in exposed_paths(home))
     mended = repair(home, now=NOW).mended
     assert any("closed to other users" in line for line in mended)
     assert wrong_modes(home) == {}

@@ -879,7 +879,7 @@ def test_a_reply_is_read_however_a_model_dresses_it(text: str) -> None:
     reply = parse(text, SceneReply)
     edit = reply.edits[0]
     assert (edit.action, edit.slug, edit.body, edit.from_, edit.title) == ("create", "x", "A (a1).", [], "")
-    assert reply.explained == {"a2"}
+    assert reply.explained_ids == {"a2"}
 
 
 def test_an_invalid_edit_is_left_out_with_a_reason_and_the_others_count(life: Life) -> None:
@@ -906,7 +906,7 @@ DROPPED_AS: list[tuple[Any, set[str]]] = [
 
 @pytest.mark.parametrize(("dropped", "explained"), DROPPED_AS)
 def test_statements_are_dropped_one_by_one_or_together_with_a_reason(dropped: Any, explained: set[str]) -> None:
-    assert SceneReply.model_validate({"edits": [], "dropped": dropped}).explained == explained
+    assert SceneReply.model_validate({"edits": [], "dropped": dropped}).explained_ids == explained
 
 
 @pytest.mark.parametrize(

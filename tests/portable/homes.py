@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable.reading import opened
+from mcp_memory.service.portable.reading import open_export
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
@@ -121,7 +121,7 @@ async def export(held: Memory, target: Path) -> Path:
 
 
 async def take_in(held: Memory, file: Path, space: str = "default") -> Any:
-    parcel = opened(file)
+    parcel = open_export(file)
     held_open = await to_thread.run_sync(parcel.__enter__)
     try:
         return await held.take_in(held_open, space)

@@ -119,7 +119,7 @@ async def test_a_person_can_read_it(home: Path, tmp_path: Path) -> None:
         file = await export(held, tmp_path / "a.zip")
     with zipfile.ZipFile(file) as packed:
         pages = {name: packed.read(name).decode() for name in packed.namelist() if not name.startswith("data/")}
-    assert "What was forgotten is not in here" in pages["README.md"]
+    assert "Forgotten rows are not included" in pages["README.md"]
     assert "Maya lives in Lisbon now, since May." in pages["spaces/default/sessions/talk.md"]
     assert "The boat leaves at nine." in pages["spaces/default/sessions/Talk-2.md"]  # on any system another file
     assert pages["spaces/default/persona.md"].startswith("Maya's friend")
@@ -440,6 +440,7 @@ async def test_a_memory_that_came_in_can_be_made_again_of_its_files(home: Path, 
         await held.remember("I work at Hooli", entity="user", relation="works_at", value="Hooli", typed=True)
         await take_in(held, file)
     done = await to_thread.run_sync(lambda: rebuild_home(tmp_path / "other", check=True, now=CLOCK))
+    assert done.is_well, done
     assert not done.is_needed, done
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.service.portable.form import KINDS, line_of, row_of
-from mcp_memory.service.portable.reading import is_parcel, opened
+from mcp_memory.service.portable.reading import is_parcel, open_export
 from tests.portable.homes import export, lived_in, repacked
 
 Change = Callable[[dict[str, bytes]], None]
@@ -34,7 +34,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def refused(file: Path) -> str:
-    with pytest.raises(InvalidInput) as raised, opened(file):
+    with pytest.raises(InvalidInput) as raised, open_export(file):
         pass
     return str(raised.value)
 
@@ -55,7 +55,7 @@ def line(kind: str, change: Callable[[dict[str, Any]], Any], nth: int = 0) -> Ch
 
 def test_a_whole_one_is_known_and_opens(whole: Path) -> None:
     assert is_parcel(whole)
-    with opened(whole) as parcel:
+    with open_export(whole) as parcel:
         assert parcel.spaces["default"]["atoms"] == 4
 
 
@@ -67,15 +67,15 @@ def test_a_whole_one_is_known_and_opens(whole: Path) -> None:
         (line("turns", lambda row: row.update(session="../up")), "path separator"),
         (line("turns", lambda row: row.update(said_at="2026-05-07T10:00:00")), "without its zone in said_at"),
         (line("turns", lambda row: row.update(name="\ud800")), "half a character in name"),
-        (line("turns", lambda row: []), "no JSON object"),
+        (line("turns", lambda row: []), "not a JSON object"),
         (line("atoms", lambda row: row.update(priority=10**30)), "too large"),
         (line("atoms", lambda row: row["evidence"][0].update(end=3)), "quotes words of t"),
-        (line("atoms", lambda row: row["evidence"][0].update(turn="t99")), "rests on t99, which is not in it"),
-        (line("atoms", lambda row: row.update(evidence=[])), "rests on nothing"),
+        (line("atoms", lambda row: row["evidence"][0].update(turn="t99")), "is based on t99, which is not in it"),
+        (line("atoms", lambda row: row.update(evidence=[])), "has no evidence"),
         (line("scenes", lambda row: row.update(slug="../../persona")), "path separator"),
         (line("canvases", lambda row: row.update(label="a/b")), "path separator"),
         (line("refs", lambda row: row.update(file="refs/none.md")), "is not there"),
-        (line("refs", lambda row: row.update(sha256="0" * 64)), "holds other bytes"),
+        (line("refs", lambda row: row.update(sha256="0" * 64)), "has other bytes"),
     ],
 )
 def test_a_row_that_cannot_be_is_named_by_its_line(whole: Path, tmp_path: Path, change: Change, says: str) -> None:
@@ -117,7 +117,7 @@ def test_one_whose_manifest_is_lost_is_told_and_not_taken_for_nothing(
         if manifest is not None:
             new.writestr("manifest.json", manifest)
     assert is_parcel(broken)
-    with pytest.raises(InvalidInput, match=r"[Ee]xport it again"), opened(broken):
+    with pytest.raises(InvalidInput, match=r"[Ee]xport it again"), open_export(broken):
         pass
 
 
@@ -126,7 +126,7 @@ def test_a_newer_form_is_left_alone(whole: Path, tmp_path: Path) -> None:
         manifest = json.loads(members["manifest.json"])
         members["manifest.json"] = json.dumps(manifest | {"version": 9}).encode()
 
-    assert "newer mcp-memory (form 9" in refused(repacked(whole, tmp_path / "new.zip", newer, manifest=False))
+    assert "newer mcp-memory (format 9" in refused(repacked(whole, tmp_path / "new.zip", newer, manifest=False))
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(whole: Path, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_file_with_any_damage_is_taken_whole_or_refused_in_a_sentence(whole: P
     is_parcel(file)
     said = ""
     try:
-        with opened(file):
+        with open_export(file):
             pass
     except McpMemoryError as error:
         said = str(error)
@@ -189,7 +189,7 @@ def test_no_line_of_json_does_more_than_be_refused(kind: str, value: Any) -> Non
 
 
 def test_every_row_of_a_memory_comes_back_from_its_line(whole: Path) -> None:
-    with opened(whole) as parcel:
+    with open_export(whole) as parcel:
         for kind in KINDS.values():
             for row in parcel.rows("default", kind):
                 assert row_of(kind, line_of(row)) == row

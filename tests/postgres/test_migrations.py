@@ -91,7 +91,7 @@ def test_an_upgrade_is_finished_when_no_older_server_is_connected(url: str, newe
         this.setattr(migrations, "STEPS", STEPS)
         older = open_store(url)
     assert migrate(as_owner(url)) == [("0004-mood", "expand"), ("0004-mood", "backfill")]
-    with pytest.raises(Refused, match=r"mcp-memory schema 3 as memory\). Nothing was taken away. Upgrade them first"):
+    with pytest.raises(Refused, match=r"mcp-memory schema 3 as memory\). Nothing was removed. Upgrade them first"):
         migrate(as_owner(url), contract=True)
     note(older, "still written")
     older.close()

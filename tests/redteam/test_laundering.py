@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable.reading import opened
+from mcp_memory.service.portable.reading import open_export
 
 pytestmark = pytest.mark.anyio
 
@@ -156,7 +156,7 @@ async def test_what_a_stranger_released_is_held_here_and_what_was_released_here_
 
     async def bring(into: Memory) -> list[str]:
         with await to_thread.run_sync(ExitStack) as stack:
-            file = await to_thread.run_sync(lambda: stack.enter_context(opened(tmp_path / "a.zip")))
+            file = await to_thread.run_sync(lambda: stack.enter_context(open_export(tmp_path / "a.zip")))
             await into.take_in(file, "default")
         return [one.id for one in await into.waiting()]
 

@@ -20,7 +20,7 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable.reading import opened
+from mcp_memory.service.portable.reading import open_export
 from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.values import FollowedLog, Imported
 from mcp_memory.testing import FixedClock
@@ -30,7 +30,7 @@ LOG = "\n".join(f"step {number} of the build took {number % 7} s" for number in 
 
 FILES_ONLY = {"back_up", "backups"}
 """Verbs of a memory with files; PostgreSQL is backed up by its own means."""
-NOT_OF_THE_STORE = {"compress", "connected", "in_space", "met", "of_client", "on_change", "under"}
+NOT_OF_THE_STORE = {"add_client", "compress", "connected", "in_space", "of_client", "on_change", "under"}
 """Verbs that return a view of the memory, work on the caller's messages, or concern the processes of a machine."""
 NUMBERED_BY_ENGINE = {"last_change", "last_changes"}
 ENGINE_SPECIFIC = {
@@ -194,7 +194,7 @@ JOURNEY: list[tuple[str, Step]] = [
 
 async def take_in(memory: Memory, file: Path) -> Any:
     with ExitStack() as open_files:
-        parcel = await anyio.to_thread.run_sync(open_files.enter_context, opened(file))
+        parcel = await anyio.to_thread.run_sync(open_files.enter_context, open_export(file))
         return await memory.take_in(parcel, "default")
 
 

@@ -633,6 +633,6 @@ def test_quotes_that_no_longer_stand_in_their_turn_are_told(embedded: EmbeddedSt
     con.execute("UPDATE evidence SET quote = 'Paint it' WHERE atom = 1; DELETE FROM evidence WHERE atom = 2")
     con.close()
     assert [line.partition(". ")[0] for line in embedded.problems()] == [
-        "me: Atom a1 quotes words of t1 that do not stand there",
-        "me: The words that a2 rests on first are lost",
+        "me: Atom a1 quotes words that t1 does not contain",
+        "me: The first evidence of a2 is lost",
     ]

@@ -135,7 +135,7 @@ def test_a_sketch_that_went_missing_is_a_problem(store: SQLiteStore, home: Path)
     database = Database(home)
     database.write(lambda con: con.execute("DELETE FROM turn_row_1 WHERE id = 1 << 40 | 7").fetchall())
     database.close()
-    assert store.problems() == ["1 turns have no sketch by m: drop its vectors, and they are made anew."]
+    assert store.problems() == ["1 turns have no sketch by m: drop its vectors, and they are recomputed."]
 
 
 def test_few_rows_or_short_vectors_are_left_to_the_exact_scan(home: Path) -> None:

@@ -18,7 +18,7 @@ from mcp_memory.core.errors import Damaged, InvalidInput, StoreUnavailable
 from mcp_memory.core.process_registry import register
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, listed, verify
+from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, list_backups, verify
 from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sqlite.store import open_store
 
@@ -221,7 +221,7 @@ def test_old_ones_of_this_memory_are_rotated_out_and_nothing_else(home: Path, li
     (to / "mcp-memory-00000000-20200101T000000000Z.zip").write_bytes(b"not ours")
     made = [backed_up(home, to=to, keep=2, now=NOW + timedelta(minutes=n)) for n in range(3)]
     assert made[2].removed == (made[0].path,)
-    left = {one.path for one in listed(to)}
+    left = {one.path for one in list_backups(to)}
     assert left == {made[1].path, made[2].path, others.path, to / "mcp-memory-00000000-20200101T000000000Z.zip"}
     with pytest.raises(InvalidInput, match="keep is 0"):
         backed_up(home, keep=0)
@@ -266,16 +266,24 @@ def hostile() -> Iterator[tuple[str, Callable[[dict[str, bytes]], dict[str, byte
         return change
 
     yield "another byte", lambda m: {**m, "memory.db": m["memory.db"][:-1] + b"x"}, "does not match its hash"
-    yield "a member more", lambda m: {**m, "spaces/default/more.md": b""}, "other files than its manifest says"
-    yield "a member less", lambda m: {n: c for n, c in m.items() if "tombstones" not in n}, "other files"
+    yield "a member more", lambda m: {**m, "spaces/default/more.md": b""}, "its files are not those of its manifest"
+    yield (
+        "a member less",
+        lambda m: {n: c for n, c in m.items() if "tombstones" not in n},
+        "its files are not those of its manifest",
+    )
     yield "no manifest", lambda m: {n: c for n, c in m.items() if n != "manifest.json"}, "has no manifest.json"
     yield "a torn manifest", lambda m: {**m, "manifest.json": b"{"}, "manifest of .* cannot be read"
-    yield "a path upwards", with_member("spaces/../../x", b"x"), "is none of a file of a home"
-    yield "a path of its own", with_member("/etc/x", b"x"), "is none of a file of a home"
-    yield "another file of a home", with_member("config.toml", b"x"), "is none of a file of a home"
+    yield "a path upwards", with_member("spaces/../../x", b"x"), "is not the name of a file of a home"
+    yield "a path of its own", with_member("/etc/x", b"x"), "is not the name of a file of a home"
+    yield "another file of a home", with_member("config.toml", b"x"), "is not the name of a file of a home"
     yield "a newer form", with_fields(format=2), "newer mcp-memory"
-    yield "a bomb", with_fields(members={"memory.db": {"bytes": 10, "sha256": ""}}), "other files"
-    yield "other counts", with_fields(counts={}), "other rows than its manifest says"
+    yield (
+        "a bomb",
+        with_fields(members={"memory.db": {"bytes": 10, "sha256": ""}}),
+        "its files are not those of its manifest",
+    )
+    yield "other counts", with_fields(counts={}), "the rows of its database are not those of its manifest"
 
 
 @pytest.mark.parametrize(("what", "change", "said"), list(hostile()), ids=lambda it: it if isinstance(it, str) else "")
@@ -294,9 +302,9 @@ def test_a_backup_that_was_tampered_with_is_refused_and_nothing_is_touched(
 
 def test_a_backup_that_was_cut_off_is_named_in_the_list(made: Path) -> None:
     made.write_bytes(made.read_bytes()[:-100])
-    [one] = listed(made.parent)
+    [one] = list_backups(made.parent)
     assert one.manifest is None
-    assert "is no backup" in (one.problem or "")
+    assert "is not a backup" in (one.problem or "")
 
 
 def test_a_database_from_a_newer_version_is_refused(made: Path, home: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_home_with_something_of_everything_has_no_value_that_cannot_be_read(ho
         for table, columns in unreadable._FORMS.items():  # pyright: ignore[reportPrivateUsage]
             for column in columns.keys() - {"undone_at"}:
                 assert con.execute(f"SELECT count({column}) FROM {table}").get, f"no row has a {column} of a {table}"
-        assert list(unreadable.unreadable(con)) == []
+        assert list(unreadable.unreadable_values(con)) == []
     assert [check.found for check in run_checks(home=str(home), embedder="none") if check.state == "fail"] == []
 
 

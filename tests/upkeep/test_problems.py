@@ -94,7 +94,7 @@ def test_a_value_that_was_changed_is_told_with_what_to_do_next(
     changed(home, table, column)
     found = problems(home)
     assert found
-    assert all("`mcp-memory " in line or "points at nothing" in line for line in found)
+    assert all("`mcp-memory " in line or "refers to a missing row" in line for line in found)
 
 
 def words_of(home: Path) -> Iterator[tuple[Path, int]]:
@@ -153,7 +153,7 @@ def test_files_of_no_row_are_set_aside_once_nobody_can_be_writing_them(home: Pat
         path.write_bytes(result.read_bytes())
         assert problems(home) == []
         os.utime(path, (0, 0))
-        assert [f"{path.name} is of no row" in problem for problem in problems(home)] == [True]
+        assert [f"{path.name} belongs to no row" in problem for problem in problems(home)] == [True]
         done = repair(home, now=NOW)
         assert (done.left, path.exists()) == ([], False)
 

@@ -20,7 +20,7 @@ from bench.reader import Reader
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable.reading import opened as parcel
+from mcp_memory.service.portable.reading import open_export as parcel
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.store.sql import copies
 from mcp_memory.store.sqlite.store import open_store
@@ -217,7 +217,7 @@ def test_a_line_whose_words_do_not_match_their_hash_is_named_and_not_read(home: 
     for path in home.glob("memory.db*"):
         path.unlink()
     done = rebuild(home, now=NOW)
-    assert done.notes == ["default: t2 of the turns in the files is not what it should be."]
+    assert done.notes == ["default: t2 of the turns in the files is invalid."]
     with closing(open_store(home)) as store:
         assert store.turns("default", ["t2"]) == []
         assert [turn.id for turn in store.turns("default", ["t1"])] == ["t1"]

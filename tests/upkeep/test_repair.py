@@ -107,7 +107,7 @@ def test_results_come_back_from_the_newest_backup_that_has_them(home: Path, live
     second.write_bytes(held[1][:-3])
     done = repaired(home)
     assert (first.read_bytes(), second.read_bytes()) == held
-    assert [line.split(" is back")[0] for line in done.mended] == [
+    assert [line.split(" is restored")[0] for line in done.mended] == [
         f"default/refs/{first.name}",
         f"default/refs/{second.name}",
     ]
@@ -145,7 +145,8 @@ def test_a_damaged_result_that_no_backup_has_can_be_forgotten_or_moved_away(home
     damaged.write_bytes(damaged.read_bytes()[:-3])
     (found,) = repaired(home).left
     assert re.search(
-        r"is damaged: .* `mcp-memory doctor --repair` brings it back .* `mcp-memory forget r-\w+`\.$", found
+        r"is damaged: .* `mcp-memory doctor --repair` restores it from a backup; else `mcp-memory forget r-\w+`\.$",
+        found,
     )
     store = open_store(home)
     store.forget(damaged.parent.parent.name, [found.partition("The file of ")[2].split()[0]], reason="", now=NOW)
@@ -155,7 +156,7 @@ def test_a_damaged_result_that_no_backup_has_can_be_forgotten_or_moved_away(home
     stray.write_bytes(damaged.read_bytes())
     os.utime(stray, (0, 0))
     (found,) = problems(home)
-    assert found.endswith("is of no row; `mcp-memory doctor --repair` sets it aside.")
+    assert found.endswith("belongs to no row; `mcp-memory doctor --repair` moves it to quarantine.")
 
 
 def test_a_canvas_that_was_changed_outside_is_drawn_anew(home: Path, lived: Lived) -> None:
@@ -164,7 +165,7 @@ def test_a_canvas_that_was_changed_outside_is_drawn_anew(home: Path, lived: Live
     con.execute("UPDATE canvas SET text = 'nonsense' WHERE space = 1 AND number = 1")
     con.close()
     done = repaired(home)
-    assert "default: canvas 001-fix-the-build is drawn anew from its records." in done.mended
+    assert "default: canvas 001-fix-the-build is redrawn from its records." in done.mended
     assert done.left == []
 
 
@@ -307,7 +308,7 @@ def test_a_purge_that_was_killed_is_told_by_doctor_and_finished(home: Path, live
     store.purge("default", Purge(tombstones=[gone.id]), now=NOW)  # and no more: it is killed here
     store.close()
     assert [check.name for check in run_checks(home=str(home)) if check.state == "warn"].count("purge") == 1
-    assert [line for line in repaired(home).mended if line.startswith("A purge that was cut short is finished.")]
+    assert [line for line in repaired(home).mended if line.startswith("An interrupted purge is finished.")]
     assert "purge" not in [check.name for check in run_checks(home=str(home))]
 
 
@@ -321,5 +322,5 @@ def test_a_folder_in_the_place_of_the_file_that_says_which_memory_this_is_is_nam
     (path / "kept.txt").touch()
     assert [line.split()[0] for line in problems(home)] == ["identity.json"]
     done = repaired(home)
-    assert done.mended == ["identity.json was no file: it is written anew, what was there kept."]
+    assert done.mended == ["identity.json was not a file: it is rewritten, and the old entry kept."]
     assert (done.left, path.read_bytes()) == ([], held)

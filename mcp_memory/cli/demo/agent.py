@@ -110,7 +110,7 @@ _CITATION = re.compile(r" \([^()]*\{\w+\}[^()]*\)")
 
 
 class Replies:
-    """Prepared replies to the questions of one run."""
+    """Prepared replies to the questions of a run."""
 
     def __init__(self) -> None:
         self._notes: list[dict[str, Any]] = load_replies("extract")

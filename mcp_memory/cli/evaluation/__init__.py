@@ -81,13 +81,13 @@ def _report_once(tell: Progress) -> Progress:
     """Return `tell`, which without a terminal also prints a line on stderr for each operation."""
     announced: set[str] = set()
 
-    def told(doing: str, done: int, of: int) -> None:
+    def report(doing: str, done: int, of: int) -> None:
         tell(doing, done, of)
         if doing not in announced and not sys.stderr.isatty():
             click.echo(f"{doing} …", err=True)
         announced.add(doing)
 
-    return told
+    return report
 
 
 # --- for people -------------------------------------------------------------------------------------

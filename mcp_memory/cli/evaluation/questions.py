@@ -252,8 +252,8 @@ class Kind:
 def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]:
     """Return at most `count` different questions of a kind, spread evenly over the sessions.
 
-    The turns, in order, are cut into `count` stretches, and one is drawn from each: every session gives as many
-    as its share of the turns.
+    The turns, in order, are cut into `count` stretches, and a question is drawn from each: every session contributes
+    in proportion to its share of the turns.
     """
     questions: dict[str, MinedQuestion] = {}
     total = len(talk.turns)

@@ -5,9 +5,9 @@ asked first changes from question to question, because later ones find pages and
 
 Everything is seeded: the same answers give the same intervals. Rates have Wilson's score interval, which is meaningful
 at 0 and 100 too. Means, medians and differences, taken question by question, have the percentile bootstrap over
-questions. Questions of one session share its difficulties, so over few sessions the intervals are too narrow. Every
-figure has its interval, and ours its floors. Differences are judged by MRR, which moves with every rank; one is
-reported only if its interval excludes zero and enough questions differ. Too small a memory is refused.
+questions. Questions of the same session share its difficulties, so over few sessions the intervals are too narrow.
+Every figure has its interval, and ours its floors. Differences are judged by MRR, which moves with every rank; a
+difference is reported only if its interval excludes zero and enough questions differ. Too small a memory is refused.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def rate(hits: Sequence[bool]) -> Figure:
 def mean(values: Sequence[float], *, least: float = 0.0, most: float = 100.0) -> Figure:
     """Return the mean of values between `least` and `most`.
 
-    If all are equal a bootstrap would claim certainty. Then the rule of three applies: 3 of as many further questions
-    may differ, by as much as possible.
+    If all are equal a bootstrap would claim certainty. Then the rule of three applies: 3 of the same number of further
+    questions may differ, by the greatest possible amount.
     """
     import numpy as np
 
@@ -208,7 +208,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindReport:
-    """Results for a kind of question. `refused`: why there are no figures."""
+    """Results for a kind of question. `refused`: why figures are missing."""
 
     kind: str
     asks: str

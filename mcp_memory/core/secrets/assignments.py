@@ -168,7 +168,9 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
 
 
 def _is_mixed_in_parts(parts: list[str]) -> bool:
-    """Return whether a few parts are unlike prose: one is mixed, or several have numbers, one of them with letters."""
+    """Return whether a few parts are unlike prose: any is mixed, or several have numbers, at least once with
+    letters.
+    """
     numbered = [part for part in parts if any(map(str.isdigit, part))]
     return (len(parts) <= 4 and any(map(is_mixed, parts))) or (
         len(parts) <= 6 and len(numbered) >= 2 and any(re.fullmatch(r"[a-z]+\d+|\d+[a-z]+", part) for part in numbered)

@@ -186,7 +186,7 @@ def replace_spans(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
 def merge_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
     """Return the secrets in order, merging those that overlap or touch."""
     merged: list[Secret] = []
-    for secret in sorted(secrets, key=lambda found: (found.start, -found.end)):
+    for secret in sorted(secrets, key=lambda span: (span.start, -span.end)):
         if merged and secret.start <= merged[-1].end:
             merged[-1] = Secret(merged[-1].start, max(secret.end, merged[-1].end), merged[-1].kind)
         else:

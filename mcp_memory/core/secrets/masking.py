@@ -172,10 +172,10 @@ def mask_lines(text: str) -> str:
 def mask_spans(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -> str:
     """Return a text with each of the secrets as `•••`; overlapping and touching secrets share a mask."""
 
-    def shown(secret: Secret) -> str:
+    def replacement(secret: Secret) -> str:
         return MASK + "\n" * (text.count("\n", secret.start, secret.end) if keep_lines else 0)
 
-    return replace_spans(text, ((secret.start, secret.end, shown(secret)) for secret in merge_overlaps(secrets)))
+    return replace_spans(text, ((secret.start, secret.end, replacement(secret)) for secret in merge_overlaps(secrets)))
 
 
 _DEEPEST = 100
@@ -191,7 +191,7 @@ def mask_values(value: Any) -> Any:
     """
     strings = _Strings()
     strings.add_value(value, "", _DEEPEST)
-    return _replace_strings(value, strings.masked(), _DEEPEST)
+    return _replace_strings(value, strings.masked_strings(), _DEEPEST)
 
 
 def _replace_strings(value: Any, masked: Iterator[str], depth: int) -> Any:
@@ -255,14 +255,14 @@ class _Strings:
         self._found.append((len(self._pieces) + 1, text, head, own))
         self._pieces += ['"', _escape_json(text), '"']
 
-    def masked(self) -> Iterator[str]:
+    def masked_strings(self) -> Iterator[str]:
         """Yield every string masked by its own secrets, its context, and the secrets of the whole text."""
         whole = find_secrets("".join(self._pieces), prose=False)
         ends = [secret.end for secret in whole]
         starts = [0, *accumulate(map(len, self._pieces))]
         for piece, text, head, own in self._found:
             start, end = starts[piece], starts[piece + 1]
-            around = takewhile(lambda found, end=end: found.start < end, islice(whole, bisect_right(ends, start), None))
+            around = takewhile(lambda span, end=end: span.start < end, islice(whole, bisect_right(ends, start), None))
             named = find_secrets(f'{head}{_escape_json(text)}"') if _has_hint(head) else []
             yield mask_spans(
                 text, [*own, *_map_to_string(text, around, start), *_map_to_string(text, named, len(head))]

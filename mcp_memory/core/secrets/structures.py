@@ -264,7 +264,7 @@ def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
     for statement in _INSERT.finditer(text):
         kinds = [_kind_of(name.strip(' `"\n\t')) for name in statement["names"].split(",")]
         for row in re.finditer(r"\(([^()\n]*)\)", statement["rows"]):
-            fields = [one for one in _FIELD.finditer(row[1]) if one[0].strip()]
+            fields = [part for part in _FIELD.finditer(row[1]) if part[0].strip()]
             for kind, field in zip(kinds, fields, strict=False):
                 value = field[1] or ""
                 if kind and is_chosen_or_phrase(value) and not is_placeholder(value):
@@ -450,7 +450,7 @@ def _is_word_of_login(value: str) -> bool:
 def _html_cells(text: str, small: str) -> Iterator[tuple[int, int]]:
     """Yield the cells of HTML table columns whose header, the first row, is the name of a secret."""
     for begin, end in _html_tables(small):
-        starts = [one.start() for one in _TABLE_ROW.finditer(text, begin, end)]
+        starts = [table_row.start() for table_row in _TABLE_ROW.finditer(text, begin, end)]
         rows = [[*_CELL.finditer(text, *row)] for row in pairwise([*starts, end])]
         kinds = [_kind_of(_TAG.sub("", cell[1]).strip().replace(" ", "_")) for cell in rows[0]] if rows else []
         for row in rows[1:] if any(kinds) else ():

@@ -69,7 +69,7 @@ def bundle(
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
 
     If the reader already has the stable block (`has_stable`), it is left out and the dynamic block gets its tokens and
-    repeats what is about the question. Promises that the session was shown are repeated only if the question calls for
+    repeats the rows about the question. Promises that the session was shown are repeated only if the question calls for
     them.
     """
     stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))

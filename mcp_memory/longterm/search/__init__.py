@@ -4,5 +4,5 @@ query         parses a question                      search   finds candidates, 
 ranking       scores the candidates                  rerank   asks a model for a better order of the first results
 known         whether the memory knows an answer     changed  turns whose value a later turn replaced
 entity_names  finds the entity that a name means     results  searches lines of tool results
-pages         the two search tools, page by page     explain  why a row ranks where it does
+pages         the two search tools, page by page     explain  why a row has its rank
 """

@@ -47,7 +47,7 @@ class NameMatch(NamedTuple):
 class EntityMatch(NamedTuple):
     """The main name of an entity.
 
-    `note` tells the reader if it differs by more than spelling from the name asked for.
+    `note` is a remark for the reader if it differs by more than spelling from the requested name.
     """
 
     name: str

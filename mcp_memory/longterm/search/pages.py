@@ -65,8 +65,8 @@ def search_turns(
     page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space, listing=listing)
     if listing:
         return _list_turns(store, space, filters, page, limit)
-    wanted = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
-    hits_found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
+    hit_limit = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
+    hits_found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=hit_limit, at=at)
     ranked = rerank(space, query, hits_found, len(page.shown))
     asking = partial(search, space, "turn", query, embed=embed, at=at)
     newer = _find_changes(store, space, asking, page, limit, hits_found, filters)
@@ -336,7 +336,7 @@ _MOST = 2**63 - 1  # no row has a higher number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
-    """The state of a paged search before one of its pages is read."""
+    """The state of a paged search before a page is read."""
 
     question: bytes
     at: datetime

@@ -1,10 +1,10 @@
-"""Checks the statements that an agent brings in the user's name, and decides what they may change.
+"""Checks the statements that an agent makes in the user's name, and limits the changes that they may make.
 
 An agent's statement about the user is kept in the words of the user that it restates (`own_words`), and quarantined if
-there are none. It ends another statement only if these words have the same negation and certainty and are about nobody
-else, and it states a fact only if the user said nothing more (`stated_facts`). Any other statement that no turn of the
-user supports is kept as the agent's word and marked so. What a person types at a command line or into a form is their
-own word. Tool outputs that were neither recorded nor offloaded are not known here.
+there are none. It ends another statement only if these words have the same negation and certainty and are about no
+other person, and it states a fact only if the user said nothing more (`stated_facts`). Any other statement that no turn
+of the user supports is kept as the agent's word and marked so. Text that a person types at a command line or into a
+form counts as their own words. Tool outputs that were neither recorded nor offloaded are not known here.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ _WORDS_SHOWN = 200  # characters in a note
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """The basis of a statement that an agent brings in the user's name.
+    """The basis of a statement that an agent makes in the user's name.
 
     `words` are the user's words that are kept in its place; empty if the agent's are kept. `held` are the reasons to
-    quarantine it. If `is_exact`, the words say the same, so that it may state a fact and end statements; if
-    `is_probable`, they may say something else, so that it states no rule and no trait.
+    quarantine it. If `is_exact`, the words have the same meaning, so that it may state a fact and end statements; if
+    `is_probable`, they may have another meaning, so that it states no rule and no trait.
     """
 
     held: tuple[str, ...]
@@ -101,12 +101,12 @@ def _find_basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed
     """Find the user's words for a statement; `text` is the statement with its fact."""
     rules = _rules_of(atom)
     near = _users_words(store, space, atom.text, embed, excluded)
-    if atom.label == "promise" and (promised := _find_promise(atom.text, near.said)):
+    if atom.label == "promise" and (promised := _find_promise(atom.text, near.sentences)):
         return _Basis(flags(str(promised), "user"), [promised], is_exact=True)
     claim = _about_the_user(atom.text, near.name)
-    words = own_words(claim, near.said, rule=bool(rules))
+    words = own_words(claim, near.sentences, rule=bool(rules))
     if not words and rules and atom.kind == "persona":  # "The user always reads the last page"
-        words = own_words(claim, near.said, rule=False)
+        words = own_words(claim, near.sentences, rule=False)
         rules = [rule for rule in rules if rule != atom.text] if words else rules
     kept = "\n".join(map(str, words))
     is_exact = bool(words) and _is_exact(atom, words)
@@ -150,12 +150,12 @@ def _find_promise(claim: str, messages: Sequence[Said]) -> Said | None:
 
 def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, rule: bool) -> Said | None:
     """Return the words that a claim probably goes back to, if the user neither replaced nor took them back."""
-    words = probable_words(claim, near.said, rule=rule, ended=_ended_rules(store, space) if rule else ())
+    words = probable_words(claim, near.sentences, rule=rule, ended=_ended_rules(store, space) if rule else ())
     if words is None:
         return None
     turn = next(
         turn
-        for turn, message in zip(near.turns, near.said, strict=True)
+        for turn, message in zip(near.turns, near.sentences, strict=True)
         if (message.message, message.at) == (words.message, words.at)
     )
     session = [other for other in near.turns if other.session == turn.session]
@@ -230,10 +230,10 @@ def fact_states_rule(relation: str, value: str) -> bool:
 class _UsersWords:
     """The user's messages near to a statement, in order of time, with the assistant's question before each.
 
-    `turns` are the stored turns of `said`; `name` is the user's name.
+    `turns` are the stored turns of `sentences`; `name` is the user's name.
     """
 
-    said: list[Said]
+    sentences: list[Said]
     turns: list[Turn]
     name: str | None
 
@@ -257,12 +257,12 @@ def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Se
     # "since Monday" says a date: the agent writes it out
     ordered = sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
     kept = [turn for turn in ordered if turn.id not in aside]
-    said = [
+    sentences = [
         Said(text, asked.get(turn.id, ""), turn.said_at, message=text)
         for turn in kept
         for text in (_without(with_dates(typed_text(turn.content[:MAX_ROW_CHARS]), turn.said_at), excluded),)
     ]
-    return _UsersWords(said=said, turns=kept, name=names_in(store, space, read).user)
+    return _UsersWords(sentences=sentences, turns=kept, name=names_in(store, space, read).user)
 
 
 def _without(text: str, excluded: Sequence[str]) -> str:
@@ -322,10 +322,10 @@ def check_claim(
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement, and a note for the agent about the changes.
 
-    `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from when
-    the user said it. `excluded` are statements whose sentences do not count as the user's words. `embed` gives the
-    vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no fact;
-    other people's statements never supersede the user's.
+    `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from the
+    time of the user's words. `excluded` are statements whose sentences do not count as the user's words. `embed` gives
+    the vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no
+    fact; other people's statements never supersede the user's.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     full_text = "\n".join(part for part in (atom.text, *names) if part)

@@ -54,7 +54,7 @@ def sentences_of(text: str) -> list[str]:
 def places_of(text: str) -> list[str]:
     """Return the sentences of a text, each with the next sentence: words count if they are close together."""
     single = [sentence.strip() for sentence in sentences_of(text)]
-    return [f"{one} {other or ''}" for one, other in zip_longest(single, single[1:])]
+    return [f"{sentence} {following or ''}" for sentence, following in zip_longest(single, single[1:])]
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,7 @@
 """The evidence of a memory: `verify` checks it, `why` shows it.
 
 `verify` walks from the persona over scenes and atoms to the turns and their hashes. `why` shows the words that an atom
-is based on, whether its turn still contains them, and what is based on the atom. It also lists the tool results that
+is based on, whether its turn still contains them, and the rows based on the atom. It also lists the tool results that
 a turn or an atom cites; if it cites none, it suggests similar lines.
 """
 
@@ -150,13 +150,13 @@ def why(store: Store, space: str, id: str) -> Why:
     id = id.strip()
     for name in find_results(id):
         return _of_results(store, space, id, name)
-    said = _find_statement(store, space, id)
-    if said is None:
+    statement = _find_statement(store, space, id)
+    if statement is None:
         raise NotFound(
             f"There is no {one_line(id, 40)!r} in this space. Name an atom (a5), a turn (t8), a ref or a node "
             "(r-9f2c1a7b3d4e, 003-N4)."
         )
-    atom, text, turns = said
+    atom, text, turns = statement
     outputs = cites(store, space, id)
     likely = [] if outputs else _likely(store, space, text, turns)
     shown = Why(id=id, text=one_line(text, _TEXT), cites=outputs, likely=likely, cited_by=[])
@@ -299,7 +299,7 @@ def _overlaps(citation: Citation, lines: tuple[int, int] | None) -> bool:
 
 
 def _citing(store: Store, space: str, citation: Citation) -> Citing | None:
-    said = _find_statement(store, space, citation.source)
-    if said is None:
+    statement = _find_statement(store, space, citation.source)
+    if statement is None:
         return None
-    return Citing(id=citation.source, at=address(citation.ref, citation.lines), text=one_line(said[1], _TEXT))
+    return Citing(id=citation.source, at=address(citation.ref, citation.lines), text=one_line(statement[1], _TEXT))

@@ -1,6 +1,6 @@
 """Finds the user's own words that an agent's statement restates, and decides whether they support it.
 
-An agent rewords what it remembers about the user, and may drop a limit ("in project X"), a tense or a name. So the
+An agent rewords its memories of the user, and may drop a limit ("in project X"), a tense or a name. So the
 words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits. It remains to
 decide whether a sentence is about the same, by its terms and by its meaning (bundled encoder, across languages). A
 sentence without the first person has to be nearer. Questions, quotations and reported speech are not the user's

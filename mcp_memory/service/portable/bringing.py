@@ -1,7 +1,7 @@
-"""Import of an export: its rows are stored in batches, each once, and its tombstones are applied.
+"""Import of an export: stores its rows in batches, each once, and applies its tombstones.
 
-A batch is one transaction and includes the origins of its rows. An import that was killed can be called again and
-has the same result.
+A batch is one transaction and includes the origins of its rows. An import that was killed can be called again and has
+the same result.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Spoken = TypeVar("Spoken", model.ExportedTurn | model.ExportedAtom, model.Export
 class Brought:
     """The result of importing a space of an export.
 
-    `stored` rows are new; `known` rows were here before, of which `changed` were updated; `kept_out` rows are forgotten
-    here. `forgotten` and `undone` are tombstones of this store that the import made or undid.
+    `stored` rows are new; `known` rows had been imported before, of which `changed` were updated; `kept_out` rows are
+    forgotten here. `forgotten` and `undone` are tombstones of this store that the import created or undid.
     """
 
     space: str
@@ -73,7 +73,7 @@ class _SpaceImport:
         self._step(0 if again else len(rows))
 
 
-def bring(
+def import_space(
     store: Store,
     parcel: Parcel,
     space: str,
@@ -85,29 +85,29 @@ def bring(
     undo: Callable[[str], object],
     tell: ReportProgress = ignore_progress,
 ) -> Brought:
-    """Take a space of an export into a space of a store. Blocks.
+    """Import a space of an export into a space of a store. Blocks.
 
-    `doubts` says why a turn or an atom is to be held, if it is, where the export does not say that it was, or says of
-    another home that it was released; `forget` takes ids out, for a reason, and returns the tombstone; `undo` brings
-    back what one took.
+    `doubts` returns reasons to quarantine a turn or an atom; it is asked for rows without a review in the export, and
+    for rows that were released in another home. `forget` removes ids for a reason and returns the tombstone; `undo`
+    reverses a tombstone.
     """
     taking = _SpaceImport(store, parcel, space, into, now, tell)
     tombstones = list(parcel.rows(space, model.ExportedTombstone))
     atoms = list(parcel.rows(space, model.ExportedAtom))
     # What ended or was forgotten there goes first: while it holds here, it would end an older value of such a fact that
     # is open there again, or prevent its return.
-    for batch in _batches(_ended_there(taking, atoms)):
+    for batch in _batches(_ended_atoms(taking, atoms)):
         taking.take(batch, again=True)
-    taking.result.forgotten += _forgotten(taking, tombstones, forget)
-    taking.result.undone += _undone(taking, tombstones, undo)
+    taking.result.forgotten += _apply_tombstones(taking, tombstones, forget)
+    taking.result.undone += _undo_tombstones(taking, tombstones, undo)
     taking.take(list(parcel.rows(space, model.ExportedEntity)))
     for ref in parcel.rows(space, model.ExportedRef):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
     is_ours = parcel.home == store.home_id()  # what passed review or a check elsewhere did not pass it here
     passed = () if is_ours else ("released", "labelled")
-    reviewed = {held.id for held in parcel.rows(space, model.ExportedReview) if held.verdict not in passed}
-    for batch in _batches(_in_order(parcel.rows(space, model.ExportedTurn), atoms)):
-        taking.take([*batch, *_held(batch, reviewed, doubts, now())])
+    reviewed = {review.id for review in parcel.rows(space, model.ExportedReview) if review.verdict not in passed}
+    for batch in _batches(_in_learning_order(parcel.rows(space, model.ExportedTurn), atoms)):
+        taking.take([*batch, *_new_reviews(batch, reviewed, doubts, now())])
     for batch in _batches(atoms):  # again: their further evidence and their successors are stored now
         taking.take(batch, again=True)
     taking.take(list(parcel.rows(space, model.ExportedReview)))
@@ -125,34 +125,34 @@ def bring(
     return taking.result
 
 
-def _ended_there(taking: _SpaceImport, atoms: Sequence[model.ExportedAtom]) -> list[model.ExportedAtom]:
-    """Return the atoms that came before and have ended where they come from."""
+def _ended_atoms(taking: _SpaceImport, atoms: Sequence[model.ExportedAtom]) -> list[model.ExportedAtom]:
+    """Return the atoms that were imported before and have ended in the exporting store."""
     ended = [atom for atom in atoms if atom.valid_to is not None]
     keys = {atom.id: (model.origin_of(taking.of, atom.id, atom.learned_at), *atom.origins) for atom in ended}
-    known = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
-    return [atom for atom in ended if not known.keys().isdisjoint(keys[atom.id])]
+    local_ids = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
+    return [atom for atom in ended if not local_ids.keys().isdisjoint(keys[atom.id])]
 
 
-def _held(
+def _new_reviews(
     batch: Sequence[model.ExportedTurn | model.ExportedAtom],
     reviewed: Collection[str],
     doubts: Doubts,
     now: datetime,
 ) -> Iterator[model.ExportedReview]:
-    """Yield reviews for rows of a batch that are doubtful and have none: the rules may be newer than the export."""
+    """Yield reviews for doubtful rows of a batch without a review: the rules may be newer than the export."""
     for row in batch:
         if row.id not in reviewed and (why := doubts(row)):
             yield model.ExportedReview(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
 
 
-def _in_order(
+def _in_learning_order(
     turns: Iterable[model.ExportedTurn], atoms: Sequence[model.ExportedAtom]
 ) -> Iterator[model.ExportedTurn | model.ExportedAtom]:
     """Yield turns and atoms in the order in which they were learned; an explicit statement follows its note."""
-    told = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
+    place_of_note = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
     done = 0
     for turn in turns:
-        place = told.get(turn.id, -1) if turn.role == "note" else -1
+        place = place_of_note.get(turn.id, -1) if turn.role == "note" else -1
         if place < done:
             yield turn
             continue
@@ -163,7 +163,7 @@ def _in_order(
 
 
 def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
-    """Yield rows some hundred at a time, a note always with its atom."""
+    """Yield rows in batches of some hundred; a note is always in the batch of its atom."""
     batch, chars = list[Spoken](), 0
     for row in rows:
         if isinstance(row, model.ExportedTurn) and (len(batch) >= BATCH or chars >= BATCH_CHARS):
@@ -178,7 +178,7 @@ def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
 def _tasks(
     records: Iterable[model.ExportedRecord], canvases: Iterable[model.ExportedCanvas]
 ) -> Iterator[list[model.ExportedRow]]:
-    """Yield canvases some at a time, each with its records."""
+    """Yield canvases in batches, each with its records."""
     of = defaultdict[int, list[model.ExportedRecord]](list)
     for record in records:
         of[record.canvas].append(record)
@@ -199,7 +199,7 @@ def _keys(taking: _SpaceImport, tombstone: model.ExportedTombstone) -> tuple[str
     return (model.origin_of(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
 
 
-def _undone(
+def _undo_tombstones(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], undo: Callable[[str], object]
 ) -> Iterator[str]:
     """Undo tombstones of this store whose original was undone in the exporting store."""
@@ -208,45 +208,47 @@ def _undone(
             continue
         keys = _keys(taking, tombstone)
         here = set(taking.store.known_as(taking.into, keys).values())
-        for known in sorted(name for name in here if name.startswith("x")):
+        for tombstone_id in sorted(name for name in here if name.startswith("x")):
             try:
-                undo(known)
-                yield known
+                undo(tombstone_id)
+                yield tombstone_id
             except NotFound:
-                pass  # it is back, or was purged
+                pass  # it was undone here, or purged
             except InvalidInput as why:
-                taking.result.notes.append(f"{known} was undone where this came from, and not here: {why}")
+                taking.result.notes.append(f"{tombstone_id} was undone where this came from, and not here: {why}")
         if here - {model.UNDONE}:
             taking.store.note_origins(taking.into, dict.fromkeys(keys, model.UNDONE))
 
 
-def _forgotten(
+def _apply_tombstones(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
-    """Forget here the rows that the exporting store forgot. Rows that never came here are noted, and kept out later."""
+    """Forget the rows that the exporting store forgot. Rows that were never imported are recorded, and kept out
+    later.
+    """
     store, into = taking.store, taking.into
     for tombstone in tombstones:
         keys = _keys(taking, tombstone)
         if tombstone.undone_at is not None or store.known_as(into, keys):
             continue
-        known = store.known_as(into, tombstone.gone)
-        ids = _standing(store, into, sorted({name for name in known.values() if name}))
+        local_ids = store.known_as(into, tombstone.gone)
+        ids = _live_ids(store, into, sorted({name for name in local_ids.values() if name}))
         here = model.NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
-        # By the origin of the first tombstone: a later undo refers to that one.
-        absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in known}
+        # By the origin of the first tombstone, to which a later undo refers.
+        absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in local_ids}
         store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
 
 
-def _standing(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return the rows that are not forgotten, without notes: these go with their statements."""
+def _live_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
+    """Return the rows that are not forgotten, without notes: they are forgotten with their statements."""
     atoms = [atom.id for atom in store.atoms(space, [id for id in ids if id[0] == "a"])]
     turns = [turn.id for turn in store.turns(space, [id for id in ids if id[0] == "t"]) if turn.role != "note"]
-    return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _is_there(store, space, id))]
+    return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _has_ref(store, space, id))]
 
 
-def _is_there(store: Store, space: str, ref: str) -> bool:
+def _has_ref(store: Store, space: str, ref: str) -> bool:
     try:
         return store.ref(space, ref).id == ref
     except NotFound:

@@ -1,4 +1,4 @@
-"""The form of an export: its layout, its rows as lines of JSON and the other way, and its pages for people. Pure.
+"""The format of an export: its layout, its rows as lines of JSON and back, and its pages for people. Pure functions.
 
     README.md                                 explains all of it
     manifest.json                             {format, version, home, spaces: {name: counts},
@@ -12,9 +12,8 @@
 
 Members are sorted by name, the manifest last. Import does not read the pages.
 
-In lines, times are in UTC, those of tasks in the zone in which they were noted; all are in milliseconds, as in the
-files of a home. Fields with their default value are left out. Reading a line returns the same row, or refuses it in a
-sentence.
+In lines, times are in UTC, times of tasks in the time zone of the task; all are in milliseconds, as in the files of a
+home. Fields with their default value are left out. Reading a line returns the same row, or raises InvalidInput.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ KINDS: dict[str, type[model.ExportedRow]] = {
     "progress": model.ExportedProgress,
     "tombstones": model.ExportedTombstone,
 }
-"""What `data/` has a file of, in the order in which a store takes it in; one without rows is left out."""
+"""The kinds of files in `data/`, in the order of import; a kind without rows has no file."""
 
 _KIND_OF = {row: kind for kind, row in KINDS.items()}
 
@@ -74,28 +73,28 @@ Everything here is plain text. The Markdown is for you; what a program reads bac
 
 | in `spaces/<space>/` | is |
 |---|---|
-| `persona.md`, `scenes/` | what is known, told in pages |
-| `sessions/` | what was said, a page for each conversation |
+| `persona.md`, `scenes/` | the knowledge of the memory, as pages |
+| `sessions/` | the conversations, a page each |
 | `canvases/` | tasks as flowcharts, in Mermaid |
 | `refs/` | results of tools: a few lines about each, then its bytes unchanged |
-| `data/turns.jsonl` | every message, verbatim, with the SHA-256 by which it is known to be unchanged |
-| `data/atoms.jsonl` | statements: the words of which turns they rest on (`evidence`), from when until when they hold, \
-when and from whom they were learned (`learned_at`, `source`), the fact they state, and what replaced them |
+| `data/turns.jsonl` | every message, verbatim, with the SHA-256 that proves it unchanged |
+| `data/atoms.jsonl` | statements: the words of the turns they are based on (`evidence`), from when until when they \
+are valid, when and from whom they were learned (`learned_at`, `source`), the fact they state, and what replaced them |
 | `data/entities.jsonl` | names of people, places and things, with their other names |
-| `data/records.jsonl`, `data/canvases.jsonl`, `data/refs.jsonl` | steps of tasks, how their canvases came about, \
-and what each result is |
+| `data/records.jsonl`, `data/canvases.jsonl`, `data/refs.jsonl` | steps of tasks, the history of their canvases, \
+and a description of each result |
 | `data/scenes.jsonl`, `data/persona.jsonl` | the pages, with their versions |
-| `data/citations.jsonl` | which turns and statements name which results |
-| `data/held.jsonl` | what waits for review before it is recalled |
+| `data/citations.jsonl` | which turns and statements cite which results |
+| `data/held.jsonl` | rows that wait for review before they are recalled |
 | `data/sessions.jsonl`, `data/progress.jsonl` | how far each conversation was read for statements, and those told |
-| `data/tombstones.jsonl` | what was forgotten: when, why and which rows, without a word of them |
+| `data/tombstones.jsonl` | forgotten rows: when, why and which, without their words |
 
-Rows are named as they were at home: turn `t12`, statement `a5`, result `r-9f2c1a7b3d4e`, step `003-N4`. Together with
-the home in `manifest.json` and the time of learning that makes a row known anywhere, so `mcp-memory import` stores each
-once, however often and by whatever way it comes. `origins` says where a row had come from itself.
+Rows have the ids of their home: turn `t12`, statement `a5`, result `r-9f2c1a7b3d4e`, step `003-N4`. Together with
+the home in `manifest.json` and the time of learning, the id identifies a row everywhere, so `mcp-memory import` stores
+each row once, however often it is imported. `origins` lists where a row was itself imported from.
 
-What was forgotten is not in here, and an import of this takes it out on the other side too; `forget` can undo that
-there. Not in here either: indexes and vectors, which are made anew, what models cost, tokens, and logs of programs.
+Forgotten rows are not included, and an import of this file forgets them in the other memory too; `forget` can undo
+that there. Also not included: indexes and vectors, which are recomputed, the costs of models, tokens, and logs.
 
 `manifest.json` has the size and SHA-256 of every file, and `unzip -t` and `sha256sum` agree with it. The same memory
 gives the same bytes, whenever it is exported.
@@ -110,22 +109,22 @@ _MOST = 2**62
 
 
 def line_of(row: model.ExportedRow) -> bytes:
-    """Return the line of a row, with its end; half characters are escaped."""
+    """Return the line of a row, with its newline; unpaired surrogates are escaped."""
     return files.json_line(_plain(row))
 
 
 def row_of(kind: type[model.ExportedRow], line: bytes) -> model.ExportedRow:
     """Return the row of a line. Raises InvalidInput with the reason."""
     try:
-        found: Any = json.loads(line)
+        fields_of_line: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise InvalidInput("is not JSON") from None
-    if not isinstance(found, dict):
-        raise InvalidInput("is no JSON object")
+    if not isinstance(fields_of_line, dict):
+        raise InvalidInput("is not a JSON object")
     try:
-        _must_be_sound(found, "it")
-        row = _reader(kind).validate_python(found)
-        _must_be_aware(row)
+        _check_value(fields_of_line, "it")
+        row = _reader(kind).validate_python(fields_of_line)
+        _check_times(row)
         return row
     except RecursionError:
         raise InvalidInput("is JSON that cannot be read") from None
@@ -141,9 +140,9 @@ def _reader(kind: type[model.ExportedRow]) -> TypeAdapter[Any]:
 
 
 @cache
-def _told(kind: Any) -> list[tuple[str, Any]]:
-    """Return the fields of a row that a line has, each with the value at which it is left out."""
-    return [(one.name, one.default) for one in fields(kind) if one.name != "data"]
+def _exported_fields(kind: Any) -> list[tuple[str, Any]]:
+    """Return the names and default values of the fields that are written to a line."""
+    return [(field.name, field.default) for field in fields(kind) if field.name != "data"]
 
 
 def _plain(value: Any, *, zoned: bool = False) -> Any:
@@ -153,20 +152,20 @@ def _plain(value: Any, *, zoned: bool = False) -> Any:
         case datetime():
             return iso(value) if zoned else iso(value.astimezone(UTC)).replace("+00:00", "Z")
         case tuple():
-            return [_plain(one, zoned=zoned) for one in cast("tuple[Any, ...]", value)]
+            return [_plain(element, zoned=zoned) for element in cast("tuple[Any, ...]", value)]
         case _ if is_dataclass(value):
             row, here = cast("Any", value), isinstance(value, _ZONED)
             return {
-                name: _plain(held, zoned=here)
-                for name, default in _told(row.__class__)
-                if (held := getattr(row, name)) != default
+                name: _plain(field_value, zoned=here)
+                for name, default in _exported_fields(row.__class__)
+                if (field_value := getattr(row, name)) != default
             }
         case _:
             return value
 
 
-def _must_be_sound(value: Any, where: str) -> None:
-    """Raise InvalidInput for what JSON can say and a store cannot keep."""
+def _check_value(value: Any, where: str) -> None:
+    """Raise InvalidInput for values that JSON allows and a store cannot keep."""
     match value:
         case str() if not well_formed(value):
             raise InvalidInput(f"has half a character in {where}")
@@ -175,32 +174,32 @@ def _must_be_sound(value: Any, where: str) -> None:
         case int() if abs(value) > _MOST:
             raise InvalidInput(f"has a number in {where} that is too large")
         case float() if not isfinite(value):
-            raise InvalidInput(f"has a number in {where} that is none")
+            raise InvalidInput(f"has a number in {where} that is not finite")
         case list():
-            for one in cast("list[Any]", value):
-                _must_be_sound(one, where)
+            for element in cast("list[Any]", value):
+                _check_value(element, where)
         case dict():
-            for key, one in cast("dict[str, Any]", value).items():
-                if key != "arguments":  # of a result: kept whatever they hold
-                    _must_be_sound(one, one_line(key, 60) or "a field")
+            for key, element in cast("dict[str, Any]", value).items():
+                if key != "arguments":  # arguments of a result are kept unchecked
+                    _check_value(element, one_line(key, 60) or "a field")
         case _:
             return
 
 
-def _must_be_aware(row: Any) -> None:
-    for name, _ in _told(row.__class__):
-        held = getattr(row, name)
-        if isinstance(held, datetime) and held.tzinfo is None:
+def _check_times(row: Any) -> None:
+    for name, _ in _exported_fields(row.__class__):
+        value = getattr(row, name)
+        if isinstance(value, datetime) and value.tzinfo is None:
             raise InvalidInput(f"has a time without its zone in {name}")
-        if isinstance(held, datetime):
+        if isinstance(value, datetime):
             try:
-                with_zone(held)
+                with_zone(value)
             except ValueError:
                 raise InvalidInput(f"has a time that is out of range in {name}") from None
-        if isinstance(held, tuple):
-            for inner in cast("tuple[Any, ...]", held):
+        if isinstance(value, tuple):
+            for inner in cast("tuple[Any, ...]", value):
                 if is_dataclass(inner):
-                    _must_be_aware(inner)
+                    _check_times(inner)
 
 
 # --- rows as pages for people -----------------------------------------------------------------------
@@ -210,15 +209,15 @@ def session_head(name: str) -> str:
     return f"# {name}\n"
 
 
-def turn_on_page(turn: model.ExportedTurn) -> str:
-    """Return a turn as it stands on its session's page."""
+def turn_section(turn: model.ExportedTurn) -> str:
+    """Return a turn's section of its session's page."""
     who = f"{turn.role} {turn.name}" if turn.name else turn.role
     at = iso(turn.said_at.astimezone(UTC)).replace("+00:00", "Z")
     return f"\n## {turn.id} · {who} · {at}\n\n{turn.content.rstrip()}\n"
 
 
 def scene_page(row: model.ExportedScene) -> bytes:
-    """Return a scene as its file in the home has it."""
+    """Return a scene in the format of its file in the home."""
     return files.scene_file(
         Scene(
             slug=row.slug,

@@ -1,7 +1,7 @@
 """Reads and checks an export. Every member has to match the manifest before any row is returned.
 
-Nothing is unpacked to disk, so names cannot lead anywhere. Encrypted, truncated, duplicate or undeclared members, and
-archives that would unpack to far more than text does, are refused before any row is stored.
+Nothing is unpacked to disk, so no path can escape. Encrypted, truncated, duplicate or undeclared members, and archives
+that would unpack to far more than text does, are refused before any row is stored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _ExportManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """An open export whose members are what its manifest says. `spaces` has its counts by kind."""
+    """An open export whose members match its manifest. `spaces` has its counts by kind."""
 
     name: str
     home: str
@@ -56,8 +56,8 @@ class Parcel:
     _packed: zipfile.ZipFile
 
     def rows(self, space: str, kind: type[R]) -> Iterator[R]:
-        """Yield the rows of a kind, in order. InvalidInput names a line that cannot be taken."""
-        name = data_name(space, next(word for word, one in KINDS.items() if one is kind))
+        """Yield the rows of a kind, in order. InvalidInput names an invalid line."""
+        name = data_name(space, next(word for word, row_type in KINDS.items() if row_type is kind))
         for number, line in enumerate(_lines(self._packed, name, self.name), start=1):
             try:
                 row = row_of(kind, line)
@@ -67,7 +67,7 @@ class Parcel:
             yield row  # pyright: ignore[reportReturnType]
 
     def bytes_of(self, space: str, ref: model.ExportedRef) -> bytes:
-        """Return the bytes of a result. InvalidInput where its file is not what its row says."""
+        """Return the bytes of a result. Raises InvalidInput if its file does not match its row."""
         name = f"spaces/{space}/{ref.file}"
         try:
             fields, data = read_ref_file(self._packed.read(name))
@@ -75,12 +75,12 @@ class Parcel:
             why = "is not there" if isinstance(error, KeyError) else str(error)
             raise InvalidInput(f"{self.name}, {one_line(name, 80)}: {why}. Nothing was stored.") from None
         if fields["sha256"] != ref.sha256:
-            raise InvalidInput(f"{self.name}, {one_line(name, 80)} holds other bytes than {ref.id}.")
+            raise InvalidInput(f"{self.name}, {one_line(name, 80)} has other bytes than {ref.id}.")
         return data
 
 
 def is_parcel(path: Path) -> bool:
-    """Return whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
+    """Return whether a file is an export, by its manifest, or by the names of its rows if the manifest is lost."""
     return is_archive(path, _has_rows)
 
 
@@ -92,14 +92,14 @@ def _has_rows(packed: zipfile.ZipFile) -> bool:
 
 
 @contextmanager
-def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
-    """Open an export, all of it checked. InvalidInput says in a sentence why it cannot be taken."""
+def open_export(path: Path, name: str | None = None) -> Generator[Parcel]:
+    """Open an export after checking all of it. InvalidInput states why it cannot be imported."""
     shown = name or path.name
-    with _refusing(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
+    with _refuse_unreadable(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
         manifest = _manifest(packed, shown)
         _check_names(packed, manifest, shown, size=path.stat().st_size)
-        for member, said in manifest.members.items():
-            if measured(packed, member, most=said.bytes) != said:
+        for member, declared in manifest.members.items():
+            if measured(packed, member, most=declared.bytes) != declared:
                 raise InvalidInput(
                     f"{shown} is damaged, or was edited: {one_line(member, 80)} is not what its manifest says. "
                     "Nothing was stored; export it again."
@@ -111,7 +111,7 @@ def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
 
 
 @contextmanager
-def _refusing(name: str) -> Generator[None]:
+def _refuse_unreadable(name: str) -> Generator[None]:
     try:
         yield
     except TORN:
@@ -125,19 +125,19 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _ExportManifest:
         info = packed.getinfo(MANIFEST)
     except KeyError:
         raise InvalidInput(
-            f"{name} has no {MANIFEST}: part of it is gone. Nothing was stored; export it again."
+            f"{name} has no {MANIFEST}: part of it is missing. Nothing was stored; export it again."
         ) from None
     if info.file_size > _MANIFEST:
         raise InvalidInput(f"{name} has a manifest of {info.file_size // 2**20} MiB, which no memory has.")
     try:
-        found: Any = json.loads(packed.read(MANIFEST))
-        manifest = TypeAdapter(_ExportManifest).validate_python(found)
+        content: Any = json.loads(packed.read(MANIFEST))
+        manifest = TypeAdapter(_ExportManifest).validate_python(content)
     except (ValueError, RecursionError, ValidationError):
         raise InvalidInput(f"The manifest of {name} cannot be read, so nothing was stored. Export it again.") from None
     if manifest.version > VERSION:
         raise InvalidInput(
-            f"{name} was exported by a newer mcp-memory (form {manifest.version}, and this one reads {VERSION}). "
-            "Nothing was stored. Upgrade this one in the way that you installed it."
+            f"{name} was exported by a newer mcp-memory (format {manifest.version}; this program reads {VERSION}). "
+            "Nothing was stored. Upgrade this program in the way that you installed it."
         )
     if not manifest.home.isalnum():
         raise InvalidInput(f"The manifest of {name} names no home.")
@@ -147,23 +147,23 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _ExportManifest:
 
 
 def _check_names(packed: zipfile.ZipFile, manifest: _ExportManifest, name: str, *, size: int) -> None:
-    found = [
-        one
-        for one in packed.infolist()
-        if not one.filename.endswith("/") and not any(bad in one.filename for bad in _STRAY)
+    infos = [
+        info
+        for info in packed.infolist()
+        if not info.filename.endswith("/") and not any(bad in info.filename for bad in _STRAY)
     ]
-    names = [one.filename for one in found]
+    names = [info.filename for info in infos]
     if len(set(names)) < len(names):
-        twice = next(one for one in names if names.count(one) > 1)
-        raise InvalidInput(f"{name} holds two files named {one_line(twice, 80)}. Nothing was stored; export it again.")
+        twice = next(info for info in names if names.count(info) > 1)
+        raise InvalidInput(f"{name} has two files named {one_line(twice, 80)}. Nothing was stored; export it again.")
     strange = sorted(set(names) ^ {*manifest.members, MANIFEST})
     if strange:
         what = "lacks" if strange[0] in manifest.members else "holds"
         also = "" if what == "lacks" else ", which its manifest does not name"
         raise InvalidInput(f"{name} {what} {one_line(strange[0], 80)}{also}. Nothing was stored; export it again.")
-    if any(one.flag_bits & 0x1 for one in found):
+    if any(info.flag_bits & 0x1 for info in infos):
         raise InvalidInput(f"{name} is encrypted. Unpack it with its password and pack it again without.")
-    unpacked, small = sum(one.file_size for one in found), min(sum(one.compress_size for one in found), size)
+    unpacked, small = sum(info.file_size for info in infos), min(sum(info.compress_size for info in infos), size)
     if unpacked > max(_SMALL, _RATIO * small):
         raise InvalidInput(
             f"{name} would unpack to {unpacked / 2**20:,.0f} MiB from {small / 2**20:,.1f}, which no memory does."
@@ -186,7 +186,7 @@ def _lines(packed: zipfile.ZipFile, member: str, name: str) -> Iterator[bytes]:
 
 
 def _check(row: model.ExportedRow) -> None:
-    """Raise InvalidInput where a row cannot stand in any store."""
+    """Raise InvalidInput for a row that no store can keep."""
     match row:
         case model.ExportedTurn():
             safe_name(row.session, what="session")
@@ -197,25 +197,25 @@ def _check(row: model.ExportedRow) -> None:
                 raise InvalidInput("does not match its sha256: its words were changed")
         case model.ExportedAtom():
             if not row.evidence or not row.text.strip():
-                raise InvalidInput("rests on nothing, or says nothing")
+                raise InvalidInput("has no evidence, or no text")
         case model.ExportedReview():
             try:
                 reasons: Any = json.loads(row.reasons)
             except (ValueError, RecursionError):
                 reasons = None
-            if not isinstance(reasons, list) or not all(isinstance(one, str) for one in reasons):  # pyright: ignore[reportUnknownVariableType]
-                raise InvalidInput("has reasons that are no list of texts")
+            if not isinstance(reasons, list) or not all(isinstance(version, str) for version in reasons):  # pyright: ignore[reportUnknownVariableType]
+                raise InvalidInput("has reasons that are not a list of texts")
         case model.ExportedCanvas():
             safe_name(row.session, what="session")
             safe_name(row.label, what="label of a canvas")
             if not _LEAST_ID <= row.number < 10**6:
                 raise InvalidInput("has a number that no canvas has")
-            numbers = [one.version for one in row.versions]
+            numbers = [version.version for version in row.versions]
             if numbers != sorted({*numbers}) or any(number < 1 for number in numbers):
                 raise InvalidInput("has versions that are not in order")
-            for one in row.versions:
-                safe_name(one.session, what="session")
-                safe_name(one.label, what="label of a canvas")
+            for version in row.versions:
+                safe_name(version.session, what="session")
+                safe_name(version.label, what="label of a canvas")
         case model.ExportedRecord():
             safe_name(row.session, what="session")
         case model.ExportedSession():
@@ -229,7 +229,7 @@ def _check(row: model.ExportedRow) -> None:
 
 
 def _check_rows(parcel: Parcel, space: str) -> None:
-    """Read every row of a space once; every quote has to stand where an atom says it does."""
+    """Read every row of a space once, and check that each quote of an atom is at its span of the turn."""
     quoted: dict[str, list[tuple[str, model.ExportedQuote]]] = {}
     for atom in parcel.rows(space, model.ExportedAtom):
         for words in atom.evidence:
@@ -240,7 +240,7 @@ def _check_rows(parcel: Parcel, space: str) -> None:
                 raise InvalidInput(f"{parcel.name}: {atom} of {space} quotes words of {turn.id} that it does not say.")
     if quoted:
         turn, ((atom, _), *_) = next(iter(quoted.items()))
-        raise InvalidInput(f"{parcel.name}: {atom} of {space} rests on {one_line(turn, 20)}, which is not in it.")
+        raise InvalidInput(f"{parcel.name}: {atom} of {space} is based on {one_line(turn, 20)}, which is not in it.")
     for ref in parcel.rows(space, model.ExportedRef):
         parcel.bytes_of(space, ref)
     for kind in set(KINDS.values()) - {model.ExportedAtom, model.ExportedTurn, model.ExportedRef}:

@@ -35,7 +35,7 @@ _TIGHT = 100  # compression ratio that no text reaches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """`rows` by space and kind; `lacking` are results whose file is gone or damaged, which are left out."""
+    """`rows` by space and kind; `lacking` are results whose file is missing or damaged, which are left out."""
 
     path: str
     bytes: int
@@ -47,23 +47,22 @@ class Exported:
 def export(
     store: Store, target: Path, spaces: Sequence[str] | None = None, *, tell: ReportProgress = ignore_progress
 ) -> Exported:
-    """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
+    """Write spaces (default: all) to a new file. Blocks.
 
-    NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
-    be written.
+    Raises NotFound for an empty space, InvalidInput if the file exists, StoreUnavailable if it cannot be written.
     """
-    known = store.spaces()
-    chosen = sorted(set(known if spaces is None else spaces))
-    if missing := [space for space in chosen if space not in known]:
-        raise NotFound(f"There is no space {missing[0]!r}. Those that hold something: {', '.join(known) or 'none'}.")
+    existing = store.spaces()
+    chosen = sorted(set(existing if spaces is None else spaces))
+    if missing := [space for space in chosen if space not in existing]:
+        raise NotFound(f"There is no space {missing[0]!r}. Spaces with rows: {', '.join(existing) or 'none'}.")
     if target.exists():
-        raise InvalidInput(f"{target} is there already. Choose another name, or move it away first.")
+        raise InvalidInput(f"{target} exists already. Choose another name, or move it away first.")
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
             tree = _Tree(Path(folder), store)
             try:
-                store.export_rows(chosen, _counted(tree.take, store, chosen, tell))
+                store.export_rows(chosen, _with_progress(tree.take, store, chosen, tell))
             finally:
                 tree.close()
             tree.write_pages()
@@ -72,7 +71,7 @@ def export(
             target.parent.mkdir(parents=True, exist_ok=True)
             with open_private(beside, "x+b") as file:
                 _pack(Path(folder), file, home=store.home_id(), counts=counts, tell=tell)
-                size, digest = _measured(file)
+                size, digest = _measure(file)
                 os.fsync(file.fileno())
             beside.replace(target)
     except OSError as error:
@@ -85,23 +84,23 @@ def export(
     return Exported(path=str(target), bytes=size, sha256=digest, rows=counts, lacking=tree.lacking)
 
 
-def _counted(
+def _with_progress(
     take: Callable[[str, model.ExportedRow], None], store: Store, spaces: Sequence[str], tell: ReportProgress
 ) -> Callable[[str, model.ExportedRow], None]:
     """Return `take`, extended to report progress on turns, statements and results, which are most rows."""
     counts = [store.counts(space) for space in spaces]
-    step = step_counter("reading rows", sum(one.turns + one.atoms + one.refs for one in counts), tell)
+    step = step_counter("reading rows", sum(count.turns + count.atoms + count.refs for count in counts), tell)
 
-    def counted(space: str, row: model.ExportedRow) -> None:
+    def take_and_count(space: str, row: model.ExportedRow) -> None:
         take(space, row)
         if isinstance(row, model.ExportedTurn | model.ExportedAtom | model.ExportedRef):
             step(1)
 
-    return counted
+    return take_and_count
 
 
 class _Tree:
-    """The members as files of a folder, grown row by row."""
+    """The members as files of a folder, written row by row."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         self.rows: dict[str, Counter[str]] = {}
@@ -119,30 +118,30 @@ class _Tree:
         kind = kind_of(row)
         match row:
             case model.ExportedTurn():
-                self._say(space, row)
+                self._add_turn(space, row)
             case model.ExportedScene():
-                name = self._named(f"spaces/{space}/scenes/", row.slug, ".md")
+                name = self._member_name(f"spaces/{space}/scenes/", row.slug, ".md")
                 self._standing[name] = row
             case model.ExportedPersona():
                 self._standing[f"spaces/{space}/persona.md"] = row
                 if not row.by_model:  # a list of explicit statements, rebuilt from them
                     return
             case model.ExportedCanvas():
-                name = self._named(f"spaces/{space}/canvases/", f"{row.number:03}-{row.label}", ".mmd")
+                name = self._member_name(f"spaces/{space}/canvases/", f"{row.number:03}-{row.label}", ".mmd")
                 self._add(name, row.text.encode())
             case _:
                 pass
         counts[kind] += 1
-        self._open = self._onto(self._open, data_name(space, kind))
+        self._open = self._open_or_reuse(self._open, data_name(space, kind))
         self._open[1].write(line_of(row))
 
     def close(self) -> None:
-        for held in (self._open, self._page):
-            if held is not None:
-                held[1].close()
+        for opened in (self._open, self._page):
+            if opened is not None:
+                opened[1].close()
 
     def write_pages(self) -> None:
-        """Write the pages, of which the last version counts."""
+        """Write the pages in their last version."""
         for name, row in self._standing.items():
             if isinstance(row, model.ExportedPersona):
                 self._add(name, form.persona_page(row))
@@ -150,7 +149,7 @@ class _Tree:
                 self._add(name, form.scene_page(row))
 
     def copy_results(self, spaces: Sequence[str]) -> None:
-        """Copy the files of results. Those that are gone or damaged are left out with their rows, and listed.
+        """Copy the files of results. Missing or damaged results are left out with their rows, and listed.
 
         Reads the store, so it must not run while the rows are read.
         """
@@ -175,31 +174,31 @@ class _Tree:
         self._add(f"spaces/{space}/{result.path}", content)
         return True
 
-    def _say(self, space: str, row: model.ExportedTurn) -> None:
-        name = self._named(f"spaces/{space}/sessions/", row.session, ".md")
+    def _add_turn(self, space: str, row: model.ExportedTurn) -> None:
+        name = self._member_name(f"spaces/{space}/sessions/", row.session, ".md")
         head = "" if name in self._begun else form.session_head(row.session)
         self._begun.add(name)
-        self._page = self._onto(self._page, name)
-        self._page[1].write((head + form.turn_on_page(row)).encode("utf-8", "backslashreplace"))
+        self._page = self._open_or_reuse(self._page, name)
+        self._page[1].write((head + form.turn_section(row)).encode("utf-8", "backslashreplace"))
 
-    def _named(self, folder: str, name: str, ending: str) -> str:
-        """Return a member's name; those that differ in case alone get names that differ on every system.
+    def _member_name(self, folder: str, name: str, ending: str) -> str:
+        """Return a member's name; names that differ only in case get distinct names for every file system.
 
-        Raises ValueError for a name that no file can have: the store, which is being read, says whose it is.
+        Raises ValueError for a name that no file can have; the store, which is being read, then names the row.
         """
         if "\0" in name:
             raise ValueError("embedded null byte")
-        number, wanted = 1, f"{folder}{name}{ending}"
-        while self._names.setdefault(wanted.casefold(), f"{folder}{name}") != f"{folder}{name}":
+        number, member = 1, f"{folder}{name}{ending}"
+        while self._names.setdefault(member.casefold(), f"{folder}{name}") != f"{folder}{name}":
             number += 1
-            wanted = f"{folder}{name}-{number}{ending}"
-        return wanted
+            member = f"{folder}{name}-{number}{ending}"
+        return member
 
-    def _onto(self, held: tuple[str, IO[bytes]] | None, name: str) -> tuple[str, IO[bytes]]:
-        if held is not None and held[0] == name:
-            return held
-        if held is not None:
-            held[1].close()
+    def _open_or_reuse(self, current: tuple[str, IO[bytes]] | None, name: str) -> tuple[str, IO[bytes]]:
+        if current is not None and current[0] == name:
+            return current
+        if current is not None:
+            current[1].close()
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return name, path.open("ab")
@@ -232,7 +231,7 @@ def _pack(folder: Path, file: IO[bytes], *, home: str, counts: dict[str, dict[st
                 with packed.open(_info(name, size, packs_to), "w") as out:
                     shutil.copyfileobj(stream, out, _BLOCK)
         manifest = {"format": FORMAT, "version": VERSION, "home": home, "spaces": counts, "members": members}
-        text = _indented(manifest)
+        text = _indented_json(manifest)
         with packed.open(_info(MANIFEST, len(text), len(text)), "w") as out:
             out.write(text)
 
@@ -248,11 +247,11 @@ def _info(name: str, size: int, packs_to: int) -> zipfile.ZipInfo:
     return info
 
 
-def _indented(manifest: Mapping[str, object]) -> bytes:
+def _indented_json(manifest: Mapping[str, object]) -> bytes:
     return json.dumps(manifest, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
-def _measured(file: IO[bytes]) -> tuple[int, str]:
+def _measure(file: IO[bytes]) -> tuple[int, str]:
     file.flush()
     file.seek(0)
     digest = hashlib.file_digest(file, "sha256")  # pyright: ignore[reportArgumentType]

@@ -1,8 +1,8 @@
 """The format of a backup: a zip archive with the files of a home under their names, and `manifest.json`.
 
 The manifest names the home, the time and the contents, with the SHA-256 of each member. Reading trusts nothing: names
-have to match the manifest and stay within a home, no member may be larger than declared, and a wrong hash means
-damage. So neither a zip bomb nor a path that leads elsewhere gets past `opened`.
+have to match the manifest and stay within a home, no member may be larger than declared, and a wrong hash means damage.
+So `open_backup` refuses zip bombs and paths that lead out of the home.
 """
 
 from __future__ import annotations
@@ -36,11 +36,13 @@ _NAME = re.compile(r"memory\.db|spaces/[^/\\:\0]+(?:/[^/\\:\0]+)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """`counts` are numbers of rows by kind. `lacking` has a sentence for each file that the home had lost before."""
+    """`counts` are numbers of rows by kind. `lacking` has a sentence for each file that was missing when it was
+    made.
+    """
 
     format: int
     home: str
-    """Which memory it is, hexadecimal; a restored one is the same."""
+    """The id of the memory, hexadecimal; a restored home keeps it."""
     at: str
     version: str
     schema: str
@@ -50,7 +52,7 @@ class BackupManifest:
     members: dict[str, Member]
 
     @property
-    def made(self) -> datetime:
+    def made_at(self) -> datetime:
         return datetime.fromisoformat(self.at)
 
 
@@ -91,13 +93,15 @@ def is_backup(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Generator[tuple[BackupManifest, zipfile.ZipFile]]:
-    """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
-    with _telling(path), _file(path) as file:
+def open_backup(path: Path) -> Generator[tuple[BackupManifest, zipfile.ZipFile]]:
+    """Open a backup for reading. Raises InvalidInput if the file is not a backup, Damaged if it is a damaged backup."""
+    with _add_path_to_errors(path), _file(path) as file:
         if not zipfile.is_zipfile(file):
-            raise InvalidInput(f"{path} is no backup: it is no zip archive, or cut off. Name one of `backup --list`.")
+            raise InvalidInput(
+                f"{path} is not a backup: it is not a zip archive, or truncated. Name a backup of `backup --list`."
+            )
         with zipfile.ZipFile(file) as packed:
-            yield _checked(path, packed), packed
+            yield _check_manifest(path, packed), packed
 
 
 def _file(path: Path) -> IO[bytes]:
@@ -106,38 +110,39 @@ def _file(path: Path) -> IO[bytes]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}. Name one of `backup --list`.") from None
+        why = error.strerror or error
+        raise InvalidInput(f"{path} cannot be read: {why}. Name a backup of `backup --list`.") from None
 
 
 def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
-    """Read a member whole, into `to` if given. Raises Damaged unless it is what the manifest says."""
+    """Read a whole member, into `to` if given. Raises Damaged unless it matches the manifest."""
     try:
-        found = measured(packed, name, most=member.bytes, to=to)
+        unpacked = measured(packed, name, most=member.bytes, to=to)
     except TORN:
         raise Damaged(f"{name} in it cannot be unpacked") from None
-    if found != member:
+    if unpacked != member:
         raise Damaged(f"{name} in it does not match its hash")
 
 
-def _checked(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
+def _check_manifest(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
     names = packed.namelist()
     for needed in (_MANIFEST, DATABASE):
         if needed not in names:
             raise InvalidInput(
-                f"{path} is no backup of mcp-memory: it has no {needed}. `mcp-memory import` reads exports and other "
-                "archives."
+                f"{path} is not a backup of mcp-memory: it has no {needed}. `mcp-memory import` reads exports and "
+                "other archives."
             )
     if packed.getinfo(_MANIFEST).file_size > _MANIFEST_BYTES:
-        raise Damaged("its manifest is larger than any is")
+        raise Damaged("its manifest is too large")
     with packed.open(_MANIFEST) as stream:
         manifest = _manifest(path, stream.read(_MANIFEST_BYTES))
     if manifest.format > FORMAT:
-        raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
+        raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this program first.")
     if sorted(names) != sorted([*manifest.members, _MANIFEST]):
-        raise Damaged("it holds other files than its manifest says")
+        raise Damaged("its files are not those of its manifest")
     for name, member in manifest.members.items():
         if not _NAME.fullmatch(name) or any(not part.strip(". ") for part in name.split("/")):
-            raise Damaged(f"the name {name[:80]!r} in it is none of a file of a home")
+            raise Damaged(f"the name {name[:80]!r} in it is not the name of a file of a home")
         if packed.getinfo(name).file_size != member.bytes:
             raise Damaged(f"{name} in it is not as long as its manifest says")
     return manifest
@@ -145,30 +150,32 @@ def _checked(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
 
 def _manifest(path: Path, text: bytes) -> BackupManifest:
     try:
-        made = TypeAdapter(BackupManifest).validate_json(text)
-        if made.made.tzinfo is None or not with_zone(made.made):
+        manifest = TypeAdapter(BackupManifest).validate_json(text)
+        if manifest.made_at.tzinfo is None or not with_zone(manifest.made_at):
             raise ValueError
     except ValueError:
         raise Damaged(f"the manifest of {path.name} cannot be read") from None
-    return made
+    return manifest
 
 
 @contextmanager
-def _telling(path: Path) -> Generator[None]:
-    """Say of what goes wrong in reading which file it is, and what to do."""
+def _add_path_to_errors(path: Path) -> Generator[None]:
+    """Add the path of the file and the next step to errors of reading."""
     try:
         yield
     except Damaged as error:
-        raise Damaged(f"{path} is damaged: {error}. Take another one: `mcp-memory backup --list` shows them.") from None
+        raise Damaged(
+            f"{path} is damaged: {error}. Use another backup: `mcp-memory backup --list` shows them."
+        ) from None
     except McpMemoryError:
         raise
     except TORN:
         raise Damaged(
-            f"{path} is damaged: it cannot be unpacked. Take another one: `mcp-memory backup --list` shows them."
+            f"{path} is damaged: it cannot be unpacked. Use another backup: `mcp-memory backup --list` shows them."
         ) from None
     except FileNotFoundError:
         raise InvalidInput(f"There is no file {path}. `mcp-memory backup --list` shows the backups.") from None
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        raise Damaged(f"{path} is damaged: a file in it begins before it does. Take another one.") from None
+        raise Damaged(f"{path} is damaged: the offset of a file in it is negative. Use another backup.") from None

@@ -1,12 +1,12 @@
-"""`backup`: all of a home in one file, as it was at one moment, while others go on writing; verified before it counts.
+"""`backup`: a consistent copy of a home in one file, made while others write and verified before it counts.
 
-The database is copied first, by SQLite's own means. Its rows then name the files and how much of each counts, and
-those are immutable up to there. Line files that were rewritten meanwhile are made from the copied rows, and so are
-scenes and canvases, which people can edit. A result file that the home has lost or damaged is named in the manifest
-and included as it is: evidence is never left out.
+The database is copied first, with SQLite's backup API. Its rows then name the files and the valid length of each, and
+those are immutable up to that length. Line files that were rewritten meanwhile are made from the copied rows, and so
+are scenes and canvases, which people can edit. A missing or damaged result file is named in the manifest; a damaged
+file is included as it is, because evidence is never left out.
 
-The archive is written under a temporary name, read back whole, its database examined, and only then renamed. Settings
-(`config.toml`), which may hold keys, are not in it, nor are logs.
+The archive is written under a temporary name, read back whole, its database examined, and only then renamed. It does
+not include settings (`config.toml`), which may contain keys, or logs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
-from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.upkeep import snapshots
 
 KEPT = 7
@@ -42,14 +42,14 @@ _PIECE = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A backup file. `manifest` is None where it cannot be read: `problem` says why."""
+    """A backup file. `manifest` is None if it cannot be read; `problem` is the reason."""
 
     path: Path
     bytes: int
     manifest: BackupManifest | None = None
     problem: str | None = None
     removed: tuple[Path, ...] = ()
-    """Older ones that it took the place of, when it was made."""
+    """Older backups that were deleted when it was made."""
 
 
 def folder_of(home: Path) -> Path:
@@ -65,28 +65,33 @@ def back_up(
     now: datetime,
     tell: ReportProgress = ignore_progress,
 ) -> Backup:
-    """Write a backup into the folder `to` (default: `<home>/backups`), prove it, and remove all of this memory there
-    but the newest `keep`. Raises StoreUnavailable where there is no room, Damaged where the proof fails."""
+    """Write a backup into the folder `to` (default: `<home>/backups`), verify it, and delete all but the newest `keep`.
+
+    Only backups of this memory are deleted. Raises StoreUnavailable if the disk is full, Damaged if the verification
+    fails.
+    """
     if keep < 1:
         raise InvalidInput(f"keep is {keep}; it can be 1 or more.")
     folder = to or folder_of(home)
-    _make(folder)
-    with explained(folder, so="No backup was made"):
-        return _made(store, home, folder, keep=keep, now=now, tell=tell)
+    _require_folder(folder)
+    with translate_errors(folder, so="No backup was made"):
+        return _write_backup(store, home, folder, keep=keep, now=now, tell=tell)
 
 
-def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime, tell: ReportProgress) -> Backup:
+def _write_backup(
+    store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime, tell: ReportProgress
+) -> Backup:
     part = folder / f".mcp-memory-{secrets.token_hex(8)}.tmp"
     try:
         with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=folder) as scratch:
             copy = Path(scratch) / DATABASE
             store.snapshot(copy)
-            about = snapshots.described(copy)
+            about = snapshots.describe_file(copy)
             with open_private(part, "xb") as file:
-                manifest = _write(file, home, copy, about, now=now, tell=tell)
+                manifest = _write_archive(file, home, copy, about, now=now, tell=tell)
                 file.flush()
                 os.fsync(file.fileno())
-        made = manifest.made.astimezone(UTC)
+        made = manifest.made_at.astimezone(UTC)
         path = _place(folder, about.home, made)
         verify(part, tell=tell)
         part.replace(path)
@@ -97,7 +102,7 @@ def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: dat
 
 
 def _place(folder: Path, home: str, at: datetime) -> Path:
-    """Return a name that is free: two may be made in one moment."""
+    """Return a free file name: two backups may be made in the same millisecond."""
     while True:
         stamp = at.strftime("%Y%m%dT%H%M%S") + f"{at.microsecond // 1000:03}Z"
         path = folder / f"mcp-memory-{home[:8]}-{stamp}.zip"
@@ -106,39 +111,39 @@ def _place(folder: Path, home: str, at: datetime) -> Path:
         at += timedelta(milliseconds=1)
 
 
-def _write(
-    file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime, tell: ReportProgress
+def _write_archive(
+    file: IO[bytes], home: Path, copy: Path, about: snapshots.Description, *, now: datetime, tell: ReportProgress
 ) -> BackupManifest:
     writer = Writer(file, now.astimezone(UTC))
     writer.add(DATABASE, _pieces(copy))
     lacking: list[str] = []
     step = step_counter("copying results", about.counts.get("results", 0), tell)
-    with snapshots.opened(copy) as con:
-        for one in snapshots.named(con):
-            where = home / "spaces" / one.space / one.path
-            if one.content is not None:
-                pieces = iter((one.content,))
-            elif one.length is not None:
-                rows = partial(snapshots.lines_of, con, one)
-                pieces = _lines(where, one.length, rows)
+    with snapshots.open_database(copy) as con:
+        for named in snapshots.named_files(con):
+            where = home / "spaces" / named.space / named.path
+            if named.content is not None:
+                pieces = iter((named.content,))
+            elif named.length is not None:
+                rows = partial(snapshots.lines_of, con, named)
+                pieces = _lines(where, named.length, rows)
             else:
                 step(1)
                 try:
                     content = read_own(where)
                     files.read_ref_file(content)
                 except (FileNotFoundError, IsADirectoryError):
-                    lacking.append(f"{one.space}: {one.path} is missing.")
+                    lacking.append(f"{named.space}: {named.path} is missing.")
                     continue
                 except OSError as error:
                     if error.errno != errno.ELOOP:
                         raise
-                    lacking.append(f"{one.space}: {one.path} is a symbolic link, which is not followed.")
+                    lacking.append(f"{named.space}: {named.path} is a symbolic link, which is not followed.")
                     continue
                 except Damaged as error:
-                    lacking.append(f"{one.space}: {one.path} is damaged: {error}.")
+                    lacking.append(f"{named.space}: {named.path} is damaged: {error}.")
                     content = read_own(where)
                 pieces = iter((content,))
-            writer.add(f"spaces/{one.space}/{one.path}", pieces)
+            writer.add(f"spaces/{named.space}/{named.path}", pieces)
     manifest = BackupManifest(
         format=FORMAT,
         home=about.home,
@@ -155,7 +160,7 @@ def _write(
 
 
 def _lines(path: Path, length: int, rows: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """Yield what counts of a line file; where that is not there any more, the same lines from the rows."""
+    """Yield the valid part of a line file; if the file is missing or too short, the same lines from the rows."""
     try:
         with open_own(path) as file:
             is_whole = file.seek(0, os.SEEK_END) >= length
@@ -182,7 +187,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _make(folder: Path) -> None:
+def _require_folder(folder: Path) -> None:
     try:
         make_folder(folder)
     except OSError as error:
@@ -191,14 +196,14 @@ def _make(folder: Path) -> None:
         raise InvalidInput(f"{folder} cannot be written to. Name another folder with --to.")
 
 
-# --- proving ----------------------------------------------------------------------------------------
+# --- verification ----------------------------------------------------------------------------------------
 
 
 def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManifest:
-    """Read a backup whole and examine its database. Raises Damaged or InvalidInput with the reason."""
+    """Read a whole backup and examine its database. Raises Damaged or InvalidInput with the reason."""
     with (
-        explained(path.parent, so="Nothing was changed"),
-        archive.opened(path) as (manifest, packed),
+        translate_errors(path.parent, so="Nothing was changed"),
+        archive.open_backup(path) as (manifest, packed),
         _scratch(path) as scratch,
     ):
         step = step_counter("proving", len(manifest.members), tell)
@@ -211,42 +216,43 @@ def verify(path: Path, *, tell: ReportProgress = ignore_progress) -> BackupManif
             archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
         if wrong := snapshots.check(copy):
             raise Damaged(f"its database is not whole ({wrong[0]})")
-        about = snapshots.described(copy)
+        about = snapshots.describe_file(copy)
         if (about.home, about.schema, about.counts) != (manifest.home, manifest.schema, manifest.counts):
-            raise Damaged("its database holds other rows than its manifest says")
+            raise Damaged("the rows of its database are not those of its manifest")
         if not about.is_known:
-            raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
+            newer = f"{path} was made by a newer mcp-memory ({manifest.version})"
+            raise InvalidInput(f"{newer}. Upgrade this program first.")
     return manifest
 
 
 def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
-    """Return a temporary folder beside the backup: a database may not fit into the system's."""
+    """Return a temporary folder next to the backup: a database may not fit into the system's."""
     beside = path.parent if os.access(path.parent, os.W_OK | os.X_OK) else None
     return tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=beside)
 
 
-# --- those that there are ---------------------------------------------------------------------------
+# --- existing backups -------------------------------------------------------------------------------
 
 
-def listed(folder: Path) -> list[Backup]:
-    """Return the backups in a folder, the newest first. Their members are not read: `verify` does that."""
-    found: list[Backup] = []
+def list_backups(folder: Path) -> list[Backup]:
+    """Return the backups in a folder, newest first. Their members are not verified (see `verify`)."""
+    backups: list[Backup] = []
     for path in sorted(folder.glob("mcp-memory-*.zip"), key=lambda path: path.name[-23:], reverse=True):
         if _NAME.fullmatch(path.name):
             try:
-                with archive.opened(path) as (manifest, _):
-                    found.append(Backup(path=path, bytes=path.stat().st_size, manifest=manifest))
+                with archive.open_backup(path) as (manifest, _):
+                    backups.append(Backup(path=path, bytes=path.stat().st_size, manifest=manifest))
             except McpMemoryError as error:
-                found.append(Backup(path=path, bytes=path.stat().st_size, problem=str(error)))
-    return found
+                backups.append(Backup(path=path, bytes=path.stat().st_size, problem=str(error)))
+    return backups
 
 
 def _rotate(newest: Path, home: str, keep: int) -> tuple[Path, ...]:
     """Remove older backups of the same memory, and no other files."""
     ours = [
-        one.path
-        for one in listed(newest.parent)
-        if one.path != newest and one.manifest is not None and one.manifest.home == home
+        backup.path
+        for backup in list_backups(newest.parent)
+        if backup.path != newest and backup.manifest is not None and backup.manifest.home == home
     ]
     for path in ours[keep - 1 :]:
         remove_own(path)

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from mcp_memory.store.sqlite.home import exposed as exposed
+from mcp_memory.store.sqlite.home import exposed_paths as exposed_paths
 from mcp_memory.store.sqlite.home import identity_problem as identity_problem
 
 
@@ -15,8 +15,8 @@ def nearest_folder(home: Path) -> Path:
     return next(folder for folder in (home, *home.parents) if os.access(folder, os.F_OK))
 
 
-def unwritable(home: Path) -> str | None:
-    """Return why nothing can be written to a home, or to the folder in which it would be made; None if it can."""
+def why_unwritable(home: Path) -> str | None:
+    """Return why a home, or the folder in which it would be created, cannot be written to; None if it can."""
     folder = nearest_folder(home)
     try:
         with tempfile.TemporaryFile(dir=folder):

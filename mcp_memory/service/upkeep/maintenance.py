@@ -22,7 +22,9 @@ _WORTH = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """Bytes of the database with its log, before and after. `postponed` says why free pages were left in it."""
+    """Bytes of the database with its log, before and after. `postponed` is the reason why free pages were left in
+    it.
+    """
 
     before: int
     after: int
@@ -31,7 +33,7 @@ class Compacted:
 
 @contextmanager
 def store_for_upkeep(home: Path, what: str) -> Generator[EmbeddedStore]:
-    """Open the store of a home, and note this process there as doing `what`."""
+    """Open the store of a home, and register this process there with its activity `what`."""
     noted = register(home, what=what)
     with closing(noted) if noted else nullcontext(), closing(open_store(home)) as store:
         yield store

@@ -1,8 +1,8 @@
-"""`move`: the memory of one store copied to another, as `store.sql.moving` does it, and proven before it counts.
+"""`move`: copies the memory of a store to another engine (`store.sql.moving`), and verifies the copy before it counts.
 
-The proof: both sides have the same rows, raw results and vectors by count and SHA-256, and a hundred questions find the
-same in both. A question has the rarer words of a stored turn, and its vector. The source is only read, and no other
-program has it open meanwhile. A move that was interrupted goes on when it is called again.
+The verification: both sides have the same rows, raw results and vectors by count and SHA-256, and a hundred questions
+have the same results in both. A question has the rarer words of a stored turn, and its vector. The source is only read,
+and no other program has it open meanwhile. An interrupted move continues when it is called again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """Rows of one kind in one space ("" for the home), the same on both sides; `sha256` is `moving.Digest.sha256`."""
+    """Rows of a kind in a space ("" for the home), the same on both sides; `sha256` is `moving.Digest.sha256`."""
 
     space: str
     what: str
@@ -57,7 +57,7 @@ class Proven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A move that is proven. `questions` were asked on both sides; `resumed`: a part was there already."""
+    """A verified move. `questions` were compared on both sides; `resumed`: a part had been copied before."""
 
     source: str
     target: str
@@ -70,11 +70,11 @@ class Moved:
 def move(
     source: str, target: str, *, objects: str | None = None, check: bool = False, tell: ReportProgress = ignore_progress
 ) -> Moved:
-    """Move the memory at one address to another and prove it; with `check`, only prove a move that is finished.
+    """Move the memory at an address to another and verify it; with `check`, only verify a finished move.
 
     An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the latter, if it has one. Raises
-    InvalidInput (no address, or both of one engine), NotFound (no memory at the source), Refused (the target is not
-    empty), StoreUnavailable (in use, cannot be reached), Damaged (the proof failed).
+    InvalidInput (malformed address, or both of the same engine), NotFound (no memory at the source), Refused (the
+    target is not empty), StoreUnavailable (in use, cannot be reached), Damaged (the verification failed).
     """
     if source.startswith("sqlite:") == target.startswith("sqlite:"):
         raise InvalidInput(
@@ -83,21 +83,21 @@ def move(
         )
     start = time.monotonic()
     with ExitStack() as stack:
-        origin = stack.enter_context(_opened(source, objects, to_read=True))
-        goal = stack.enter_context(_opened(target, objects, to_read=check))
+        origin = stack.enter_context(_open_store(source, objects, to_read=True))
+        goal = stack.enter_context(_open_store(target, objects, to_read=check))
 
         def run(tx: moving.HomeTransaction) -> Moved:
-            one = moving.Move(origin, tx, goal)
+            transfer = moving.Move(origin, tx, goal)
             if origin.is_unfinished(tx):
                 raise moving.unfinished_error(origin.name)
             if check and goal.read_home(goal.is_unfinished):
-                raise Refused(f"The move to {goal.name} was not finished. Move again: it goes on where it stopped.")
-            resumed = False if check else _copied(one, goal, tell)
-            proven = _proven(origin, tx, goal, of=one.count(), tell=tell)
+                raise Refused(f"The move to {goal.name} was not finished. Move again: it continues where it stopped.")
+            resumed = False if check else _copy(transfer, goal, tell)
+            proven = _prove(origin, tx, goal, of=transfer.count(), tell=tell)
             with closing(origin.reopen()) as questioned:
-                asked = _asked(questioned, goal, tell)
+                asked = _compare_searches(questioned, goal, tell)
             if not check:
-                one.accept()
+                transfer.accept()
             return Moved(
                 source=origin.name,
                 target=goal.name,
@@ -111,8 +111,8 @@ def move(
 
 
 @contextmanager
-def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
-    """Open the store at an address; no other program may have it open."""
+def _open_store(address: str, objects: str | None, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
+    """Open the store at an address. No other program may have it open."""
     kind, _, rest = address.partition(":")
     match kind:
         case "sqlite":
@@ -130,12 +130,12 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
             raise InvalidInput(f"A move goes from and to {_FORM}.")
 
 
-def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: ReportProgress) -> bool:
-    """Copy everything and make the indexes and files of the target. Returns whether a part was there already."""
-    resumed = one.begin()
-    one.copy(resumed=resumed, tell=step_counter("copying rows", one.count(), tell))
+def _copy(transfer: moving.Move, goal: MovableSqlite | MovablePostgres, tell: ReportProgress) -> bool:
+    """Copy everything and create the indexes and files of the target. Return whether a part had been copied before."""
+    resumed = transfer.begin()
+    transfer.copy(resumed=resumed, tell=step_counter("copying rows", transfer.count(), tell))
     tell("making indexes", 0, 1)
-    one.finish()
+    transfer.finish()
     passing = dict[str, set[str]]()
     for space in goal.spaces():
         while index_next(goal, passing, space, lambda: True):
@@ -143,7 +143,7 @@ def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Repor
     tell("making indexes", 1, 1)
     goal.write_home(lambda tx: tx.run("ANALYZE"))  # without statistics the first searches would be slow
     if isinstance(goal, MovableSqlite):
-        goal.repair(Path.unlink)  # all files there are of this move
+        goal.repair(Path.unlink)  # all existing files are of this move
         for space, _, page in list(outdated_personas(goal, goal.home)):
             goal.write_persona_file(space, page)
     return resumed
@@ -152,41 +152,41 @@ def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Repor
 # --- proof ------------------------------------------------------------------------------------------
 
 
-def _proven(
+def _prove(
     origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: ReportProgress
 ) -> list[Proven]:
-    """Compare both sides whole. Raises Damaged with what differs."""
+    """Compare all rows of both sides. Raises Damaged with the differences."""
     step = step_counter("comparing rows", 2 * of, tell)
-    here = dict(moving.proof(origin, tx, step))
-    there = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
+    in_origin = dict(moving.proof(origin, tx, step))
+    in_goal = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
     proven, wrong = list[Proven](), list[str]()
-    for what in here | there:
-        ours, theirs = here.get(what, {}), there.get(what, {})
+    for what in in_origin | in_goal:
+        ours, theirs = in_origin.get(what, {}), in_goal.get(what, {})
         for space in sorted(ours | theirs):
-            one, other = ours.get(space, moving.Digest()), theirs.get(space, moving.Digest())
-            if one == other:
-                proven.append(Proven(space=space, what=what, rows=one.rows, sha256=one.sha256))
+            our_digest, their_digest = ours.get(space, moving.Digest()), theirs.get(space, moving.Digest())
+            if our_digest == their_digest:
+                proven.append(Proven(space=space, what=what, rows=our_digest.rows, sha256=our_digest.sha256))
             else:
                 where = f" of the space {space}" if space else ""
-                differ = "with other values" if one.rows == other.rows else f"and {other.rows:,}"
-                wrong.append(f"{what}{where}: {one.rows:,} {differ}")
+                differ = "with other values" if our_digest.rows == their_digest.rows else f"and {their_digest.rows:,}"
+                wrong.append(f"{what}{where}: {our_digest.rows:,} {differ}")
     if wrong:
         more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise Damaged(
             f"{goal.name} is not the same as {origin.name} ({'; '.join(wrong[:_SHOWN])}{more}). The source is as it "
-            "was. An unfinished move copies what differs when it is called again; else empty the target first."
+            "was. An unfinished move copies the differences when it is called again; otherwise empty the target first."
         )
     return proven
 
 
-def _asked(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
-    """Ask both sides the same questions and return how many. Raises Damaged if one is answered differently."""
+def _compare_searches(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
+    """Search both sides for the same questions and return how many. Raises Damaged if a result differs."""
     now = datetime.now(UTC)
     asked = 0
-    with closing(Search(origin, lambda: now)) as here, closing(Search(goal, lambda: now)) as there:
+    with closing(Search(origin, lambda: now)) as origin_search, closing(Search(goal, lambda: now)) as goal_search:
         for space, layer, text, vectors in _questions(origin):
-            ask = partial(_found, space=space, layer=layer, text=text, vectors=vectors)
-            if (ours := ask(here)) != (theirs := ask(there)):
+            ask = partial(_search_ids, space=space, layer=layer, text=text, vectors=vectors)
+            if (ours := ask(origin_search)) != (theirs := ask(goal_search)):
                 raise Damaged(
                     f"The question {text!r} finds {', '.join(ours)} of the space {space} in {origin.name}, and "
                     f"{', '.join(theirs)} in {goal.name}. The source is as it was; empty the target and move again."
@@ -196,13 +196,15 @@ def _asked(origin: Movable, goal: Movable, tell: ReportProgress) -> int:
     return asked
 
 
-def _found(search: Search, *, space: str, layer: Layer, text: str, vectors: Sequence[Vectors]) -> list[str]:
+def _search_ids(search: Search, *, space: str, layer: Layer, text: str, vectors: Sequence[Vectors]) -> list[str]:
     hits = search(space, layer, text, embed=lambda _: vectors, filters=Filters(), limit=_HITS)
     return [hit.id for hit in hits]
 
 
 def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
-    """Yield questions: the longer words of a turn or an atom, with its own vectors where both engines score all."""
+    """Yield questions: the longer words of a turn or an atom, with its vectors if both engines score all rows
+    exactly.
+    """
     drawn = random.Random(0)
     spaces, models = store.spaces(), [index.identity for index in store.index_progress().vectors]
     layers: tuple[Layer, ...] = ("turn", "turn", "turn", "atom")
@@ -219,8 +221,8 @@ def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
         words = sorted(set(re.findall(r"\w+", " ".join(texts))), key=lambda word: (len(word), word))[-_WORDS:]
         if not words:
             continue
-        found = (store.vectors_of(space, layer, [id], model).get(id) for model in models if totals.rows <= _EXACT)
-        vectors = [Vectors(identity=model, data=row[None, :]) for model, row in zip(models, found, strict=False)
+        rows = (store.vectors_of(space, layer, [id], model).get(id) for model in models if totals.rows <= _EXACT)
+        vectors = [Vectors(identity=model, data=row[None, :]) for model, row in zip(models, rows, strict=False)
                    if row is not None]  # fmt: skip
         yield space, layer, " ".join(words), vectors
         asked += 1

@@ -1,7 +1,7 @@
-"""Copies of a memory that still have purged rows: backups, exports, and what a rebuild, repair or restore set aside.
+"""Finds copies of a memory that still have purged rows: backups, exports and quarantine folders.
 
 The words of a purged row are gone, so rows of a copy are compared with keyed digests. A quarantine folder
-(`backups/aside-…`) is one copy, as an archive is: pages in it, which have no digests, quote the same rows.
+(`backups/aside-…`) counts as one copy, as an archive does: its pages, which have no digests, quote the same rows.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _LONGEST = 64 * 2**20
 
 
 def with_purged_rows(home: Path, store: EmbeddedStore) -> list[Path]:
-    """Return the files and quarantine folders of a home, other than its own files, that have purged rows.
+    """Return the files and quarantine folders with purged rows, other than the home's current files.
 
     A database that cannot be read counts if it is older than the last purge. Other unreadable files do not.
     """
     purged = store.purged_rows()
     if not purged.digests:
         return []
-    found = dict[Path, bool]()
+    has_purged = dict[Path, bool]()
     with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=home) as scratch:
         search = _Search(home, store.home_id(), purged, Path(scratch))
         for path in copies_in(home):
             copy = _whole(home, path)
-            found[copy] = found.get(copy, False) or search.in_file(path)
-    return sorted(copy for copy, has_rows in found.items() if has_rows)
+            has_purged[copy] = has_purged.get(copy, False) or search.in_file(path)
+    return sorted(copy for copy, has_rows in has_purged.items() if has_rows)
 
 
 def remove(copy: Path) -> None:
@@ -55,7 +55,7 @@ def remove(copy: Path) -> None:
 
 
 def _whole(home: Path, path: Path) -> Path:
-    """Return the quarantine folder that a file is in, or the file itself."""
+    """Return the quarantine folder of a file, or the file itself."""
     parts = path.relative_to(home).parts
     is_aside = parts[0] == "backups" and len(parts) > 2 and parts[1].startswith("aside-")
     return home.joinpath(*parts[:2]) if is_aside else path
@@ -79,7 +79,7 @@ class _Search:
             if path.suffix == ".md":
                 return self._purged.has(files.read_ref_file(read_own(path))[0])
         except (OSError, McpMemoryError):
-            pass  # gone, unreadable, or no result
+            pass  # deleted, unreadable, or not a result
         return False
 
     def _in_archive(self, file: IO[bytes], written: int) -> bool:
@@ -88,10 +88,10 @@ class _Search:
                 for member in archive.namelist():
                     with archive.open(member) as stream:
                         if member == DATABASE:
-                            found = self._in_database(stream, written)
+                            is_purged = self._in_database(stream, written)
                         else:
-                            found = member.endswith(".jsonl") and self._in_lines(stream)
-                    if found:
+                            is_purged = member.endswith(".jsonl") and self._in_lines(stream)
+                    if is_purged:
                         return True
         except TORN:
             pass
@@ -102,8 +102,8 @@ class _Search:
         try:
             with open_private(copy, "xb") as target:
                 shutil.copyfileobj(file, target)
-            return snapshots.described(copy).home == self._home_id and any(
-                one.was_purged for one in snapshots.returned(copy, self._home / "spaces")
+            return snapshots.describe_file(copy).home == self._home_id and any(
+                row.was_purged for row in snapshots.find_returned(copy, self._home / "spaces")
             )
         except Damaged:
             return written < self._purged.last

@@ -15,7 +15,7 @@ from mcp_memory.store import files
 
 
 class Aside:
-    """The quarantine folder of one operation, made when it is first needed."""
+    """The quarantine folder of an operation, created when it is first needed."""
 
     def __init__(self, home: Path, why: str, now: datetime) -> None:
         stem = f"aside-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{why}"
@@ -27,7 +27,7 @@ class Aside:
         self.took: list[str] = []
 
     def take(self, path: Path) -> Path | None:
-        """Move a file, folder or link of the home here, under its name. Returns None if it does not exist."""
+        """Move a file, folder or link of the home here, under its name. Return None if it does not exist."""
         if not files.is_there(path):
             return None
         name = path.relative_to(self.home)
@@ -35,13 +35,13 @@ class Aside:
         try:
             rename_own(path, to)
         except OSError as error:
-            raise StoreUnavailable(f"{path} cannot be moved to {to} ({error.strerror}). It is where it was.") from None
+            raise StoreUnavailable(f"{path} cannot be moved to {to} ({error.strerror}). It was not changed.") from None
         files.sync_folder(to.parent)
         self.took.append(name.as_posix())
         return to
 
     def copy(self, path: Path) -> Path | None:
-        """Keep a file here, and leave it where it is too: by a second name for it where the file system can."""
+        """Copy a file here, as a hard link if the file system supports it."""
         if not is_own(path):
             return None
         name = path.relative_to(self.home)

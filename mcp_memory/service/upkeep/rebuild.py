@@ -1,8 +1,8 @@
-"""`rebuild`: a database made from the files of a home, when the database is lost, damaged or older than its files.
+"""`rebuild`: makes a database from the files of a home, when the database is lost, damaged or older than its files.
 
-The files have what needs no model: turns, explicit statements, results, records, canvases and tombstones. All other
-rows come from the old database, where it can be read, or from the newest good backup. A database that is whole keeps
-its rows; the files only add what it lacks. The new database replaces the old one, which is kept.
+The files have everything that needs no model: turns, explicit statements, results, records, canvases and tombstones.
+All other rows come from the old database if it can be read, or from the newest good backup. An undamaged database keeps
+its rows; the files only add missing rows. The new database replaces the old, which is kept in quarantine.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mcp_memory.core.progress import ReportProgress, ignore_progress, step_count
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
-from mcp_memory.service.upkeep.backup import folder_of, listed, verify
+from mcp_memory.service.upkeep.backup import folder_of, list_backups, verify
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.unreadable import Unreadable
 from mcp_memory.store.sqlite.upkeep import rebuild as database_rebuild
@@ -39,11 +39,11 @@ _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 class Rebuilt:
     """The result of a rebuild or its check.
 
-    `added`: how many rows the files have that the database lacked, by kind. `notes`: sentences about damaged files.
+    `added`: the number of rows of the files that the database lacked, by kind. `notes`: sentences about damaged files.
     `damage`: problems of the old database, empty if it is whole. `source`: the origin of rows that are in no file:
-    `database`, the path of a backup, or None. `without_files`: how many such rows, by kind. `lost`: rows that neither
-    files nor `source` have, as sentences. `back`: rows that had been purged and were in `source`; they are forgotten.
-    `aside`: where the old database is kept.
+    `database`, the path of a backup, or None. `without_files`: the number of these rows, by kind. `lost`: rows that
+    neither files nor `source` have, as sentences. `back`: purged rows that returned from `source`; they stay forgotten.
+    `aside`: the quarantine folder with the old database.
     """
 
     added: dict[str, int]
@@ -58,26 +58,26 @@ class Rebuilt:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the new database differs from the old one."""
+        """Whether the new database differs from the current database."""
         return bool(self.damage or self.added)
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is damaged or lost, and the database has all that the files have."""
+        """Whether nothing is damaged or lost, and the database has all rows of the files."""
         return not (self.notes or self.lost) and (self.is_swapped or not self.is_needed)
 
 
 def rebuild(home: Path, *, check: bool = False, now: datetime, tell: ReportProgress = ignore_progress) -> Rebuilt:
-    """Rebuild the database of a home and, unless this is only a `check`, replace the old one where it is needed.
+    """Rebuild the database of a home and, unless this is only a `check`, replace the current database if they differ.
 
     Raises StoreUnavailable if other processes have the home open, NotFound for a home without files.
     """
-    with explained(home, so="Nothing is lost"), exclusive(home, "rebuild"):
+    with translate_errors(home, so="Nothing is lost"), exclusive(home, "rebuild"):
         return rebuild_alone(home.resolve(), check=check, now=now, tell=tell)
 
 
 def rebuild_alone(home: Path, *, check: bool = False, now: datetime, tell: ReportProgress = ignore_progress) -> Rebuilt:
-    """Do what `rebuild` does, for a caller that has locked the home."""
+    """Do the same as `rebuild`; the caller has locked the home."""
     if not (home / "spaces").is_dir():
         raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
     staging = Path(tempfile.mkdtemp(prefix=".rebuild-", suffix=".tmp", dir=home))
@@ -92,7 +92,7 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
     step = step_counter("rebuilding", 2, tell)
     base = _base(home, staging)
     step(1)
-    with snapshots.opened(base.path) as con:
+    with snapshots.open_database(base.path) as con:
         without_files = database_rebuild.count_rows_without_files(con)
     built = database_rebuild.build(base.path, home, is_current=base.is_current, unreadable=base.left_out)
     step(1)
@@ -102,10 +102,10 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
         damage=base.damage,
         source=base.source,
         without_files=without_files,
-        lost=list(_lost(built, base)),
+        lost=list(_describe_losses(built, base)),
         back=[
-            f"{count} rows that were purged under {tombstone} are back from there, forgotten still. To erase them: "
-            f"`mcp-memory purge {tombstone} --space {space}`."
+            f"{count} rows that were purged under {tombstone} were restored from there and are still forgotten. "
+            f"To erase them: `mcp-memory purge {tombstone} --space {space}`."
             for (space, tombstone), count in built.back.items()
         ],
     )
@@ -114,9 +114,9 @@ def _build(home: Path, staging: Path, tell: ReportProgress) -> tuple[Rebuilt, Pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """The database that a rebuild starts from, in a file of its own, and the problems of the old one.
+    """The database that a rebuild starts from, as a separate file, and the problems of the current database.
 
-    `is_current`: it has the rows of the old one, as they are now.
+    `is_current`: it has the present rows of the current database.
     """
 
     path: Path
@@ -134,7 +134,7 @@ def _base(home: Path, staging: Path) -> _Base:
 
 
 def _choose_base(home: Path, staging: Path) -> _Base:
-    """Return a copy of the old database, of the newest good backup, of what can be read, or an empty one."""
+    """Return a copy of the database, of the newest good backup, of all readable rows, or an empty database."""
     for folder in ("old", "new"):
         (staging / folder).mkdir()
     copy, new = staging / "old" / DATABASE, staging / "new" / DATABASE
@@ -142,22 +142,22 @@ def _choose_base(home: Path, staging: Path) -> _Base:
     # If only some rows are missing, the database is newer than any backup.
     if all(problem.endswith(snapshots.POINTS_AT_NOTHING) for problem in damage):
         return _Base(path=copy, source="database", is_current=True, damage=damage)
-    for backup in listed(folder_of(home)):
+    for backup in list_backups(folder_of(home)):
         try:
             verify(backup.path)
-            with archive.opened(backup.path) as (manifest, packed), new.open("wb") as file:
+            with archive.open_backup(backup.path) as (manifest, packed), new.open("wb") as file:
                 archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
         except NoRoom:
             raise
         except McpMemoryError:
             continue
-        open_store(new.parent).close()  # brings it to this schema
+        open_store(new.parent).close()  # migrates it to this schema
         return _Base(path=new, source=str(backup.path), damage=damage)
     open_store(new.parent).close()
     if not copy.exists():
         return _Base(path=new, source=None, damage=damage)
     unreadable = database_rebuild.salvage(copy, new)
-    source = "database" if any(snapshots.described(new).counts.values()) else None
+    source = "database" if any(snapshots.describe_file(new).counts.values()) else None
     return _Base(path=new, source=source, damage=damage, unreadable=unreadable)
 
 
@@ -178,13 +178,13 @@ def _copy_database(home: Path, copy: Path) -> list[str]:
     return snapshots.check(copy)
 
 
-def _lost(built: database_rebuild.Built, base: _Base) -> Iterator[str]:
+def _describe_losses(built: database_rebuild.Built, base: _Base) -> Iterator[str]:
     if base.source is None:
-        yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
-        yield "Usage and savings, tokens, retention policies and reviews: only the database had them."
+        yield "What a model made (statements extracted from turns, scenes, the persona): it will be distilled again."
+        yield "Usage and savings, tokens, retention policies and reviews: they were only in the database."
     for table in base.unreadable:
         yield f"Rows that are not in any file: {table}."
-    for value in database_rebuild.lacking(base.path, base.left_out):
+    for value in database_rebuild.values_without_files(base.path, base.left_out):
         yield f"{value} No file has it."
     if built.dangling:
         tables = ", ".join(f"{count:,} of {table}" for table, count in sorted(built.dangling.items()))
@@ -211,7 +211,7 @@ def _swap(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
 
 
 def outdated_personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str]]:
-    """Yield each space whose persona file is not its page, with the file and the page."""
+    """Yield each space whose persona file differs from its page, with the file and the page."""
     for space in store.spaces():
         path, due = home / "spaces" / space / "persona.md", persona_page.due(store, space)
         content = files.content_of(path)

@@ -1,8 +1,8 @@
-"""`doctor --repair`: repairs problems and names those that are left. Replaced files are kept in quarantine.
+"""`doctor --repair`: repairs problems and names the remaining problems. Replaced files are kept in quarantine.
 
-A missing or torn database, or one that lacks rows of the files, is rebuilt. Indexes and copies are written again;
-missing or damaged results are taken from backups; canvases that differ from their history are redrawn. A second run
-finds nothing to do.
+A missing or torn database, or a database that lacks rows of the files, is rebuilt. Indexes and copies are rewritten;
+missing or damaged results are restored from backups; canvases that differ from their history are redrawn. A second run
+has nothing to do.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.regular_files import read_own, remove_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
-from mcp_memory.service.upkeep.backup import folder_of, listed
+from mcp_memory.service.upkeep.backup import folder_of, list_backups
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import Rebuilt, outdated_personas, rebuild_alone
 from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
-from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.home import IDENTITY, keep_private
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
@@ -45,27 +45,27 @@ class Repaired:
 
 
 def repair(home: Path, *, now: datetime) -> Repaired:
-    """Repair a home. Raises StoreUnavailable while others hold it, NotFound if it does not exist."""
+    """Repair a home. Raises StoreUnavailable if other processes have it open, NotFound if it does not exist."""
     if not (home / DATABASE).exists() and not (home / "spaces").is_dir():
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
-    with explained(home, so="Nothing is lost"), exclusive(home, "doctor --repair"):
+    with translate_errors(home, so="Nothing is lost"), exclusive(home, "doctor --repair"):
         home = home.resolve()
         aside = Aside(home, "repair", now)
         identity = home / IDENTITY
         named = files.is_there(identity) and not identity.is_file() and aside.take(identity)
-        rebuilt = _rebuilt(home, now=now)
+        rebuilt = _rebuild_if_needed(home, now=now)
         with closing(open_store(home)) as store:
-            mended = [f"{IDENTITY} was no file: it is written anew, what was there kept."] if named else []
-            mended += [_rebuilt_in_words(rebuilt)] if rebuilt else []
-            mended += _left_over(home)
+            mended = [f"{IDENTITY} was not a file: it is rewritten, and the old entry kept."] if named else []
+            mended += [_describe_rebuild(rebuilt)] if rebuilt else []
+            mended += _delete_leftovers(home)
             if count := keep_private(home, deep=True):
                 mended.append(f"Files and folders closed to other users of this machine: {count:,}.")
             mended += store.repair(aside.take)
-            mended += _personas(store, home, aside)
-            mended += _purges(store)
-            mended += _results(home, aside)
-            mended += _front_matter(store, home, aside)
-            mended += _canvases(store, aside, home)
+            mended += _rewrite_personas(store, home, aside)
+            mended += _finish_purges(store)
+            mended += _restore_results(home, aside)
+            mended += _rewrite_front_matter(store, home, aside)
+            mended += _redraw_canvases(store, aside, home)
             left = store.problems()
             left += [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
     return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
@@ -74,8 +74,8 @@ def repair(home: Path, *, now: datetime) -> Repaired:
 # --- the database -----------------------------------------------------------------------------------
 
 
-def _rebuilt(home: Path, *, now: datetime) -> Rebuilt | None:
-    """Rebuild a database that is missing, damaged or lacks rows that the files have; None if it is as it should be."""
+def _rebuild_if_needed(home: Path, *, now: datetime) -> Rebuilt | None:
+    """Rebuild a database that is missing, damaged or lacks rows of the files; None if nothing was rebuilt."""
     needed = not (home / DATABASE).exists()
     if not needed:
         try:
@@ -95,83 +95,83 @@ def _rebuilt(home: Path, *, now: datetime) -> Rebuilt | None:
     return done if done and done.is_swapped else None
 
 
-def _rebuilt_in_words(rebuilt: Rebuilt) -> str:
+def _describe_rebuild(rebuilt: Rebuilt) -> str:
     why = rebuilt.damage[0] if rebuilt.damage else "it lacked rows that the files have"
     added = ", ".join(f"{count:,} {kind}" for kind, count in rebuilt.added.items())
     source = "" if rebuilt.source in (None, "database") else f" What models made is from {rebuilt.source}."
-    kept = f" What it replaced is in {rebuilt.aside}." if rebuilt.aside else ""
+    kept = f" The replaced files are in {rebuilt.aside}." if rebuilt.aside else ""
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
-    found = f": {added} added from the files" if added else ""
-    return " ".join([f"The database is rebuilt ({why}){found}.{source}{kept}{lost}", *rebuilt.back])
+    additions = f": {added} added from the files" if added else ""
+    return " ".join([f"The database is rebuilt ({why}){additions}.{source}{kept}{lost}", *rebuilt.back])
 
 
-def _left_over(home: Path) -> Iterator[str]:
-    """Delete the working copies of backups, restores and rebuilds that were killed. The caller holds the home alone."""
-    found = (home.glob(what) for what in (".restore-*.tmp", ".rebuild-*.tmp", "backups/.mcp-memory-*.tmp"))
-    for path in sorted(one for some in found for one in some):
+def _delete_leftovers(home: Path) -> Iterator[str]:
+    """Delete the working copies of killed backups, restores and rebuilds. The caller has locked the home."""
+    leftovers = (home.glob(what) for what in (".restore-*.tmp", ".rebuild-*.tmp", "backups/.mcp-memory-*.tmp"))
+    for path in sorted(leftover for paths in leftovers for leftover in paths):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             remove_own(path)
-        yield f"{path.relative_to(home).as_posix()}, of a work that was cut short, is deleted: it was a copy."
+        yield f"{path.relative_to(home).as_posix()}, a temporary copy of an interrupted operation, is deleted."
 
 
-def _purges(store: EmbeddedStore) -> Iterator[str]:
-    """Finish purges that were killed. The caller holds the home alone, so none is running."""
+def _finish_purges(store: EmbeddedStore) -> Iterator[str]:
+    """Finish purges that were killed. The caller has locked the home, so none is running."""
     if (purges := store.unverified_purges()) and store.secure_delete():
         store.note_verified(purges)
         yield (
-            "A purge that was cut short is finished. Its words cannot be looked for any more: look through logs, "
+            "An interrupted purge is finished. Its words are gone, so other copies cannot be searched for: check logs, "
             "spaces/*/*.jsonl.* and backups/ in the home yourself."
         )
 
 
-def _personas(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
+def _rewrite_personas(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
     for space, path, due in list(outdated_personas(store, home)):
         aside.take(path)
         store.write_persona_file(space, due)
-        yield f"{space}: persona.md is the page that the memory tells."
+        yield f"{space}: persona.md is the current page again."
 
 
 # --- results ----------------------------------------------------------------------------------------
 
 
-def _results(home: Path, aside: Aside) -> Iterator[str]:
-    """Bring results back whose files are missing or damaged, from the newest backup that has them."""
-    with snapshots.opened(home / DATABASE) as con:
-        named = [one for one in snapshots.named(con) if one.sha256 is not None]
-    wanted = {f"spaces/{one.space}/{one.path}": one.sha256 for one in named}
-    bad = {name: digest for name, digest in wanted.items() if not _is_result(home / name, digest)}
+def _restore_results(home: Path, aside: Aside) -> Iterator[str]:
+    """Restore missing or damaged results from the newest backup that has each of them intact."""
+    with snapshots.open_database(home / DATABASE) as con:
+        named = [backup for backup in snapshots.named_files(con) if backup.sha256 is not None]
+    digests = {f"spaces/{backup.space}/{backup.path}": backup.sha256 for backup in named}
+    bad = {name: digest for name, digest in digests.items() if not _is_result(home / name, digest)}
     if not bad:
         return
-    for one in listed(folder_of(home)):
-        for name, content in _packed(one.path, sorted(bad)):
+    for backup in list_backups(folder_of(home)):
+        for name, content in _read_files(backup.path, sorted(bad)):
             if _digest(content) == bad[name]:
                 aside.take(home / name)
                 files.write_whole(home / name, content)
                 del bad[name]
-                yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
+                yield f"{name.removeprefix('spaces/')} is restored from {backup.path.name}."
 
 
-def _front_matter(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
-    """Rewrite the front matter of results whose bytes are whole, where it is not what their rows say."""
-    with snapshots.opened(home / DATABASE) as con:
-        named = [one for one in snapshots.named(con) if one.sha256 is not None]
-    for one in named:
-        path = home / "spaces" / one.space / one.path
+def _rewrite_front_matter(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
+    """Rewrite the front matter of intact results if it differs from their rows."""
+    with snapshots.open_database(home / DATABASE) as con:
+        named = [ref for ref in snapshots.named_files(con) if ref.sha256 is not None]
+    for ref in named:
+        path = home / "spaces" / ref.space / ref.path
         with suppress(OSError, Damaged, NotFound):
             content = read_own(path)
             fields, data = files.read_ref_file(content)
-            row = store.ref(one.space, f"r-{fields['sha256'][:12]}")
-            if fields["sha256"] == one.sha256 and content != (due := files.ref_file(row, data)):
+            row = store.ref(ref.space, f"r-{fields['sha256'][:12]}")
+            if fields["sha256"] == ref.sha256 and content != (due := files.ref_file(row, data)):
                 aside.copy(path)
                 files.write_whole(path, due)
-                yield f"{one.space}/{one.path} has its front matter again, from its row."
+                yield f"{ref.space}/{ref.path} has its front matter again, from its row."
 
 
-def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def _read_files(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the readable files of a backup among these names."""
-    with suppress(McpMemoryError), archive.opened(backup) as (manifest, packed):
+    with suppress(McpMemoryError), archive.open_backup(backup) as (manifest, packed):
         for name in names:
             content = io.BytesIO()
             with suppress(KeyError, Damaged):
@@ -187,7 +187,7 @@ def _is_result(path: Path, digest: str | None) -> bool:
 
 
 def _digest(content: bytes) -> str | None:
-    """Return the hash that a result's file is proven to have."""
+    """Return the verified hash of a result's file."""
     try:
         return files.read_ref_file(content)[0]["sha256"]
     except Damaged:
@@ -197,7 +197,7 @@ def _digest(content: bytes) -> str | None:
 # --- canvases ---------------------------------------------------------------------------------------
 
 
-def _canvases(store: EmbeddedStore, aside: Aside, home: Path) -> Iterator[str]:
+def _redraw_canvases(store: EmbeddedStore, aside: Aside, home: Path) -> Iterator[str]:
     """Redraw canvases whose rows differ from their history."""
     for space in store.spaces():
         for row in store.canvases(space, limit=_ALL):
@@ -208,4 +208,4 @@ def _canvases(store: EmbeddedStore, aside: Aside, home: Path) -> Iterator[str]:
                 continue
             aside.copy(home / "spaces" / space / "mmds" / f"{row.number:03}-{row.label}.mmd")
             store.redraw_canvas(space, row.number)
-            yield f"{space}: canvas {row.number:03}-{row.label} is drawn anew from its records."
+            yield f"{space}: canvas {row.number:03}-{row.label} is redrawn from its records."

@@ -30,20 +30,20 @@ from mcp_memory.service.upkeep.backup import verify
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import outdated_personas
 from mcp_memory.store import files
-from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """What had been forgotten since the backup, and is forgotten again, under `tombstone`; its ids are counted."""
+    """Rows that were forgotten since the backup and are forgotten again under `tombstone`; `ids` is their number."""
 
     space: str
     tombstone: str
     ids: int
     was_purged: bool
-    """It is back on the disk, and can be purged again."""
+    """The backup restored it to the disk; it can be purged again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +60,16 @@ def restore(path: Path, home: Path, *, now: datetime, tell: ReportProgress = ign
     """Replace `home` by the backup at `path`.
 
     Raises InvalidInput if the file is not a backup or from a newer version, Damaged if it does not match its hashes,
-    StoreUnavailable where others hold the home or there is no room.
+    StoreUnavailable if other processes have the home open or the disk is full.
     """
     path = path.resolve()
     verify(path, tell=tell)
-    with explained(home, so="Nothing is lost"), exclusive(home, "restore"):
+    with translate_errors(home, so="Nothing is lost"), exclusive(home, "restore"):
         home = home.resolve()
         staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
         try:
-            manifest = _unpacked(path, staging, tell)
-            again = _forgotten_again(staging, home)
+            manifest = _unpack(path, staging, tell)
+            again = _repeat_forgetting(staging, home)
             with suppress(StoreUnavailable):  # so that writes in its log are not lost
                 if (home / f"{DATABASE}-wal").exists():
                     open_store(home).close()
@@ -84,39 +84,39 @@ def restore(path: Path, home: Path, *, now: datetime, tell: ReportProgress = ign
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         with suppress(StoreUnavailable), closing(open_store(home)) as store:
-            for space, _, page in list(outdated_personas(store, home)):  # made of the rows, so no backup has it
+            for space, _, page in list(outdated_personas(store, home)):  # derived from the rows, so no backup has it
                 store.write_persona_file(space, page)
     return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None, again=again)
 
 
-def _forgotten_again(staging: Path, home: Path) -> list[Again]:
-    """Forget, in the restored copy, everything that this home has forgotten since the backup."""
-    # One that was killed has moved them aside already.
+def _repeat_forgetting(staging: Path, home: Path) -> list[Again]:
+    """In the restored copy, forget all rows that this home has forgotten since the backup."""
+    # A restore that was killed has moved them to quarantine already.
     later = [home / "spaces"] if (home / "spaces").is_dir() else sorted(home.glob("backups/aside-*-restore*/spaces"))
     if not later or not any(later[-1].glob("*/tombstones.jsonl")):
         return []
-    open_store(staging).close()  # brings it to this schema
-    found = snapshots.returned(staging / DATABASE, later[-1])
+    open_store(staging).close()  # migrates it to this schema
+    returned = snapshots.find_returned(staging / DATABASE, later[-1])
     return [
         Again(
-            space=one.space,
-            tombstone=anyio.run(partial(_forget, staging, one)) if one.ids else one.tombstone,
-            ids=len(one.ids),
-            was_purged=one.was_purged,
+            space=row.space,
+            tombstone=anyio.run(partial(_forget, staging, row)) if row.ids else row.tombstone,
+            ids=len(row.ids),
+            was_purged=row.was_purged,
         )
-        for one in found
+        for row in returned
     ]
 
 
-async def _forget(home: Path, one: snapshots.Returned) -> str:
+async def _forget(home: Path, returned: snapshots.Returned) -> str:
     async with open_memory(
-        home=home, space=one.space, embedder="none", llm="none", rerank=False, now=lambda: one.at
+        home=home, space=returned.space, embedder="none", llm="none", rerank=False, now=lambda: returned.at
     ) as memory:
-        return await memory.forget_again(one.ids, reason=one.reason, how=one.how)
+        return await memory.forget_again(returned.ids, reason=returned.reason, how=returned.how)
 
 
-def _unpacked(path: Path, to: Path, tell: ReportProgress) -> BackupManifest:
-    with archive.opened(path) as (manifest, packed):
+def _unpack(path: Path, to: Path, tell: ReportProgress) -> BackupManifest:
+    with archive.open_backup(path) as (manifest, packed):
         needed = sum(member.bytes for member in manifest.members.values())
         if needed > (free := shutil.disk_usage(to).free):
             raise StoreUnavailable(

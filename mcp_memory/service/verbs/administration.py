@@ -165,9 +165,9 @@ class AdministrationVerbs(ForgettingVerbs):
 
         Rows forgotten there since the last import are forgotten here too, which can be undone.
         """
-        from mcp_memory.service.portable.bringing import bring
+        from mcp_memory.service.portable.bringing import import_space
 
-        done = bring(
+        done = import_space(
             self._store,
             parcel,
             space,
@@ -225,9 +225,9 @@ class AdministrationVerbs(ForgettingVerbs):
     @in_thread
     def backups(self) -> list[Backup]:
         """Return the backups in the home, the newest first, without reading their members."""
-        from mcp_memory.service.upkeep.backup import folder_of, listed
+        from mcp_memory.service.upkeep.backup import folder_of, list_backups
 
-        return listed(folder_of(self.settings.home)) if self.has_files else []
+        return list_backups(folder_of(self.settings.home)) if self.has_files else []
 
     @in_thread
     def back_up(self) -> Backup:

@@ -236,10 +236,10 @@ class StatusVerbs(RecallVerbs):
 
     # --- the store and its processes ----------------------------------------------------------------
 
-    def met(self, client: str) -> None:
+    def add_client(self, client: str) -> None:
         """Register the masked name of a client, which other processes show. Blocks shortly; never raises."""
         if self._parts.process:
-            self._parts.process.met(mask(client))
+            self._parts.process.add_client(mask(client))
 
     @in_thread
     def connected(self) -> list[dict[str, Any]]:

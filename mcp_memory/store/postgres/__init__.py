@@ -1,21 +1,21 @@
-"""The engine for many servers: one PostgreSQL database with pgvector, several spaces, any number of processes.
+"""The engine for many servers: a PostgreSQL database with pgvector, several spaces, any number of processes.
 
 | module | does |
 |---|---|
 | `store` | the verbs of `store.protocol`: those of `store.sql`, and the search |
-| `database` | transactions, and which are tried again |
+| `database` | transactions and their retries |
 | `pool` | connections, lent to threads |
-| `notifications` | NOTIFY and LISTEN: other servers hear of a commit at once |
-| `commits` | how a transaction ended whose COMMIT was not answered |
-| `failures` | errors of the server and of connections as errors that name the next step |
+| `notifications` | NOTIFY and LISTEN: announces commits to other servers at once |
+| `commits` | finds out whether a transaction was committed if its COMMIT was not answered |
+| `failures` | translates errors of the server and of connections; each names the next step |
 | `transaction` | a transaction of a space: its connection, raw results, word and vector indexes |
 | `objects` | the bytes of raw results: in rows, or in an S3-compatible bucket |
-| `object_upkeep` | deletes objects from the bucket that no row names |
-| `schema`, `migrations` | the tables of `sql.schema` as PostgreSQL has them; the steps that change them |
-| `terms`, `term_rows` | words by hashed terms under GIN |
-| `vectors` | vectors by pgvector |
-| `moving` | a database that a memory is moved from or to |
-| `turn_columns` | turn metadata of the turns that a search met, and totals |
+| `object_upkeep` | deletes objects from the bucket that no row refers to |
+| `schema`, `migrations` | the tables of `sql.schema` in PostgreSQL's dialect; the steps that change them |
+| `terms`, `term_rows` | the word index: hashed terms under GIN |
+| `vectors` | the vector index: pgvector |
+| `moving` | the source or target of a move between engines |
+| `turn_columns` | turn metadata of the turns that a search matched, and totals |
 """
 
 from mcp_memory.core.distribution import install_hint

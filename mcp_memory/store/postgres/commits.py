@@ -1,12 +1,12 @@
-"""How a transaction ended whose COMMIT was not answered.
+"""Finds out whether a transaction was committed if its COMMIT was not answered.
 
-`pg_xact_status` does not tell. A server that crashed, and a standby that took over, may give the number of a
-transaction of which nothing was flushed (or sent) to another one: then it would tell how that one ended. So every
-transaction that writes leaves a mark in `commit_mark`, which is committed or lost with it. Marks of transactions whose
-end is known are deleted, many at a time.
+`pg_xact_status` is not reliable here: after a crash or a failover, the server may reuse the number of a transaction of
+which nothing was flushed (or sent), and would then report the outcome of the other transaction. So every transaction
+that writes inserts a mark into `commit_mark`, which is committed or lost with it. Marks of transactions with a known
+outcome are deleted, many at a time.
 
-Who asks how a transaction ended inserts its mark. That waits while the transaction goes on, finds the mark of one that
-was committed, and keeps one that has not come so far from being committed later.
+To learn the outcome, another transaction inserts the same mark. The insert waits while the first transaction is
+running, finds the mark if it was committed, and otherwise prevents it from being committed later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcp_memory.store.postgres.pool import Pool, PoolExhausted
 
 Connection = psycopg.Connection[Any]
 
-_AT_ONCE = 200  # marks deleted by one write
+_AT_ONCE = 200  # marks deleted per write
 _AGAIN = 0.1  # seconds between two questions
 
 
@@ -31,7 +31,7 @@ class Unknown(Exception):
 
 
 class Commits:
-    """The commits of one process. Safe to use from any thread."""
+    """The marks of this process's commits. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._known: deque[int] = deque()
@@ -41,7 +41,9 @@ class Commits:
         con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
 
     def mark(self, con: Connection) -> int:
-        """Mark a transaction, if it has written anything, as its last statement before COMMIT; return the mark."""
+        """Insert a mark as the last statement before COMMIT, if the transaction has written anything; return the
+        mark.
+        """
         token = secrets.randbits(63)
         if len(self._known) >= _AT_ONCE:
             con.execute("DELETE FROM commit_mark WHERE token = ANY(%s)", (self._some(),))
@@ -50,7 +52,7 @@ class Commits:
         )
         return token
 
-    def answered(self, mark: int) -> None:
+    def note_committed(self, mark: int) -> None:
         """Note that a transaction was committed, so that its mark can be deleted."""
         self._known.append(mark)
 
@@ -65,7 +67,7 @@ class Commits:
 
 
 def was_committed(mark: int, pool: Pool, *, ask_for: float) -> bool:
-    """Ask how a transaction ended. Raises Unknown if no server says it for `ask_for` seconds."""
+    """Return whether a transaction was committed. Raises Unknown if no server answers within `ask_for` seconds."""
     until = time.monotonic() + ask_for
     while True:
         try:
@@ -79,7 +81,7 @@ def was_committed(mark: int, pool: Pool, *, ask_for: float) -> bool:
 
 
 def _ask(con: Connection, mark: int, seconds: float) -> bool:
-    """Return whether a mark was committed; else insert it. A mark of ours is in the future, for who asks again."""
+    """Return whether a mark was committed; else insert it, dated in the future so that a repeated question knows it."""
     con.execute(
         "SELECT set_config('lock_timeout', %s, true), set_config('synchronous_commit', 'off', true)",
         (f"{max(1, round(1_000 * seconds))}",),

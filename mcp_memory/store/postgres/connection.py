@@ -1,6 +1,6 @@
-"""`sql.Connection` over psycopg: values and rows as domain SQL has them.
+"""`sql.Connection` over psycopg: converts values and rows to the form that domain SQL uses.
 
-PostgreSQL's `text` cannot hold the character NUL, which a conversation may contain. It is stored as an escape in every
+PostgreSQL's `text` cannot store the character NUL, which a conversation may contain. It is stored as an escape in every
 text, so that SQL statements need no special case.
 """
 
@@ -21,7 +21,7 @@ from psycopg.types.numeric import NumericBinaryLoader
 from mcp_memory.store.sql.transaction import HomeTransaction, Value
 
 _ESCAPE = "\U0010fffe"
-"""A noncharacter, which no text should have; one that has it is escaped as well."""
+"""A noncharacter, which no text should contain; if a text does, it is escaped as well."""
 
 _TO_ESCAPE = re.compile(f"[\0{_ESCAPE}]")
 _ESCAPED = re.compile(f"{_ESCAPE}([01])")
@@ -29,7 +29,7 @@ _MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
 
 
 class Binary(bytes):
-    """A value in the binary form of its type, which the statement tells: `?::halfvec`."""
+    """A value in the binary form of its type, which the statement names: `?::halfvec`."""
 
 
 def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
@@ -38,56 +38,56 @@ def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
 
 
 def forbid_scans(tx: HomeTransaction) -> None:
-    """Have the rest of a transaction use indexes: the planner would rather read the rows of all spaces."""
+    """Make the rest of a transaction use indexes: the planner would otherwise scan the rows of all spaces."""
     tx.run("SET LOCAL enable_seqscan = off")
 
 
 class PostgresConnection:
-    """One connection in a transaction. Values are given by the server's protocol, never put into the SQL.
+    """A connection in a transaction. Values are sent separately from the SQL.
 
-    In pipeline mode a statement waits for no answer until its rows are read.
+    In pipeline mode a statement is sent without waiting for its answer, until its rows are read.
     """
 
     def __init__(self, con: psycopg.Connection[Any]) -> None:
         self.con = con
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]:
-        return self._rows(self.con.execute(_translated(sql), [_given(value) for value in values], binary=True))
+        return self._rows(self.con.execute(_translate(sql), [_escape_value(value) for value in values], binary=True))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object:
-        given = [[_given(value) for value in row] for row in rows]
-        if given:
+        converted = [[_escape_value(value) for value in row] for row in rows]
+        if converted:
             with self.con.cursor() as cursor:
-                cursor.executemany(_translated(sql), given)
+                cursor.executemany(_translate(sql), converted)
         return None
 
     def _rows(self, cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows; waits for them when the first is asked for."""
+        """Yield the rows; waits for them when the first row is requested."""
         pipeline = self.con._pipeline  # pyright: ignore[reportPrivateUsage]
         if pipeline is not None and cursor.pgresult is None:
             pipeline.sync()  # not a flush, after which the server would wait for us without its timeouts
-        yield from map(_row, cursor.fetchall())
+        yield from map(_unescape_row, cursor.fetchall())
 
 
 @lru_cache(maxsize=2_048)  # some statements have numbers in them
-def _translated(sql: str) -> bytes:
+def _translate(sql: str) -> bytes:
     """Return a statement with psycopg's placeholders for `?`. CROSS JOIN … ON only orders the joins of SQLite."""
 
-    def mark(found: re.Match[str]) -> str:
-        return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(found[0], found[0].replace("%", "%%"))
+    def mark(match: re.Match[str]) -> str:
+        return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(match[0], match[0].replace("%", "%%"))
 
-    return _MARK.sub(mark, sql).encode()  # psycopg takes as `str` only what is literally in the program
+    return _MARK.sub(mark, sql).encode()  # psycopg accepts only literal strings as `str`
 
 
-def _given(value: Value) -> Value:
+def _escape_value(value: Value) -> Value:
     if isinstance(value, str) and ("\0" in value or _ESCAPE in value):
-        return _TO_ESCAPE.sub(lambda found: f"{_ESCAPE}{int(found[0] == _ESCAPE)}", value)
+        return _TO_ESCAPE.sub(lambda match: f"{_ESCAPE}{int(match[0] == _ESCAPE)}", value)
     return int(value) if isinstance(value, bool) else value
 
 
-def _row(row: Sequence[Any]) -> tuple[Any, ...]:
+def _unescape_row(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(
-        _ESCAPED.sub(lambda found: _ESCAPE if found[1] == "1" else "\0", value)
+        _ESCAPED.sub(lambda match: _ESCAPE if match[1] == "1" else "\0", value)
         if isinstance(value, str) and _ESCAPE in value
         else value
         for value in row
@@ -95,22 +95,22 @@ def _row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What was read on a connection and need not be asked for again: after a failover the connection is a new one.
+class ConnectionCache:
+    """Data cached for a connection; a failover opens a new connection, and so a new cache.
 
-    `spaces`: their numbers by name. `tables`: where vectors are, and how many numbers each has, by layer and model.
+    `spaces`: space ids by name. `tables`: the vector table and the number of dimensions, by layer and model.
     """
 
     spaces: dict[str, int] = field(default_factory=dict[str, int])
     tables: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict[tuple[str, str], tuple[str, int]])
 
 
-_known = WeakKeyDictionary[psycopg.Connection[Any], Known]()
+_caches = WeakKeyDictionary[psycopg.Connection[Any], ConnectionCache]()
 
 
-def known_to(con: psycopg.Connection[Any]) -> Known:
-    """Return what a connection knows; nothing that lasts behind a pooler, where it may be another one each time."""
-    return _known.get(con) or Known()
+def cache_of(con: psycopg.Connection[Any]) -> ConnectionCache:
+    """Return the cache of a connection; behind a pooler, where connections change, an empty and temporary cache."""
+    return _caches.get(con) or ConnectionCache()
 
 
 class _BinaryDumper(Dumper):
@@ -121,7 +121,7 @@ class _BinaryDumper(Dumper):
 
 
 class _WholeNumber(NumericBinaryLoader):
-    """Sums of bigint are `numeric`: whole numbers here, as SQLite has them."""
+    """Loads whole `numeric` values as int: PostgreSQL returns sums of bigint as `numeric`."""
 
     def load(self, data: bytes | bytearray | memoryview) -> int | float:  # pyright: ignore[reportIncompatibleMethodOverride]
         value = super().load(data)
@@ -129,13 +129,13 @@ class _WholeNumber(NumericBinaryLoader):
 
 
 def equip(con: psycopg.Connection[Any]) -> None:
-    """Set up a new connection of the pool. Statements are prepared, unless a pooler is between us and the server.
+    """Set up a new connection of the pool. Statements are prepared, unless there is a pooler before the server.
 
     Behind a pooler each transaction may run on another connection, where the same name may mean another statement.
     """
     con.adapters.register_loader("numeric", _WholeNumber)
     con.adapters.register_dumper(Binary, _BinaryDumper)
     if con.execute("SELECT pg_backend_pid()").fetchone() == (con.info.backend_pid,):
-        _known[con] = Known()
+        _caches[con] = ConnectionCache()
     else:
         con.prepare_threshold = None

@@ -1,12 +1,12 @@
 """A PostgreSQL database: transactions on a pool of connections.
 
-A write locks the row of its space first, so writes of one space are one after the other and its numbers are in the
-order of commits; writes of different spaces do not wait for each other. Reads see one snapshot.
+A write locks the row of its space first, so the writes of a space are sequential and its numbers are in the order of
+commits; writes of different spaces do not wait for each other. Reads see one snapshot.
 
-A transaction is tried again after a deadlock, a serialization failure or a connection that was lost before its COMMIT.
-If a COMMIT was sent and the server does not say that a statement failed, it is asked whether the transaction was
-committed (`commits`). Every other failure is an error that says whether something was written and what to do
-(`failures`). A server that takes a connection and then never answers, and never closes it, is waited for.
+A transaction is retried after a deadlock, a serialization failure or a connection that was lost before its COMMIT. If a
+COMMIT was sent and the server did not report a failed statement, the server is asked whether the transaction was
+committed (`commits`). Every other failure becomes an error that states whether something was written and what to do
+(`failures`). A server that accepts a connection, never answers and never closes it is waited for without a limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
-from mcp_memory.store.postgres.failures import explained, has_failed, name_of, passes
+from mcp_memory.store.postgres.failures import has_failed, is_transient, name_of, translate_errors
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
 
@@ -41,7 +41,7 @@ Connection = psycopg.Connection[Any]
 _CONNECTIONS = 10
 _WAIT = 2.0  # seconds for a connection while all are in use
 _ASK_FOR = 30.0  # seconds for a server that is asked whether a transaction was committed
-_PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each further try, at random up to half as much more or less
+_PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each retry, varied at random by up to 50 %
 
 # Used where the URL says nothing else. A host that is switched off is noticed after some 25 s.
 _DEFAULTS: dict[str, Any] = {
@@ -54,8 +54,8 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 _ABOVE = (
-    "The user of the database is a superuser or may bypass row-level security, so nothing but our own queries keeps the"
-    " spaces apart. Connect as a plain user; `mcp-memory migrate --grant USER` lets one use the tables."
+    "The user of the database is a superuser or may bypass row-level security, so only our own queries separate the"
+    " spaces. Connect as a plain user; `mcp-memory migrate --grant USER` grants it the tables."
 )
 _NOT_FLUSHED = (
     "synchronous_commit is off: a crash of the server may lose writes that were acknowledged. Set it to on for the"
@@ -70,21 +70,21 @@ _NOT_SENT = (
 class PostgresDatabase:
     """The open database; `close()` may be called twice.
 
-    The constructor brings its schema up to date or raises. `read_only` is why this program may only read, or None;
-    `problems` are settings of the server by which it keeps less than it should.
+    The constructor brings its schema up to date or raises. `read_only` is the reason why this program may only read, or
+    None; `problems` are settings of the server that risk the loss or exposure of data.
     """
 
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
-        """`ask_for`: seconds to ask how a transaction ended whose COMMIT was not answered. Raises StoreUnavailable."""
+        """`ask_for`: seconds to wait for the outcome of an unanswered COMMIT. Raises StoreUnavailable."""
         self.name = name_of(url)
         self._conninfo = _conninfo(url)
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
         self._commits = Commits()
         self._ask_for = ask_for
-        with self._explained():
+        with self._translate_errors():
             try:
                 with self._pool.connection() as con:
-                    self.read_only = migrations.expanded(con)
+                    self.read_only = migrations.expand_schema(con)
                     self.problems = _problems(con)
                     if self.read_only is None:
                         self._commits.forget_old(con)
@@ -102,13 +102,13 @@ class PostgresDatabase:
 
         def ask() -> str | None:
             with self._pool.connection() as con:
-                return migrations.expanded(con)
+                return migrations.expand_schema(con)
 
-        with self._explained():
-            return _repeated(ask)
+        with self._translate_errors():
+            return _with_retries(ask)
 
     def notifications(self, heard: Callable[[], None]) -> Notifications:
-        """Begin to listen for the commits of other servers, on a connection beside the pool."""
+        """Begin to listen for the commits of other servers, on a connection outside of the pool."""
         return Notifications(self._conninfo, heard)
 
     def write(self, work: Callable[[Connection], T]) -> T:
@@ -120,17 +120,17 @@ class PostgresDatabase:
             raise StoreUnavailable(
                 f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
             )
-        with self._explained():
-            return _repeated(lambda: self._write(work))
+        with self._translate_errors():
+            return _with_retries(lambda: self._write(work))
 
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
-        `again`: `work` may run more than once; False if it passes rows on as it reads them. `locked`: a table that no
-        other transaction writes or locks rows of meanwhile.
+        `again`: `work` may run more than once; False if it passes rows on while it reads them. `locked`: a table in
+        which no other transaction writes or locks rows meanwhile.
         """
-        with self._explained():
-            return _repeated(lambda: self._read(work)) if again else self._read(work, locked)
+        with self._translate_errors():
+            return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         committing: tuple[int, T] | None = None
@@ -142,7 +142,7 @@ class PostgresDatabase:
                     mark = self._commits.mark(con)
                     committing = mark, result
                     con.execute("COMMIT", prepare=False)
-                self._commits.answered(mark)
+                self._commits.note_committed(mark)
                 return result
             except (errors.ReadOnlySqlTransaction, errors.UndefinedTable) as error:
                 # The server became a standby, and a new connection may find the primary; or a model's vectors were
@@ -173,8 +173,8 @@ class PostgresDatabase:
                 raise
         return result
 
-    def _explained(self) -> AbstractContextManager[None]:
-        return explained(self.name, self._pool.size)
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        return translate_errors(self.name, self._pool.size)
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
@@ -182,7 +182,7 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
 
     Raises StoreUnavailable with the next step, Refused if `contract` finds an older server.
     """
-    with explained(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
+    with translate_errors(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
         equip(con)
         done = list(migrations.migrate(con, contract=contract))
         if role is not None:
@@ -207,28 +207,28 @@ def _problems(con: Connection) -> list[str]:
 
 @contextmanager
 def _in_pipeline(con: Connection) -> Generator[None]:
-    """Send statements without waiting for their answers; at the end of the block all have been answered."""
+    """Send statements without waiting for their answers; all are answered at the end of the block."""
     with con.pipeline() as pipeline:
         try:
             yield
         except BaseException:
-            with suppress(psycopg.Error):  # of statements behind the one that failed
+            with suppress(psycopg.Error):  # errors of statements after the failed statement
                 pipeline.sync()
             raise
 
 
 def _roll_back(con: Connection) -> None:
-    with suppress(psycopg.Error):  # an error here would hide the one that matters
+    with suppress(psycopg.Error):  # an error here would hide the original error
         con.execute("ROLLBACK", prepare=False)
 
 
-def _repeated(once: Callable[[], T]) -> T:
-    """Run a transaction, and again after failures that pass. Raises the last one."""
+def _with_retries(once: Callable[[], T]) -> T:
+    """Run a transaction, and retry it after transient failures. Raises the error of the final try."""
     for retry, pause in enumerate(_PAUSES, 1):
         try:
             return once()
         except psycopg.Error as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
             logger.info("a transaction is tried again: %s", error)
             telemetry.set_attribute("retries", retry)

@@ -1,6 +1,6 @@
-"""Failures of PostgreSQL: which of them pass, and what each means to the reader.
+"""Failures of PostgreSQL: which are transient, and the error that each becomes.
 
-A message names the database by its host, port and name: never the URL, which may have a password.
+A message names the database by its host, port and name: never the URL, which may contain a password.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ _CONNECTING = {  # what the server says when it refuses a connection, which has 
     "too many": _TOO_MANY,
     "connection slots": _TOO_MANY,
     "read-only": "No server of MCP_MEMORY_STORE accepts writes: promote a standby, or name the primary.",
-    'role "': "Create the user, or name another one in MCP_MEMORY_STORE.",
-    'database "': f"Create it with `{CREATE} NAME`, or name another one in MCP_MEMORY_STORE.",
+    'role "': "Create the user, or name another user in MCP_MEMORY_STORE.",
+    'database "': f"Create it with `{CREATE} NAME`, or name another database in MCP_MEMORY_STORE.",
 }
 _REACHED = "Check that the server runs and that MCP_MEMORY_STORE names it."
 
 
-def passes(error: psycopg.Error) -> bool:
-    """Return whether a transaction that failed so may succeed when it is tried again at once."""
+def is_transient(error: psycopg.Error) -> bool:
+    """Return whether a failed transaction may succeed when it is retried at once."""
     if error.sqlstate is None:  # no answer of the server: the connection was lost, or none could be opened
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
     return isinstance(error, (*_CONFLICTS, *_SERVER_GONE)) or error.sqlstate.startswith("08")
 
 
 def has_failed(error: psycopg.Error) -> bool:
-    """Return whether the server says that a statement failed, and with it the transaction.
+    """Return whether the server reported a failed statement, and with it the end of the transaction.
 
-    Errors of the client, and those with which the server ends a connection (FATAL), say nothing about a COMMIT.
+    Errors of the client, and those with which the server closes a connection (FATAL), leave the outcome of a COMMIT
+    open.
     """
     return error.diag.severity_nonlocalized == "ERROR"
 
 
 @contextmanager
-def explained(name: str, pool_size: int) -> Generator[None]:
-    """Raise failures of the database `name` as ours: StoreUnavailable, NoRoom (disk), InvalidInput (long names)."""
+def translate_errors(name: str, pool_size: int) -> Generator[None]:
+    """Translate errors of the database `name`: StoreUnavailable, NoRoom (disk), InvalidInput (long names)."""
     try:
         yield
     except PoolExhausted:
@@ -66,63 +67,65 @@ def explained(name: str, pool_size: int) -> Generator[None]:
             " server cannot be asked. Look before you write it again."
         ) from None
     except psycopg.Error as error:
-        raised = _meaning(error, name)
+        raised = _error_for(error, name)
         if raised is None:
             raise  # a bug of ours
         raise raised from None
 
 
-def _meaning(error: psycopg.Error, name: str) -> McpMemoryError | None:
-    said = " ".join(str(error).split("\n", 1)[0].split())[:200]
+def _error_for(error: psycopg.Error, name: str) -> McpMemoryError | None:
+    reason = " ".join(str(error).split("\n", 1)[0].split())[:200]
     match error:
         case errors.DiskFull():
-            return NoRoom(f"The disk of {name} is full ({said}). Nothing was written; free space on the server.")
+            return NoRoom(f"The disk of {name} is full ({reason}). Nothing was written; free space on the server.")
         case errors.ProgramLimitExceeded():
             return InvalidInput(
-                f"A name or an id is too long for {name} ({said}). Nothing was written. Shorten it to 2,000 bytes."
+                f"A name or an id is too long for {name} ({reason}). Nothing was written. Shorten it to 2,000 bytes."
             )
         case errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreUnavailable(
-                f"Other writes to {name} were in the way at every try ({said}). Nothing was written; try again."
+                f"Other writes to {name} were in the way at every try ({reason}). Nothing was written; try again."
             )
         case errors.LockNotAvailable():
             return StoreUnavailable(
-                f"Another write to {name} took longer than lock_timeout allows ({said}). Nothing was written; try"
+                f"Another write to {name} took longer than lock_timeout allows ({reason}). Nothing was written; try"
                 " again, or raise lock_timeout of the user or the database."
             )
         case _ if isinstance(error, _TOO_LONG):
             return StoreUnavailable(
-                f"{name} took longer than its settings allow ({said}). Nothing was written; try again, or raise"
+                f"{name} took longer than its settings allow ({reason}). Nothing was written; try again, or raise"
                 " statement_timeout of the user or the database."
             )
         case errors.InsufficientPrivilege():
             return StoreUnavailable(
-                f"The user of {name} may not do that ({said}). Nothing was written. Give the URL of the user who"
+                f"The user of {name} may not do that ({reason}). Nothing was written. Give the URL of the user who"
                 " owns the tables; the extension vector an administrator creates once."
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             advice = next((step for word, step in _CONNECTING.items() if word in str(error)), _REACHED)
-            return StoreUnavailable(f"{name} cannot be used ({said}). Nothing was written. {advice}")
+            return StoreUnavailable(f"{name} cannot be used ({reason}). Nothing was written. {advice}")
         case _:
             return None
 
 
 def name_of(url: str) -> str:
-    """Return a URL for messages: without its user, password and parameters. Raises StoreUnavailable if it is none."""
+    """Return a URL for messages: without its user, password and parameters. Raises StoreUnavailable if it is
+    malformed.
+    """
     try:
-        known = conninfo_to_dict(url)
+        parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:  # its text repeats the URL
-        raise _malformed() from None
-    hosts = str(known.get("host") or known.get("hostaddr") or "localhost").split(",")
-    ports = [port or "5432" for port in str(known.get("port") or "").split(",")]
-    database = str(known.get("dbname") or "")
+        raise _malformed_url() from None
+    hosts = str(parameters.get("host") or parameters.get("hostaddr") or "localhost").split(",")
+    ports = [port or "5432" for port in str(parameters.get("port") or "").split(",")]
+    database = str(parameters.get("dbname") or "")
     if any("@" in part for part in (*hosts, database)) or not all(port.isdigit() for port in ports):
-        raise _malformed()  # a part of the password was read as something else
+        raise _malformed_url()  # a part of the password was read as something else
     ports *= len(hosts) if len(ports) == 1 else 1
     return f"postgresql://{','.join(':'.join(place) for place in zip(hosts, ports, strict=False))}/{database}"
 
 
-def _malformed() -> StoreUnavailable:
+def _malformed_url() -> StoreUnavailable:
     return StoreUnavailable(
         "MCP_MEMORY_STORE is not a URL of PostgreSQL. Its form is postgresql://USER:PASSWORD@HOST:5432/DATABASE; in a"
         " password, write @ / : % as %40 %2F %3A %25."

@@ -1,11 +1,11 @@
-"""Steps of the schema, made so that servers of two versions can run on one database during an upgrade.
+"""Steps of the schema, made so that servers of two versions can use one database during an upgrade.
 
-    expand     adds what the new version needs and the old one can leave alone
-    backfill   computes it for the rows that are there, a batch at a time
-    contract   takes away what only older versions use
+    expand     adds what the new version needs and older versions can ignore
+    backfill   computes it for the existing rows, a batch at a time
+    contract   removes everything that only older versions use
 
 A server expands at its start, if its user owns the database. `mcp-memory migrate` runs the other phases; it contracts
-only with `--contract`, and while no older server is connected. The database stores the oldest versions that may read
+only with `--contract`, and only if no older server is connected. The database stores the oldest versions that may read
 and write it, so an older program becomes a reader, or is refused. A released step is never edited.
 """
 
@@ -31,7 +31,7 @@ Phase = Literal["expand", "backfill", "contract"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One change of the schema. Its name begins with its number: `0002-…`."""
+    """A change of the schema. Its name begins with its number: `0002-…`."""
 
     name: str
     expand: Callable[[Connection], None]
@@ -90,14 +90,15 @@ _SETTINGS = {
 
 
 def application_name() -> str:
-    """Return what the connections of this program call themselves: an upgrade asks which versions are connected."""
+    """Return the application name of this program's connections, by which an upgrade finds the connected versions."""
     return f"mcp-memory schema {STEPS[-1].number}"
 
 
-def expanded(con: Connection) -> str | None:
-    """Make the schema what this program needs. Returns why it may only read, or None.
+def expand_schema(con: Connection) -> str | None:
+    """Bring the schema up to the version that this program needs. Returns why it may only read, or None.
 
-    Raises StoreUnavailable if the database is not UTF-8, the user may not do it, or a newer version has contracted it.
+    Raises StoreUnavailable if the database is not UTF-8, the user lacks the rights, or a newer version has contracted
+    it.
     """
     done = _done(con)
     if any(step.name not in done for step in STEPS):
@@ -116,18 +117,18 @@ def expanded(con: Connection) -> str | None:
     if own < reader:
         raise NewerHome(
             f"The database {con.info.dbname} was upgraded by a newer mcp-memory (schema {newest}). Nothing was changed."
-            " Upgrade this one in the way that you installed it."
+            " Upgrade this program in the way that you installed it."
         )
     return f"schema {newest} can be written by newer versions only" if own < writer else None
 
 
 def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, Phase]]:
-    """Run the unfinished phases of every step, and yield each one when it is done.
+    """Run the unfinished phases of all steps, and yield each phase when it is done.
 
-    With `contract`, older versions are refused from then on. Raises Refused while one of them is connected.
+    With `contract`, older versions are refused from then on. Raises Refused while an older version is connected.
     """
     before = _done(con)
-    expanded(con)
+    expand_schema(con)
     for step in STEPS:
         if step.name not in before:
             yield step.name, "expand"
@@ -147,7 +148,7 @@ def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, P
 def grant(con: Connection, role: str) -> None:
     """Grant a role the rights of a server: to read and write rows. It owns nothing, so it cannot change the schema.
 
-    Raises InvalidInput if there is no such role.
+    Raises InvalidInput if the role does not exist.
     """
     if con.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
         raise InvalidInput(f"There is no user {role} in PostgreSQL. Create it with `createuser {role}`.")
@@ -179,7 +180,7 @@ def _is_done(con: Connection, step: Step, phase: Phase) -> bool:
 
 @contextmanager
 def _alone(con: Connection) -> Generator[None]:
-    """A transaction that waits for those of other programs that migrate, and may take its time."""
+    """Open a transaction that excludes other migrating programs and has no time limit."""
     with con.transaction():
         con.execute("SET LOCAL statement_timeout = 0")
         con.execute("SELECT pg_advisory_xact_lock(hashtextextended('mcp-memory migration', 0))")
@@ -204,7 +205,7 @@ def _expand(con: Connection) -> None:
 
 
 def set_settings(con: Connection) -> None:
-    """Set what suits a memory for the database, if this user owns it. A copy of a database lacks its settings."""
+    """Set the database's settings, if this user owns it. A copy of a database lacks its settings."""
     owns = con.execute(
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()
@@ -230,21 +231,21 @@ def _contract(con: Connection, step: Step) -> None:
 
 def _refuse_older(con: Connection, step: Step) -> None:
     """Raise Refused if a program that does not know the step is connected."""
-    found = con.execute(
+    sessions = con.execute(
         "SELECT DISTINCT application_name, usename FROM pg_stat_activity WHERE datname = current_database()"
     )
     older = [
         f"{name} as {user}"
-        for name, user in found.fetchall()
+        for name, user in sessions.fetchall()
         if (words := name.split())[:2] == ["mcp-memory", "schema"] and int(words[2]) < step.number
     ]
     if older:
-        raise Refused(f"Older servers are connected ({', '.join(older)}). Nothing was taken away. Upgrade them first.")
+        raise Refused(f"Older servers are connected ({', '.join(older)}). Nothing was removed. Upgrade them first.")
 
 
 def _must_be_utf8(con: Connection) -> None:
     if con.execute("SHOW server_encoding").fetchone() != ("UTF8",):
         raise StoreUnavailable(
-            f"The database {con.info.dbname} is not in UTF-8, and a memory holds any text. Create one with"
+            f"The database {con.info.dbname} is not in UTF-8, which a memory needs. Create a database with"
             " `createdb -E UTF8 --locale=C.UTF-8 -T template0`."
         )

@@ -1,4 +1,4 @@
-"""A PostgreSQL database that a memory is moved from, or to by the user who owns it."""
+"""A PostgreSQL database as the source of a move, or as its target if the user owns it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MovablePostgres(PostgresStore):
         return self._db.read(read, again=False, locked="space")
 
     def _prepare(self, tx: HomeTransaction) -> None:
-        """Have no timeout end the transaction, and refuse where another program is connected."""
+        """Turn off the timeouts of the transaction. Raises an error if another program is connected."""
         for timeout in _TIMEOUTS:
             tx.run(f"SET LOCAL {timeout} = 0")
         if others := tx.get(_OTHERS):

@@ -1,9 +1,9 @@
-"""NOTIFY and LISTEN: servers of one database notify each other of commits within some milliseconds.
+"""NOTIFY and LISTEN: servers of a database notify each other of commits within some milliseconds.
 
-A notification inside the transaction of a write would queue all writes of the database behind one lock (999 → 587
-turns a second). So each server sends them on a separate connection, after commits, at most one in `_GAP` seconds.
-They carry no data and may be lost: with a server, with the connection, or in a pooler. The changes are in the change
-feed, which is also polled.
+A notification inside the transaction of a write would queue all writes of the database behind one lock (999 → 587 turns
+a second). So each server sends them on a separate connection, after commits, at most once in `_GAP` seconds. They carry
+no data and may be lost: with a server, with the connection, or in a pooler. The changes are in the change feed, which
+is also polled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CLOSING = 2.0
 
 
 class Notifications:
-    """One connection that listens and notifies, on a dedicated thread."""
+    """A connection that listens and notifies, on a dedicated thread."""
 
     def __init__(self, conninfo: str, heard: Callable[[], None]) -> None:
         """`heard` is called on that thread when another server has committed, or may have meanwhile."""
@@ -44,7 +44,7 @@ class Notifications:
 
     def send(self) -> None:
         """Notify the other servers soon. Returns at once."""
-        with suppress(OSError):  # so many wait already; or it was closed
+        with suppress(OSError):  # notifications are already waiting, or it was closed
             self._wake.send(b"\0")
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Notifications:
                 ready.select()
                 if self._was_woken():
                     con.execute(_NOTIFY, prepare=False)
-                if {one.pid for one in con.notifies(timeout=0)} - {con.info.backend_pid}:
+                if {notification.pid for notification in con.notifies(timeout=0)} - {con.info.backend_pid}:
                     self._heard()
                 self._stop.wait(_GAP)
 

@@ -1,12 +1,12 @@
-"""Upkeep of the bucket: objects are deleted after the commit that deleted their rows, and orphans a day later.
+"""Upkeep of the bucket: deletes objects after the commit that deleted their rows, and orphans a day later.
 
 A trigger writes the key of each deleted row to `object_garbage`, in the same transaction. The server that committed
-deletes the object; if it died, or the bucket did not answer, another one does.
+deletes the object; if it died, or the bucket did not answer, another server does.
 
-An orphan is an object that no row names: its transaction failed, or its server died. A sweep of the folder of this
-database deletes those that are older than a day, once a day for all servers. A database that was copied, or restored
-elsewhere, gets a new folder and reads the objects of the first, so the sweep of one never deletes objects that the
-other has written. An object that a row of the copy names is deleted with that row.
+An orphan is an object that no row refers to: its transaction failed, or its server died. A sweep of the folder of this
+database deletes orphans that are older than a day, once a day for all servers. A database that was copied, or restored
+elsewhere, gets a new folder and reads the objects of the original, so a sweep never deletes objects that the other
+database has written. An object that a row of the copy refers to is deleted with that row.
 """
 
 from __future__ import annotations
@@ -43,15 +43,17 @@ def find_folder(database: PostgresDatabase) -> str | None:
     def find(con: Any) -> str | None:
         return home_transaction(con).get(f"SELECT name FROM object_folder WHERE cluster = {_CLUSTER}")
 
-    found = database.read(find)
-    if found is None and database.read_only is None:
+    folder = database.read(find)
+    if folder is None and database.read_only is None:
         database.write(make)
-        found = database.read(find)
-    return found
+        folder = database.read(find)
+    return folder
 
 
 class ObjectUpkeep:
-    """The upkeep that one server does. `step` is for one thread; the rest may be called from any."""
+    """A server's share of the upkeep. `step` is for a single thread; the other methods may be called from any
+    thread.
+    """
 
     def __init__(self, database: PostgresDatabase, objects: Objects) -> None:
         self._db = database
@@ -59,14 +61,16 @@ class ObjectUpkeep:
         self._pages: Iterator[list[tuple[str, int, datetime]]] | None = None
 
     def delete_of(self, space: int) -> None:
-        """Delete the objects whose rows were deleted from a space; what cannot be deleted now is deleted later."""
+        """Delete the objects whose rows were deleted from a space; failures are left for a later `step`."""
         try:
             self._delete("space = ?", space)
         except StoreUnavailable as error:
             logger.warning("objects of deleted results are left for later: %s", error)
 
     def step(self) -> bool:
-        """Do a part of the due work and return whether more may be left. A bucket that fails is tried again later."""
+        """Do a part of the due work and return whether more may be left. After an error of the bucket it is retried
+        later.
+        """
         try:
             return self._delete("at < now() - interval '1 minute'") or self._sweep_next()
         except StoreUnavailable as error:
@@ -75,46 +79,46 @@ class ObjectUpkeep:
             return False
 
     def sweep(self, *, older_than: timedelta = _DAY) -> None:
-        """Delete all orphans of some age, also when that is not due."""
-        for page in self._objects.listed(self._objects.folder or ""):
+        """Delete all orphans older than this, even if a sweep is not due."""
+        for page in self._objects.list_pages(self._objects.folder or ""):
             self._delete_orphans(page, older_than)
 
     def problems(self) -> Iterator[str]:
-        """Yield the problems of the objects in buckets: results that are missing there, objects not deleted yet."""
-        known = dict(self._read(lambda tx: tx.all("SELECT key, length FROM object WHERE key IS NOT NULL")))
+        """Yield the problems of the bucket: missing results, and objects that are not deleted yet."""
+        sizes = dict(self._read(lambda tx: tx.all("SELECT key, length FROM object WHERE key IS NOT NULL")))
         waiting = self._read(
             lambda tx: tx.get("SELECT count(*) FROM object_garbage WHERE at < now() - interval '1 hour'")
         )
-        if known or self._objects.folder is not None:
+        if sizes or self._objects.folder is not None:
             try:
-                yield from self._missing(known)
+                yield from self._missing_objects(sizes)
             except StoreUnavailable as error:
-                yield str(error) if self._objects.folder else f"{len(known)} results: {error}"
+                yield str(error) if self._objects.folder else f"{len(sizes)} results: {error}"
         if waiting:
             yield f"{waiting} objects of deleted results are still in the bucket. Servers delete them when it answers."
 
-    def _missing(self, known: dict[str, int]) -> Iterator[str]:
-        folders = {key.partition("/")[0] for key in known} | {self._objects.folder or ""} - {""}
+    def _missing_objects(self, sizes: dict[str, int]) -> Iterator[str]:
+        folders = {key.partition("/")[0] for key in sizes} | {self._objects.folder or ""} - {""}
         for folder in sorted(folders):
-            for page in self._objects.listed(folder):
+            for page in self._objects.list_pages(folder):
                 for key, size, _ in page:
-                    if known.get(key) == size:
-                        del known[key]
-        if known:
-            keys = ", ".join(sorted(known)[:_SHOWN])
+                    if sizes.get(key) == size:
+                        del sizes[key]
+        if sizes:
+            keys = ", ".join(sorted(sizes)[:_SHOWN])
             yield (
-                f"{len(known)} results are missing in the bucket, or of another size ({keys}). Restore them there, or"
+                f"{len(sizes)} results are missing in the bucket, or of another size ({keys}). Restore them there, or"
                 " store the results again."
             )
 
     def _delete(self, which: str, *values: int) -> bool:
-        """Delete some of the garbage that matches a condition, first the objects. Return whether there was some."""
+        """Delete a batch of the garbage that matches a condition, first the objects. Return whether there was any."""
         keys = self._read(
             lambda tx: tx.column(f"SELECT key FROM object_garbage WHERE {which} ORDER BY at LIMIT {_AT_ONCE}", *values)
         )
         if not keys:
             return False
-        named = self._named(keys)
+        named = self._keys_in_use(keys)
         if gone := [key for key in keys if key not in named]:
             self._objects.delete(gone)
         self._db.write(
@@ -129,7 +133,7 @@ class ObjectUpkeep:
         if self._pages is None:
             if not self._db.write(self._is_due):
                 return False
-            self._pages = self._objects.listed(self._objects.folder)
+            self._pages = self._objects.list_pages(self._objects.folder)
         page = next(self._pages, None)
         if page is None:
             self._pages = None
@@ -138,7 +142,7 @@ class ObjectUpkeep:
         return True
 
     def _is_due(self, con: Any) -> bool:
-        """Take the sweep of this day, so that no other server does."""
+        """Claim the sweep of this day, so that no other server runs it."""
         return bool(
             home_transaction(con).all(
                 f"UPDATE object_folder SET swept_at = now() WHERE cluster = {_CLUSTER}"
@@ -149,13 +153,13 @@ class ObjectUpkeep:
     def _delete_orphans(self, page: Sequence[tuple[str, int, datetime]], older_than: timedelta) -> None:
         before = datetime.now(UTC) - older_than
         old = [key for key, _, at in page if at <= before]
-        named = self._named(old)
+        named = self._keys_in_use(old)
         if orphans := [key for key in old if key not in named]:
             logger.info("%d objects that no result names are deleted from the bucket", len(orphans))
             self._objects.delete(orphans)
 
-    def _named(self, keys: Sequence[str]) -> set[str]:
-        """Return those keys that rows of any space name."""
+    def _keys_in_use(self, keys: Sequence[str]) -> set[str]:
+        """Return the keys that rows of any space refer to."""
         return {key for (key,) in self._read(lambda tx: tx.among("SELECT key FROM object WHERE key IN ({})", keys))}
 
     def _read(self, work: Callable[[HomeTransaction], Any]) -> Any:

@@ -1,11 +1,11 @@
-"""Where the bytes of tool results are: in rows of PostgreSQL, or in an S3-compatible bucket.
+"""Stores the bytes of tool results: in rows of PostgreSQL, or in an S3-compatible bucket.
 
-The row of an object says where its bytes are; the setting only says where those of new ones go. A key in a bucket is
-`FOLDER/SPACE/RANDOM` and is never used twice, so a deletion cannot hit a newer object. FOLDER belongs to one database,
-so several can share a bucket (`object_upkeep`).
+The row of an object names the place of its bytes; the setting only selects the place of new objects. A key in a bucket
+is `FOLDER/SPACE/RANDOM` and is never used twice, so a deletion cannot hit a newer object. FOLDER belongs to one
+database, so several can share a bucket (`object_upkeep`).
 
 The object is stored first, then the transaction with its row. If that fails, the object is an orphan, which upkeep
-deletes. This module does not verify the bytes that it reads: the hash of a result does that.
+deletes. This module does not verify the bytes that it reads: the reader of a result checks its hash.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PAGE = 1_000  # the most that S3 lists at once, and deletes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Where the bytes of a new object are: in its row, or in the bucket under a key, and then how many."""
+    """The place of a new object: `data` in its row, or a `key` in the bucket and the `length` there."""
 
     data: bytes | None = None
     key: str | None = None
@@ -45,7 +45,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """A part of the bytes of an object in the bucket, from `start` up to `end`."""
+    """A range of bytes of an object in the bucket, from `start` up to `end`."""
 
     key: str
     start: int
@@ -53,7 +53,7 @@ class Part:
 
 
 class Objects(Protocol):
-    """Where new objects go, and how those in a bucket are read. Any method raises StoreUnavailable."""
+    """A storage of objects. Any method raises StoreUnavailable."""
 
     @property
     def folder(self) -> str | None:
@@ -65,19 +65,19 @@ class Objects(Protocol):
         ...
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes under a key; None if there are none."""
+        """Return the bytes of a key; None if it does not exist."""
         ...
 
     def get_parts(self, parts: Sequence[Part]) -> dict[Part, bytes]:
-        """Return those parts that are there, each read without the rest."""
+        """Return the parts that exist; only these ranges are read."""
         ...
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete the objects under keys; those that are gone already are passed over."""
+        """Delete the objects with these keys; missing objects are ignored."""
         ...
 
-    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
-        """Yield the objects of a folder, up to 1,000 at once: key, bytes, and when it was stored."""
+    def list_pages(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+        """Yield the objects of a folder in pages of up to 1,000: key, size in bytes, and time of storage."""
         ...
 
 
@@ -98,21 +98,23 @@ class Rows:
     def delete(self, keys: Sequence[str]) -> None:
         raise _unset()
 
-    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+    def list_pages(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
         raise _unset()
 
 
 class Bucket:
-    """Objects in a bucket, whose credentials, region and endpoint are in the variables `AWS_…`.
+    """Objects in a bucket; its credentials, region and endpoint are in the variables `AWS_…`.
 
-    A bucket that does not answer is given up after some 10 s, and is not asked again for a while: whoever asks holds a
-    connection to the database.
+    A request to a bucket that does not answer fails after some 10 s, and then at once for a while, because the caller
+    occupies a connection to the database.
     """
 
     def __init__(self, address: str, folder: str | None) -> None:
-        """`address`: `s3://BUCKET/PREFIX`. Raises InvalidInput if it is none, or the extra `s3` is not installed."""
-        found = _ADDRESS.fullmatch(address)
-        if found is None:
+        """`address`: `s3://BUCKET/PREFIX`. Raises InvalidInput if it is malformed, or the extra `s3` is not
+        installed.
+        """
+        match = _ADDRESS.fullmatch(address)
+        if match is None:
             raise InvalidInput("Setting 'objects' (MCP_MEMORY_OBJECTS) is wrong: its form is s3://BUCKET/PREFIX.")
         try:
             import obstore
@@ -125,12 +127,12 @@ class Bucket:
         self._resting = (0.0, "")  # until when, and why
         self.folder = folder
         self._client: Any = obstore
-        with self._explained():
+        with self._translate_errors():
             self._store = S3Store(
-                found[1],
-                prefix=found[2] or None,
+                match[1],
+                prefix=match[2] or None,
                 client_options={
-                    "allow_http": True,  # the endpoint says which it is, and is https where none is set
+                    "allow_http": True,  # by the scheme of the endpoint; the default endpoint is https
                     "connect_timeout": timedelta(seconds=_CONNECT_S),
                     "timeout": timedelta(seconds=_REQUEST_S),
                 },
@@ -141,12 +143,12 @@ class Bucket:
         if self.folder is None:
             raise StoreUnavailable("The database can only be read. Nothing was written.")
         key = f"{self.folder}/{space}/{secrets.token_hex(16)}"
-        with self._explained():
+        with self._translate_errors():
             self._client.put(self._store, key, data)
         return Stored(key=key, length=len(data))
 
     def get(self, key: str) -> bytes | None:
-        with self._explained():
+        with self._translate_errors():
             try:
                 return bytes(self._client.get(self._store, key).bytes())
             except FileNotFoundError:
@@ -157,34 +159,36 @@ class Bucket:
         if not of_key:
             return {}
         with ThreadPoolExecutor(min(_AT_ONCE, len(of_key))) as threads:  # a search reads parts of up to 40
-            return {part: data for found in threads.map(self._parts_of_one, of_key) for part, data in found}
+            return {part: data for contents in threads.map(self._parts_of_one, of_key) for part, data in contents}
 
     def _parts_of_one(self, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:
         starts, ends = [part.start for part in parts], [part.end for part in parts]
-        with self._explained():
+        with self._translate_errors():
             try:
-                found = self._client.get_ranges(self._store, parts[0].key, starts=starts, ends=ends)
+                contents = self._client.get_ranges(self._store, parts[0].key, starts=starts, ends=ends)
             except FileNotFoundError:
                 return []
             except self._client.exceptions.BaseError as error:
                 if "416 Range Not Satisfiable" in str(error):  # it is shorter than it was
                     return []
                 raise
-        return list(zip(parts, map(bytes, found), strict=True))
+        return list(zip(parts, map(bytes, contents), strict=True))
 
     def delete(self, keys: Sequence[str]) -> None:
-        with self._explained():
+        with self._translate_errors():
             for start in range(0, len(keys), _PAGE):
                 self._client.delete(self._store, list(keys[start : start + _PAGE]))
 
-    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
-        with self._explained():
+    def list_pages(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+        with self._translate_errors():
             for page in self._client.list(self._store, f"{folder}/", chunk_size=_PAGE):
-                yield [(one["path"], one["size"], one["last_modified"]) for one in page]
+                yield [(entry["path"], entry["size"], entry["last_modified"]) for entry in page]
 
     @contextmanager
-    def _explained(self) -> Generator[None]:
-        """Raise failures of the bucket as StoreUnavailable. An answer's body is left out: it may name the key id."""
+    def _translate_errors(self) -> Generator[None]:
+        """Raise failures of the bucket as StoreUnavailable. The body of a response is left out: it may contain the
+        key id.
+        """
         exceptions = self._client.exceptions
         start = time.monotonic()
         until, why = self._resting
@@ -193,10 +197,10 @@ class Bucket:
         try:
             yield
         except (exceptions.BaseError, FileNotFoundError, ValueError) as error:
-            said = str(error).split("\n", 1)[0].partition("<")[0].rstrip(": ")[:300]
+            reason = str(error).split("\n", 1)[0].partition("<")[0].rstrip(": ")[:300]
             why = (
-                f"The bucket {self.name} cannot be used ({said}). Nothing was written to it. Check that it exists, the"
-                " variables AWS_ENDPOINT_URL, AWS_REGION and those of the credentials, and what these may do there."
+                f"The bucket {self.name} cannot be used ({reason}). Nothing was written to it. Check that it exists,"
+                " the variables AWS_ENDPOINT_URL, AWS_REGION and the credentials, and the rights of these credentials."
             )
             if time.monotonic() - start > _SLOW_S:
                 self._resting = (time.monotonic() + _REST_S, why)
@@ -204,7 +208,9 @@ class Bucket:
 
 
 class NotUploaded(Exception):
-    """A transaction has to wait until an object is stored, which it does without holding locks or a connection."""
+    """The transaction has to be rolled back and retried after an object is stored, so that it holds no locks
+    meanwhile.
+    """
 
     def __init__(self, uploads: Uploads, *place: Any) -> None:
         super().__init__("an object is stored before its transaction")
@@ -216,10 +222,10 @@ class NotUploaded(Exception):
 
 
 class Uploads:
-    """The objects of one write, each stored once however often the transaction is tried.
+    """The objects of a write, each stored once however often the transaction is retried.
 
-    With `early`, the first of them ends the transaction by NotUploaded; it is tried again when the object is stored.
-    Further ones are stored within the transaction.
+    With `early`, the first object ends the transaction with NotUploaded; it is retried when the object is stored.
+    Further objects are stored within the transaction.
     """
 
     def __init__(self, objects: Objects, *, early: bool = False) -> None:
@@ -228,7 +234,9 @@ class Uploads:
         self._stored: dict[tuple[int, str, bytes], Stored] = {}
 
     def put(self, space: int, path: str, data: bytes, *, is_new: bool) -> Stored:
-        """Store an object. `is_new`: the space was made in this transaction, and may get another number in the next."""
+        """Store an object. `is_new`: the space was created in this transaction, and may get another number in a
+        retry.
+        """
         if self.objects.folder is None:
             return self.objects.put(space, data)
         stored = self._stored.get((space, path, sha256(data).digest()))
@@ -243,7 +251,7 @@ class Uploads:
 
 
 def open_bucket(address: str | None, folder: str | None) -> Objects:
-    """Return where new objects go: the bucket at an address, or rows if there is none."""
+    """Return the storage of new objects: the bucket at an address, or rows without an address."""
     return Rows() if address is None else Bucket(address, folder)
 
 

@@ -1,8 +1,8 @@
-"""Connections to one database, lent to threads: at most `size`, opened when a thread needs one.
+"""Connections to a database, lent to threads: at most `size`, opened on demand.
 
-A connection is opened in the thread that asks for it, so the reason why the server cannot be reached is in the error
-that this thread gets, and the first use after an outage connects again at once. When one connection turns out to be
-lost, the idle ones are closed with it: they went to the same server.
+A connection is opened in the thread that needs it, so this thread gets the reason why the server cannot be reached, and
+the first use after an outage reconnects at once. When a connection turns out to be lost, all idle connections are
+closed: they went to the same server.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ _AGE = 3600.0  # seconds until a connection is replaced, so that all follow a se
 
 
 class PoolExhausted(Exception):
-    """All connections were lent for as long as a thread waits for one."""
+    """No connection became free in time."""
 
 
 class Pool:
     """`connection()` lends; the connections are in autocommit mode."""
 
     def __init__(self, conninfo: str, *, size: int, wait: float, equip: Callable[[Connection], None]) -> None:
-        """`wait`: seconds for a connection while all are lent. `equip` sets up each new one. Connects to nothing."""
+        """`wait`: seconds to wait for a free connection. `equip` sets up each new connection. Opens no connection
+        yet.
+        """
         self.size = size
         self.wait = wait
         self._conninfo = conninfo
@@ -48,10 +50,10 @@ class Pool:
 
     @contextmanager
     def connection(self) -> Generator[Connection]:
-        """Lend a connection, to be given back with no transaction open; one that is not in order is closed.
+        """Lend a connection. It has to be returned without an open transaction; a broken connection is closed.
 
         Raises PoolExhausted, psycopg.OperationalError if none can be opened, StoreUnavailable after `close()`, and
-        NestedCall in a thread that has one already.
+        NestedCall in a thread that already has a connection.
         """
         asked = time.monotonic()
         with self._nesting.call(), self._place():
@@ -83,7 +85,7 @@ class Pool:
             if self._closed:
                 raise StoreUnavailable("This store was closed. Open it again.")
             if self._unused:
-                return self._unused.pop()[:2]  # the one last used, so that the others become old
+                return self._unused.pop()[:2]  # the most recently used, so that the others become old
         con: Connection = psycopg.connect(self._conninfo, autocommit=True)
         self._equip(con)
         return con, time.monotonic()
@@ -100,7 +102,7 @@ class Pool:
         _close(done_with)
 
     def _unused_before(self, moment: float) -> list[Connection]:
-        """Take out the connections that were not used since; they are sorted by that."""
+        """Remove and return the idle connections that were last used before `moment`; they are sorted by last use."""
         taken: list[Connection] = []
         while self._unused and self._unused[0][2] < moment:
             taken.append(self._unused.popleft()[0])

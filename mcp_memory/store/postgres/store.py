@@ -116,7 +116,7 @@ class PostgresStore(SqlVerbs):
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
             lambda con: [exporting.export(self._reading(con, space), take) for space in spaces],
-            again=False,  # `take` has what was read
+            again=False,  # `take` has received rows already
         )
 
     # search
@@ -162,9 +162,9 @@ class PostgresStore(SqlVerbs):
         self.write_home(vectors.drop, identity)
 
     def maintain_indexes(self, *, limit: int) -> bool:
-        found = self.read_home(terms.outdated)
-        if found is not None:
-            space, layer = found
+        stale_layer = self.read_home(terms.outdated_layer)
+        if stale_layer is not None:
+            space, layer = stale_layer
             self.write(space, terms.renew, layer, limit=limit)
             return True
         return self.write_home(vectors.move, limit=limit) or self._object_upkeep.step()

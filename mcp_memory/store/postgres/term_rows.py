@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def read(
     tx: PostgresTransaction,
     layer: Layer,
-    wanted: Sequence[str],
+    query_terms: Sequence[str],
     *,
     filters: Filters,
     also: Sequence[str] = (),
@@ -32,7 +32,7 @@ def read(
     if not tx.space:
         return []
     forbid_scans(tx)
-    return postings.read(_GinRows(tx, layer, filters), wanted, also=also, common=common.of(tx, layer))
+    return postings.read(_GinRows(tx, layer, filters), query_terms, also=also, common=common.of(tx, layer))
 
 
 class _GinRows:

@@ -1,8 +1,9 @@
 """The word index: for each row the 64-bit hashes of its terms, with a GIN index over them.
 
-A key is the hash of a space, a block of its rows, and a term. So a query names no space: beside `space =` the planner
-takes the wrong index (20 to 70 times as slow), and the terms of one space are never met in another. And the newest rows
-of a common term are read without the others: GIN returns all rows of a key, in the order of their place on disk.
+A key is the hash of a space, a block of its rows, and a term. So a query needs no condition on the space: with `space
+=` the planner takes the wrong index (20 to 70 times as slow), and a query never matches the terms of another space. And
+the newest rows of a common term are read without the others: GIN returns all rows of a key, in the order of their place
+on disk.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def _array(keys: Sequence[bytes]) -> Binary:
 
 
 def put(tx: Transaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
-    """Index rows, given as (number, terms); None for one that is not to be found by its words."""
+    """Index rows, given as (number, terms); None for a row that the word index must not find."""
     indexed = [
-        (number, _array(_keys(tx.space, number // BLOCK, set(found)))) for number, found in rows if found is not None
+        (number, _array(_keys(tx.space, number // BLOCK, set(terms)))) for number, terms in rows if terms is not None
     ]
     tx.run_rows(  # together: each statement would take longer than its row
         f"INSERT INTO {layer}_terms (space, id, version, keys) VALUES {{}} ON CONFLICT (space, id)"
@@ -66,10 +67,10 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
     tx.many(f"DELETE FROM {layer}_terms WHERE space = :space AND id = ?", [(number,) for number in numbers])
 
 
-def with_all(tx: Transaction, layer: Layer, wanted: Sequence[str]) -> list[int]:
+def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[int]:
     """Return the rows of a space that have all of these terms."""
     last = newest(tx, layer)
-    of_blocks = zip(*(keys_in_blocks(tx.space, term, last) for term in wanted), strict=True)
+    of_blocks = zip(*(keys_in_blocks(tx.space, term, last) for term in query_terms), strict=True)
     rows = (
         connection_of(tx)
         .execute(
@@ -93,8 +94,8 @@ def stale(tx: HomeTransaction) -> int:
     return sum(counts)
 
 
-def outdated(tx: HomeTransaction) -> tuple[str, Layer] | None:
-    """Return a space, and a layer of it that has rows with terms of an earlier version."""
+def outdated_layer(tx: HomeTransaction) -> tuple[str, Layer] | None:
+    """Return a space, and a layer in it with rows whose terms are of an earlier version."""
     for layer in _RENEWED:
         first = tx.one(
             f"SELECT s.name FROM {layer}_terms w JOIN space s ON s.id = w.space WHERE w.version < ? LIMIT 1",
@@ -106,9 +107,9 @@ def outdated(tx: HomeTransaction) -> tuple[str, Layer] | None:
 
 
 def renew(tx: Transaction, layer: Layer, *, limit: int) -> None:
-    """Index up to `limit` rows with terms of an earlier version again, newest first.
+    """Reindex up to `limit` rows with terms of an earlier version, newest first.
 
-    They are chosen with the space locked, so servers that do so at once take different ones.
+    The rows are chosen with the space locked, so servers that do this at the same time choose different rows.
     """
     numbers = tx.column(
         f"SELECT id FROM {layer}_terms WHERE space = :space AND version < ? ORDER BY id DESC LIMIT ?",

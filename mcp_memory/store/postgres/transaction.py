@@ -10,7 +10,7 @@ import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres import terms, vectors
-from mcp_memory.store.postgres.connection import PostgresConnection, known_to
+from mcp_memory.store.postgres.connection import PostgresConnection, cache_of
 from mcp_memory.store.postgres.objects import Part, Uploads
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
@@ -36,10 +36,10 @@ def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
 
 
 class PostgresTransaction(Transaction):
-    """`con` is for what only PostgreSQL has. A `writing` transaction holds the lock of its space until its end.
+    """A transaction of a space; `con` is for SQL that only PostgreSQL has. A `writing` transaction locks its space.
 
-    `is_touched`: it has recorded changes. A standby that took over without the last commits of the primary counts on
-    from its timeline, which is higher, so no number of a change is given twice. `has_removed`: results were deleted,
+    `is_touched`: it has recorded changes. A standby that took over without the last commits of the primary continues
+    from its timeline, which is higher, so no number of a change is used twice. `has_removed`: results were deleted,
     whose bytes in a bucket are to be deleted after the commit.
     """
 
@@ -52,7 +52,7 @@ class PostgresTransaction(Transaction):
         self.con = con
         self.name = space
         lock = "FOR NO KEY UPDATE" if writing else ""
-        spaces = known_to(con).spaces
+        spaces = cache_of(con).spaces
         self._asked = self._ask(lock)
         self.space = spaces.get(space) or self._number()
         if writing and not self.space:  # two that make the same space wait for each other
@@ -65,27 +65,27 @@ class PostgresTransaction(Transaction):
         self.index = SpaceKeys(self)
 
     def _ask(self, lock: str) -> Iterator[Any]:
-        """Ask for the number of the space, and let the transaction see its rows alone."""
+        """Query the number of the space, and restrict the transaction to its rows."""
         return self.each(
             f"SELECT id, set_config('mcp_memory.space', id::text, true) FROM space WHERE name = ? {lock}", self.name
         )
 
     def _number(self) -> int:
-        """Return the number that was asked for, 0 while the space has no rows."""
+        """Return the queried number, 0 if the space has no rows."""
         for number, _ in self._asked:
             return number
-        self._enter(0)  # one transaction may read several spaces, one after the other
+        self._enter(0)  # a transaction may read several spaces in turn
         return 0
 
     def verify(self) -> None:
-        """Have the transaction tried again if its space had another number than the connection knew."""
+        """Retry the transaction if the cached number of its space was wrong."""
         for number, _ in self._asked:
             if number != self.space:
                 self.con.close()
                 raise psycopg.OperationalError("the space has another number now")
 
     def _enter(self, number: int) -> None:
-        """Let the rest of the transaction see the rows of this space alone; `schema` has the policy."""
+        """Restrict the rest of the transaction to the rows of this space; `schema` has the policy."""
         self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))
 
     def make_space(self) -> None:
@@ -99,9 +99,9 @@ class PostgresTransaction(Transaction):
 
 
 class SpaceObjects:
-    """`sql.Files` as rows: the raw results, or where they are in the bucket.
+    """`sql.Files` as rows: the raw results, or their places in the bucket.
 
-    Pages and journals are read out of other rows, so they are not written.
+    Pages and journals are read from other rows, so they are not written.
     """
 
     def __init__(self, tx: PostgresTransaction, uploads: Uploads) -> None:
@@ -118,21 +118,21 @@ class SpaceObjects:
         return path
 
     def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        found = [self._part(*one) for one in spans]
-        in_bucket = list(dict.fromkeys(one for one in found if isinstance(one, Part)))
+        parts = [self._part(*part) for part in spans]
+        in_bucket = list(dict.fromkeys(part for part in parts if isinstance(part, Part)))
         try:
             read = self._uploads.objects.get_parts(in_bucket) if in_bucket else {}
         except StoreUnavailable as error:
             logger.warning("searched without the results in the bucket: %s", error)
             read = {}
-        texts = (read.get(one) if isinstance(one, Part) else one for one in found)
+        texts = (read.get(part) if isinstance(part, Part) else part for part in parts)
         return [
             text if text is not None and len(text) == span[1] - span[0] else None
             for text, (_, _, span) in zip(texts, spans, strict=True)
         ]
 
     def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
-        """Return a span of a result, or where it is in the bucket."""
+        """Return a span of a result, or its place in the bucket."""
         row = self._tx.one(
             "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int), key, length FROM object"
             " WHERE space = :space AND path = ?",
@@ -180,10 +180,10 @@ class SpaceKeys:
         vectors.put_stored(self._tx, layer, numbers, identity, data)
 
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
-        return vectors.stored(self._tx, layer, numbers, identity)
+        return vectors.read_stored(self._tx, layer, numbers, identity)
 
-    def with_all_terms(self, layer: Layer, all_terms: Sequence[str]) -> list[int]:
-        return terms.with_all(self._tx, layer, all_terms)
+    def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
+        return terms.with_all(self._tx, layer, query_terms)
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
         terms.delete(self._tx, layer, numbers)

@@ -1,11 +1,11 @@
-"""Turn metadata out of PostgreSQL: read for the turns that a search met and those around them, never for all.
+"""Turn metadata from PostgreSQL: read only for the turns that a search matched and those around them.
 
 All columns are in the index `turn_place`, so no text is read. They come as one value of packed numbers: an object for
 each number of 10,000 turns would take longer than the query.
 
-Totals of turns are kept in memory for each space, a few numbers and names, and updated with the turns appended since: a
-count of a large space takes longer than its search. Rows of a space are numbered in the order of commits, so all rows
-up to the newest one that was counted are counted.
+Totals of turns are cached for each space, a few numbers and names, and updated with the turns appended since: counting
+a large space takes longer than its search. Rows of a space are numbered in the order of commits, so all rows up to the
+newest counted row are counted.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Turns:
         self._known = LRU[int, _CountedTurns](_MOST_SPACES)
 
     def totals(self, tx: PostgresTransaction) -> Totals:
-        counted = self._counted(tx)
+        counted = self._update_counts(tx)
         return Totals(
             rows=counted.rows,
             newest=counted.newest,
@@ -94,7 +94,7 @@ class Turns:
         """See `Store.turn_metadata`."""
         import numpy as np
 
-        who = self._counted(tx).who
+        who = self._update_counts(tx).who
         turns = _lines(tx, rows, filters, reach)
         turns = turns[np.lexsort((turns["position"], turns["session"]))]
         inside, stretches = _windows(turns["session"], np.flatnonzero(np.isin(turns["row"], rows)), reach)
@@ -111,37 +111,40 @@ class Turns:
             who=who,
         )
 
-    def _counted(self, tx: PostgresTransaction) -> _CountedTurns:
-        known = self._known.get(tx.space) or _CountedTurns()
+    def _update_counts(self, tx: PostgresTransaction) -> _CountedTurns:
+        counted = self._known.get(tx.space) or _CountedTurns()
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
-        if newest < known.upto:  # seen from an earlier moment, or rows were lost with a server
-            known = _CountedTurns()
-        if newest > known.upto:
-            known = self._known.put(tx.space, _counted(tx, known, newest))
-        return known
+        if newest < counted.upto:  # seen from an earlier moment, or rows were lost with a server
+            counted = _CountedTurns()
+        if newest > counted.upto:
+            counted = self._known.put(tx.space, _add_counts(tx, counted, newest))
+        return counted
 
 
 def _lines(tx: PostgresTransaction, rows: NDArray[np.int64], filters: Filters, reach: int) -> NDArray[np.void]:
-    """Return a line for each of these rows and for each turn around them, in any order, and perhaps a few more."""
+    """Return a line for each of these rows and each turn around them, in any order, possibly with a few more turns."""
     import numpy as np
 
     condition, values = where(tx, "turn", filters)
     packed = " || ".join(sql for sql, _ in _PACKED.values()).format(condition)
     met = "{" + ",".join(map(str, rows.tolist())) + "}"
     if reach:
-        source, given = f"FROM {_AROUND}", (met, reach)
+        source, arguments = f"FROM {_AROUND}", (met, reach)
     else:
-        source, given = "FROM turn r WHERE r.space = :space AND r.id = ANY (?::bigint[]) AND r.role <> 'note'", (met,)
-    data: bytes | None = tx.get(f"SELECT string_agg({packed}, '') {source}", *values, *given)
+        source, arguments = (
+            "FROM turn r WHERE r.space = :space AND r.id = ANY (?::bigint[]) AND r.role <> 'note'",
+            (met,),
+        )
+    data: bytes | None = tx.get(f"SELECT string_agg({packed}, '') {source}", *values, *arguments)
     return np.frombuffer(data or b"", np.dtype([(name, code) for name, (_, code) in _PACKED.items()]))
 
 
 def _windows(
     sessions: NDArray[np.int64], met: NDArray[np.intp], reach: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which places are at most `reach` from one of `met` in its session, and the number of their stretch.
+    """Return a mask of the places within `reach` of a place of `met` in the same session, and their stretch numbers.
 
-    Two places belong to one stretch if one window reaches over both. Places are sorted by session.
+    Two places belong to the same stretch if a window includes both. Places are sorted by session.
     """
     import numpy as np
 
@@ -153,27 +156,27 @@ def _windows(
     return inside, np.concatenate(([0], np.cumsum(~joined[:-1])))[: len(sessions)]
 
 
-def _counted(tx: PostgresTransaction, known: _CountedTurns, upto: int) -> _CountedTurns:
-    """Add the turns from the first row that is not counted to `upto`."""
+def _add_counts(tx: PostgresTransaction, counted: _CountedTurns, upto: int) -> _CountedTurns:
+    """Add the turns after `counted.upto`, up to the row `upto`."""
     speakers = tx.all(
         "SELECT speaker, count(*), sum(size), max(id) FROM turn WHERE space = :space AND role <> 'note' AND id > ?"
         " GROUP BY speaker",
-        known.upto,
+        counted.upto,
     )
-    unknown = [last for speaker, _, _, last in speakers if speaker not in known.who]
+    unknown = [last for speaker, _, _, last in speakers if speaker not in counted.who]
     names = tx.among("SELECT speaker, role, name FROM turn WHERE space = :space AND id IN ({})", unknown)
     sessions = "SELECT DISTINCT session FROM turn WHERE space = :space AND role <> 'note' AND id > ?"
-    if known.upto:
+    if counted.upto:
         sessions = (
             f"SELECT n.session FROM ({sessions}) n WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.space = :space"
             " AND t.session = n.session AND t.role <> 'note' AND t.id <= ?)"
         )
-    begun = tx.get(f"SELECT count(*) FROM ({sessions}) s", *[known.upto] * sessions.count("?"))
+    begun = tx.get(f"SELECT count(*) FROM ({sessions}) s", *[counted.upto] * sessions.count("?"))
     return _CountedTurns(
-        rows=known.rows + sum(count for _, count, _, _ in speakers),
+        rows=counted.rows + sum(count for _, count, _, _ in speakers),
         upto=upto,
-        newest=max([known.newest, *(last for _, _, _, last in speakers)]),
-        sessions=known.sessions + begun,
-        size=known.size + sum(size for _, _, size, _ in speakers),
-        who=known.who | {speaker: (role, name) for speaker, role, name in names},
+        newest=max([counted.newest, *(last for _, _, _, last in speakers)]),
+        sessions=counted.sessions + begun,
+        size=counted.size + sum(size for _, _, size, _ in speakers),
+        who=counted.who | {speaker: (role, name) for speaker, role, name in names},
     )

@@ -1,12 +1,12 @@
-"""The vector leg in PostgreSQL: a table of `halfvec` for each model and layer, searched exactly within a space.
+"""The vector index in PostgreSQL: a table of `halfvec` for each model and layer, searched exactly within a space.
 
-A space with many vectors also has a separate table, with an HNSW index: an index over all spaces would find few
-rows of one. New rows are put into the shared table and moved in the background (`move`), so a search reads both: the
-index, and the newest rows exactly. The separate table is a child of the shared one, so a query over all spaces reads
-both. A partition would do that too, but attaching one locks and reads the vectors of all other spaces.
+A space with many vectors also has a separate table with an HNSW index: an index over all spaces would find few rows of
+a single space. New rows are put into the shared table and moved in the background (`move`), so a search reads both: the
+index, and the newest rows exactly. The separate table is a child of the shared table, so a query over all spaces reads
+both. A partition would do that too, but attaching it locks and reads the vectors of all other spaces.
 
-The numbers are those that SQLite stores, integers up to 127, which `halfvec` holds exactly: both engines compute the
-same cosines.
+The numbers are the same as in SQLite, integers up to 127, which `halfvec` stores exactly: both engines compute the same
+cosines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.connection import Binary, connection_of, forbid_scans, known_to
+from mcp_memory.store.postgres.connection import Binary, cache_of, connection_of, forbid_scans
 from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, number_of
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 OWN = 50_000
-"""Vectors from which a space has a table of its own: until then all of them are scored in some 30 ms."""
+"""Number of vectors from which a space has a separate table: up to it, all are scored in some 30 ms."""
 
-_RECENT = 1_000  # vectors of such a space that are scored beside its index, before they are moved
+_RECENT = 1_000  # vectors of such a space that are scored exactly, before they are moved to its index
 _EF_SEARCH = 400  # candidates of the index: on 58,487 turns it finds 98.7 % of the 100 nearest, with 200 95.8 %
 _BY_INDEX = "v.embedding <#> ?::halfvec"
 _BY_SCORE = "(v.embedding <#> ?::halfvec) + 0, v.id DESC"  # an order that no index gives
@@ -41,7 +41,7 @@ _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "r.text"), ("turn", "r.content"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tables:
-    """Where a space's vectors of a layer by a model are, and how many numbers each has."""
+    """The tables with a space's vectors of a layer by a model, and the number of their dimensions."""
 
     shared: str
     own: str | None
@@ -49,12 +49,12 @@ class _Tables:
 
     @property
     def both(self) -> tuple[str, ...]:
-        """What follows FROM, in the order in which rows have to be deleted: some may be moved meanwhile."""
+        """The tables for FROM, in the order in which rows have to be deleted: some may be moved meanwhile."""
         return (f"ONLY {self.shared}", *((self.own,) if self.own else ()))
 
 
 def _tables(tx: HomeTransaction, layer: Layer, *, identity: str | None = None) -> list[_Tables]:
-    """Return the tables of one model, if it has any, or of every one."""
+    """Return the tables of a model, or of all models without `identity`."""
     rows = tx.all(
         f"SELECT id, dimensions, to_regclass('{layer}_vec_' || id || '_of_{tx.space}') IS NOT NULL FROM vector_index"
         f" WHERE {'true' if identity is None else 'identity = ?'}",
@@ -67,38 +67,38 @@ def _tables(tx: HomeTransaction, layer: Layer, *, identity: str | None = None) -
 
 
 def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _Tables:
-    """Return the tables of a model; new ones are created. InvalidInput when it had other dimensions before."""
-    known = _tables(tx, layer, identity=identity)
-    if not known:
+    """Return the tables of a model; creates them if needed. Raises InvalidInput if it had other dimensions before."""
+    tables = _tables(tx, layer, identity=identity)
+    if not tables:
         tx.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory vectors {identity}")
-        known = _tables(tx, layer, identity=identity)
-    if not known:
+        tables = _tables(tx, layer, identity=identity)
+    if not tables:
         index: int = tx.get(
             "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", identity, dimensions
         )
         tx.run("SELECT create_vector_tables(?, ?)", index, dimensions)
-        known = _tables(tx, layer, identity=identity)
-    if known[0].dimensions != dimensions:
-        raise other_dimensions(identity, dimensions, known[0].dimensions)
-    return known[0]
+        tables = _tables(tx, layer, identity=identity)
+    if tables[0].dimensions != dimensions:
+        raise other_dimensions(identity, dimensions, tables[0].dimensions)
+    return tables[0]
 
 
 def put(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
-    """Store vectors of rows that have none yet; `rows` selects theirs from `new.data` (default: in order)."""
+    """Store vectors of rows without vectors; `rows` selects theirs from `new.data` (default: in order)."""
     put_stored(tx, layer, numbers, new.identity, quantise(new.data if rows is None else new.data[list(rows)]))
 
 
 def put_new(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
-    """Do what `put` does, for rows that this transaction has inserted."""
+    """Do the same as `put`, for rows that this transaction has inserted."""
     data = quantise(new.data if rows is None else new.data[list(rows)])
-    tables, name = known_to(connection_of(tx)).tables, (layer, new.identity)
+    tables, name = cache_of(connection_of(tx)).tables, (layer, new.identity)
     if name not in tables:
-        found = _ensure(tx, layer, new.identity, data.shape[1])
-        tables[name] = found.shared, found.dimensions
+        new_tables = _ensure(tx, layer, new.identity, data.shape[1])
+        tables[name] = new_tables.shared, new_tables.dimensions
     shared, dimensions = tables[name]
     if dimensions != data.shape[1]:
         raise other_dimensions(new.identity, data.shape[1], dimensions)
@@ -120,11 +120,11 @@ def _halfvecs(data: NDArray[np.int8]) -> list[Binary]:
 def put_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
     """See `sql.Index.put_stored`."""
     tables = _ensure(tx, layer, identity, data.shape[1])
-    there = f" AND NOT EXISTS (SELECT 1 FROM {tables.own} v WHERE v.space = r.space AND v.id = r.id)"
+    not_in_own = f" AND NOT EXISTS (SELECT 1 FROM {tables.own} v WHERE v.space = r.space AND v.id = r.id)"
     tx.run_rows(  # together: each statement would take longer than its row
         f"INSERT INTO {tables.shared} (space, id, embedding) SELECT r.space, r.id, n.embedding"
         f" FROM (VALUES {{}}) n (id, embedding) JOIN {layer} r ON r.space = :space AND r.id = n.id"
-        f" WHERE r.tombstone IS NULL{there if tables.own else ''} ON CONFLICT DO NOTHING",
+        f" WHERE r.tombstone IS NULL{not_in_own if tables.own else ''} ON CONFLICT DO NOTHING",
         "(?::bigint, ?::halfvec)",
         list(zip(numbers, _halfvecs(data), strict=True)),
     )
@@ -137,14 +137,14 @@ def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
 
 def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
     """See `Store.nearest`. With filters, the vectors of all rows that pass are scored."""
-    known = _tables(tx, layer, identity=query.identity)
-    if not tx.space or not known or known[0].dimensions != query.data.shape[1] or not query.data.any():
+    tables = _tables(tx, layer, identity=query.identity)
+    if not tx.space or not tables or tables[0].dimensions != query.data.shape[1] or not query.data.any():
         return []
     passes, values = "", list[Value]()  # the vectors of forgotten turns are deleted
     if not is_plain(layer, filters):
         condition, values = where(tx, layer, filters)
         passes = f" AND EXISTS (SELECT 1 FROM {layer} r WHERE r.space = v.space AND r.id = v.id AND {condition})"
-    approximate = known[0].own if not passes and limit + _MORE <= _EF_SEARCH else None
+    approximate = tables[0].own if not passes and limit + _MORE <= _EF_SEARCH else None
     forbid_scans(tx)
     if approximate:
         tx.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
@@ -152,7 +152,7 @@ def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, 
         f"SELECT int8send(v.id) || halfvec_send(v.embedding) AS line FROM (SELECT v.id FROM {table} v"
         f" WHERE v.space = :space{passes} ORDER BY {_BY_INDEX if table == approximate else _BY_SCORE} LIMIT ?) n"
         f" JOIN {table} v ON v.space = :space AND v.id = n.id"
-        for table in known[0].both
+        for table in tables[0].both
     ]
     asked = "[" + ",".join(f"{number:.8g}" for number in query.data[0].tolist()) + "]"
     data: bytes | None = tx.get(
@@ -163,7 +163,7 @@ def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, 
 
 
 def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> list[Scored]:
-    """Score rows again: `halfvec` holds their numbers exactly, but not those of the query."""
+    """Score rows again: `halfvec` stores their numbers exactly, but rounds those of the query."""
     import numpy as np
 
     line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (len(query),))])
@@ -179,20 +179,20 @@ def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
-    found = stored(tx, layer, [number_of(id, layer[0]) for id in ids], identity)
-    return {f"{layer[0]}{number}": normalise(row) for number, row in found.items()}
+    vectors = read_stored(tx, layer, [number_of(id, layer[0]) for id in ids], identity)
+    return {f"{layer[0]}{number}": normalise(row) for number, row in vectors.items()}
 
 
-def stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
+def read_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
     """See `sql.Index.stored_vectors`."""
     import numpy as np
 
-    found: dict[int, NDArray[np.int8]] = {}
+    vectors: dict[int, NDArray[np.int8]] = {}
     for table in (table for tables in _tables(tx, layer, identity=identity) for table in tables.both):
         sql = f"SELECT id, halfvec_send(embedding) FROM {table} WHERE space = :space AND id IN ({{}})"
         for number, data in tx.among(sql, numbers):
-            found[number] = np.frombuffer(data, ">f2", offset=4).astype(np.int8)
-    return found
+            vectors[number] = np.frombuffer(data, ">f2", offset=4).astype(np.int8)
+    return vectors
 
 
 # --- of all spaces ----------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def embeddable(tx: HomeTransaction) -> int:
 
 def indexes(tx: HomeTransaction) -> list[VectorIndex]:
     """Return every model with vectors here, most complete first."""
-    found = [
+    models = [
         VectorIndex(
             identity=identity,
             dimensions=dimensions,
@@ -214,12 +214,12 @@ def indexes(tx: HomeTransaction) -> list[VectorIndex]:
         )
         for index, identity, dimensions in tx.all("SELECT id, identity, dimensions FROM vector_index ORDER BY id")
     ]
-    return sorted(found, key=lambda index: -index.embedded)
+    return sorted(models, key=lambda index: -index.embedded)
 
 
 def unembedded(tx: Transaction, identity: str, *, limit: int) -> list[tuple[str, str]]:
     """See `Store.unembedded`."""
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     for layer, text in _TEXT:
         missing = [
             f" AND NOT EXISTS (SELECT 1 FROM {table} v WHERE v.space = r.space AND v.id = r.id)"
@@ -229,14 +229,14 @@ def unembedded(tx: Transaction, identity: str, *, limit: int) -> list[tuple[str,
         rows = tx.all(
             f"SELECT r.id, {text} FROM {layer} r WHERE r.space = :space AND {INDEXED[layer]}{''.join(missing)}"
             " ORDER BY r.id LIMIT ?",
-            limit - len(found),
+            limit - len(texts),
         )
-        found += [(f"{layer[0]}{number}", words) for number, words in rows]
-    return found
+        texts += [(f"{layer[0]}{number}", words) for number, words in rows]
+    return texts
 
 
 def move(tx: HomeTransaction, *, limit: int) -> bool:
-    """Move up to `limit` vectors of a space that has enough of them to its own table; False if none has.
+    """Move up to `limit` vectors of a space to its separate table; False if no space has enough of them.
 
     Runs in a transaction on all spaces, without locks that a capture or a search would wait for.
     """

@@ -109,7 +109,7 @@ class Index(Protocol):
         """Return the stored vectors of a model by row; rows without a vector are left out."""
         ...
 
-    def with_all_terms(self, layer: Layer, all_terms: Sequence[str]) -> list[int]:
+    def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
         """Return the rows that have all of these index terms."""
         ...
 

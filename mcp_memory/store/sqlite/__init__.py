@@ -1,8 +1,8 @@
-"""The embedded engine: one SQLite file with FTS5 and sqlite-vec, and the files beside it.
+"""The embedded engine: one SQLite file with FTS5 and sqlite-vec, and the files next to it.
 
     store        the verbs, each a transaction             database        the file, its writer and readers
     home         the folder and its permissions            migrations      the schema, step by step
-    transaction  SQL and files of one transaction          copies          readable copies of rows
+    transaction  SQL and files of a transaction            copies          readable copies of rows
     index        terms and vectors for the search          checks          problems of rows and files
     upkeep       recovery, rebuild, repair, snapshots      unreadable      values that cannot be read
 

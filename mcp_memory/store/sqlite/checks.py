@@ -1,4 +1,4 @@
-"""Checks: the numbers of a space, its changes, and every inconsistency of rows and files."""
+"""Consistency checks of rows, their copies in files, and the files of results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AT_WORK_S = 600.0
 
 def unreadable(con: apsw.Connection) -> list[str]:
     """Return a line for each unreadable value. Reads all rows."""
-    return [f"{one} {forms.NEXT_STEP}" for one in forms.unreadable(con)]
+    return [f"{value} {forms.NEXT_STEP}" for value in forms.unreadable_values(con)]
 
 
 def problems(con: apsw.Connection) -> list[str]:
@@ -41,34 +41,36 @@ def problems(con: apsw.Connection) -> list[str]:
         # A query refreshes this connection's view of the FTS5 table. The integrity check alone uses a stale view, and
         # reports blocks that were merged away since as corrupt.
         con.execute(f"SELECT 1 FROM {layer}_terms WHERE rowid = 0").fetchall()
-    found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
-    found += [
-        f"Row {rowid or ''} of {table} points at nothing."
+    problems_found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
+    problems_found += [
+        f"Row {rowid or ''} of {table} refers to a missing row."
         for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
     names: dict[Any, Any] = dict(con.execute("SELECT id, name FROM space"))
     for of_rows in (_turn_problems, _quote_problems, _statement_problems):
-        found += [f"{names.get(space, f'space {space}')}: {problem}" for space, problem in of_rows(con)]
-    for layer, wanted in {**INDEXED, "chunk": "TRUE"}.items():
+        problems_found += [f"{names.get(space, f'space {space}')}: {problem}" for space, problem in of_rows(con)]
+    for layer, condition in {**INDEXED, "chunk": "TRUE"}.items():
         missing = f"space << {ID_BITS} | id NOT IN (SELECT id FROM {layer}_terms_docsize)"
-        if lacking := con.execute(f"SELECT count(*) FROM {layer} WHERE {wanted} AND {missing}").get:
-            found.append(f"{lacking} {layer}s are not in the word index.")
+        if lacking := con.execute(f"SELECT count(*) FROM {layer} WHERE {condition} AND {missing}").get:
+            problems_found.append(f"{lacking} {layer}s are not in the word index.")
     for name in names.values():
         for table in counters_behind(SqliteTransaction(con, Path(), name)):
-            found.append(
+            problems_found.append(
                 f"{name}: the last number of {table} rows is lost. `mcp-memory doctor --repair` finds it again."
             )
-    found += vectors.problems(con)
-    return found
+    problems_found += vectors.problems(con)
+    return problems_found
 
 
 def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return the problems of the copies of rows. Nobody writes copies meanwhile."""
+    """Return the problems of the copies of rows. The caller keeps others from writing copies meanwhile."""
     path = home / homes.IDENTITY
-    found = _of_spaces(con, home, _copy_problems)
-    if files.is_there(path) and homes.identity(home) is None:  # one that is missing is written when a home is opened
-        found.append(f"{path.name} is no file, or cannot be read. `mcp-memory doctor --repair` writes it anew.")
-    return found
+    problems_found = _of_spaces(con, home, _copy_problems)
+    if files.is_there(path) and homes.identity(home) is None:  # a missing file is written when a home is opened
+        problems_found.append(
+            f"{path.name} is not a file, or cannot be read. `mcp-memory doctor --repair` rewrites it."
+        )
+    return problems_found
 
 
 def ref_problems(con: apsw.Connection, home: Path) -> list[str]:
@@ -80,11 +82,11 @@ def _of_spaces(
     con: apsw.Connection, home: Path, problems: Callable[[apsw.Connection, Path, int], Iterator[str]]
 ) -> list[str]:
     spaces = {str(name): number for number, name in con.execute("SELECT id, name FROM space")}
-    lost = {path.name: 0 for path in sorted((home / "spaces").glob("*")) if path.is_dir()}  # where no row knows them
+    lost = {path.name: 0 for path in sorted((home / "spaces").glob("*")) if path.is_dir()}  # folders without a row
     return [
-        f"{name}: {found}"
+        f"{name}: {problem}"
         for name, number in (lost | spaces).items()
-        for found in problems(con, home / "spaces" / name, number)
+        for problem in problems(con, home / "spaces" / name, number)
     ]
 
 
@@ -111,10 +113,10 @@ def _quote_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     )
     for space, atom, turn, start, end, quote, content in rows:
         if content[start:end] != quote or end - start != len(quote):
-            yield space, f"Atom a{atom} quotes words of t{turn} that do not stand there. {_AS_IT_WAS}"
+            yield space, f"Atom a{atom} quotes words that t{turn} does not contain. {_AS_IT_WAS}"
     bare: Any = con.execute(f"SELECT a.space, a.id FROM atom a WHERE {WITHOUT_WORDS}")
     for space, atom in bare:
-        yield space, f"The words that a{atom} rests on first are lost. {_AS_IT_WAS}"
+        yield space, f"The first evidence of a{atom} is lost. {_AS_IT_WAS}"
 
 
 WITHOUT_WORDS = (
@@ -125,7 +127,7 @@ WITHOUT_WORDS = (
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
-    """Compare redundant columns of statements: a change outside this program usually changes only one of them."""
+    """Compare redundant columns of statements: a change outside this program usually misses some of them."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
         if folded != digests.fold_statement(text):
@@ -137,7 +139,7 @@ def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     )
     for space, number, entity, key, differs in rows:
         if differs or key != entity_key(entity):
-            yield space, f"The fact of a{number} does not fit it: one was changed outside this program. {_AS_IT_WAS}"
+            yield space, f"The fact of a{number} differs from it: it was changed outside this program. {_AS_IT_WAS}"
 
 
 _AS_IT_WAS = "`mcp-memory rebuild --check` shows what the files say; else restore a backup: `mcp-memory backup --list`."
@@ -161,11 +163,11 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
             if fields["sha256"] != digest or row is None:
                 yield f"The file of {id} has other bytes than were stored: {path}. {_from_a_backup(id)}"
             elif files.ref_file(row, data) != content:
-                yield f"The front matter of {path} is not its row's; `mcp-memory doctor --repair` writes it anew."
+                yield f"The front matter of {path} differs from its row; `mcp-memory doctor --repair` rewrites it."
 
 
 def _from_a_backup(id: str) -> str:
-    return f"`mcp-memory doctor --repair` brings it back where a backup has it; else `mcp-memory forget {id}`."
+    return f"`mcp-memory doctor --repair` restores it from a backup; else `mcp-memory forget {id}`."
 
 
 def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
@@ -175,22 +177,23 @@ def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
     elif any(folder.rglob("*.jsonl")):
         yield "The database has no such space. `mcp-memory doctor --repair` adds what its files have."
     for path in stray_files(tx):
-        yield f"{path.relative_to(folder).as_posix()} is of no row; `mcp-memory doctor --repair` sets it aside."
+        name = path.relative_to(folder).as_posix()
+        yield f"{name} belongs to no row; `mcp-memory doctor --repair` moves it to quarantine."
 
 
 def stray_files(tx: SqliteTransaction) -> list[Path]:
-    """Return files of a space that no row makes: canvases, scenes, results and temporary files of killed writers.
+    """Return files of a space that belong to no row: canvases, scenes, results and temporary files of killed writers.
 
-    Recent ones are left out: they may be in use.
+    Recent files are excluded: they may be in use.
     """
-    known = (
+    expected = (
         set(copies_of_rows.paths(tx)) | {str(path) for path in tx.column("SELECT path FROM ref WHERE space = :space")}
         if tx.space
         else set[str]()
     )
     named = (*tx.folder.glob("mmds/[0-9][0-9][0-9]*-*.mmd"), *tx.folder.glob("refs/*.md"))
     scenes = (path for path in tx.folder.glob("scenes/*.md") if files.is_scene_file(files.content_of(path) or b""))
-    strays = [path for path in (*named, *scenes) if path.relative_to(tx.folder).as_posix() not in known]
+    strays = [path for path in (*named, *scenes) if path.relative_to(tx.folder).as_posix() not in expected]
     return sorted(path for path in (*strays, *tx.folder.rglob(".*.tmp")) if not _is_recent(path))
 
 
@@ -198,4 +201,4 @@ def _is_recent(path: Path) -> bool:
     try:
         return time.time() - path.lstat().st_mtime < _AT_WORK_S
     except FileNotFoundError:
-        return True  # gone since it was listed
+        return True  # deleted since it was listed

@@ -1,14 +1,14 @@
 """Keeps the readable copies of a home up to date: journals, records, canvases, scenes, tombstones, the persona page.
 
 The database is the truth. A transaction names the copies that it changes; they are written after its commit, under a
-lock of the home, so in the order of the commits of all processes. A copy is never read back: `rebuild` alone reads
-copies, when the database is lost.
+lock of the home, so in the order of the commits of all processes. Copies are only read by `rebuild`, when the database
+is lost.
 
-A copy is behind if its writer was killed or had no room. The table `file` has the length of each line file, so one
-that is behind has another size; the table `stale_file` marks the copies that are written whole until their content was
-seen to be right. The next transaction that changes a line file, any later transaction (for marked copies) and the
-next opening of the home write such a copy anew. A line file that is longer than its rows make it was edited, or the
-database was replaced by an older one: it is kept beside, as `….beyond-1`.
+A copy is outdated if its writer was killed or had no room. The table `file` stores the length of each line file, so an
+outdated line file has another size; the table `stale_file` marks the copies that have to be written whole until their
+content was verified. An outdated copy is rewritten by the next transaction that changes it, by any later transaction
+(marked copies), or when the home is opened. A line file that is longer than its rows was edited, or the database was
+replaced by an older version: the file is renamed to `….beyond-1`.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class _Write:
 
 
 @contextmanager
-def committing(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
-    """Commit in the block, then write the copies that the transaction changed or found behind."""
-    if not (changes.appended or changes.outdated or changes.whole or _marks(con)):
+def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
+    """Commit in the block, then write the copies that the transaction changed and the outdated copies."""
+    if not (changes.appended or changes.outdated or changes.whole or _marked_copies(con)):
         yield
         return
     with waiting_lock(home, LOCK):
@@ -74,7 +74,7 @@ def committing(con: apsw.Connection, home: Path, changes: CopyChanges) -> Genera
             write.run()
 
 
-def _marks(con: apsw.Connection) -> list[Copy]:
+def _marked_copies(con: apsw.Connection) -> list[Copy]:
     if not con.table_exists("main", "stale_file"):
         return []
     rows: Any = con.execute("SELECT s.name, f.path FROM stale_file f JOIN space s ON s.id = f.space ORDER BY 1, 2")
@@ -82,33 +82,36 @@ def _marks(con: apsw.Connection) -> list[Copy]:
 
 
 def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Write]:
-    """Return what to write after the commit, and record it in the transaction. Marked copies are written at once."""
-    marked = dict.fromkeys(_marks(con))
+    """Return the files to write after the commit, and record them in the transaction.
+
+    Marked copies are written at once.
+    """
+    marked = dict.fromkeys(_marked_copies(con))
     outdated = changes.outdated | dict.fromkeys(key for key in changes.appended if key in marked)
     for space, path in marked:
         _remove_temporary_files(home / "spaces" / space / path)
         if (space, path) not in outdated:
             tx = SqliteTransaction(con, home, space)
-            if _whole(tx, path).run():
+            if _plan_whole(tx, path).run():
                 tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
     writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
     for space, path in outdated:
         tx = SqliteTransaction(con, home, space)
         tx.run("INSERT INTO stale_file (space, path) VALUES (:space, ?) ON CONFLICT DO NOTHING", path)
-        writes.append(_whole(tx, path))
+        writes.append(_plan_whole(tx, path))
     for (space, path), lines in changes.appended.items():
         if (space, path) not in outdated:
-            writes.append(_appended(SqliteTransaction(con, home, space), path, lines))
+            writes.append(_plan_append(SqliteTransaction(con, home, space), path, lines))
     return writes
 
 
 def _remove_temporary_files(path: Path) -> None:
-    """Remove what killed writers of a copy have left; nobody else writes it under the lock."""
+    """Remove the temporary files that killed writers of a copy left. The lock excludes other writers."""
     for temporary in path.parent.glob(f".{path.name.replace('[', '[[]')}.*.tmp"):
         remove_own(temporary)
 
 
-def _whole(tx: SqliteTransaction, path: str) -> _Write:
+def _plan_whole(tx: SqliteTransaction, path: str) -> _Write:
     """Return the write of a whole copy, or its deletion, and record the length of a line file."""
     parts = copies.content(tx, path)
     content = None if parts is None else b"".join(parts)
@@ -122,14 +125,14 @@ def _whole(tx: SqliteTransaction, path: str) -> _Write:
     return _Write(tx.folder / path, content)
 
 
-def _appended(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
-    """Return the write of new lines; of the whole file if it is not as long as it was at the last commit."""
+def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _Write:
+    """Return the write of new lines, or of the whole file if its length is not that of the last commit."""
     content, target = b"".join(lines), tx.folder / path
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
     size = _size(target)
     if length is None or size != length:
         _keep_beside(target, longer_than=length or 0)
-        return _whole(tx, path)
+        return _plan_whole(tx, path)
     _record_length(tx, path, length + len(content))
     return _Write(target, content, offset=length)
 
@@ -148,7 +151,7 @@ def _size(path: Path) -> int:
 
 
 def _keep_beside(path: Path, *, longer_than: int) -> None:
-    """Rename a file that is longer than the rows make it, or what is in its place, so that nothing of it is lost."""
+    """Rename a file that is longer than its rows, or is not a regular file, so that no content is lost."""
     if not files.is_there(path) or -1 < _size(path) <= longer_than:
         return
     number = 1
@@ -162,18 +165,18 @@ def _keep_beside(path: Path, *, longer_than: int) -> None:
 # --- copies that are behind -------------------------------------------------------------------------
 
 
-def behind(con: apsw.Connection, home: Path) -> list[Copy]:
-    """Return the copies to write anew: marked ones, and line files of another size than their rows make."""
+def outdated_copies(con: apsw.Connection, home: Path) -> list[Copy]:
+    """Return the copies to rewrite: marked copies, and line files whose size differs from that of their rows."""
     rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
     lengths: dict[Copy, int] = {(space, path): length for space, path, length in rows}
     sizes = dict(_line_file_sizes(home, {str(name) for (name,) in con.execute("SELECT name FROM space")}))
     differing = [key for key in lengths.keys() | sizes.keys() if lengths.get(key) != sizes.get(key)]
-    return sorted({*differing, *_marks(con)})
+    return sorted({*differing, *_marked_copies(con)})
 
 
 def catch_up(con: apsw.Connection, home: Path) -> None:
-    """Have the copies that are behind written after this transaction, the one of a writing connection."""
-    for space, path in behind(con, home):
+    """Mark the outdated copies to be written after this write transaction."""
+    for space, path in outdated_copies(con, home):
         row = con.execute(
             "SELECT f.bytes FROM file f JOIN space s ON s.id = f.space WHERE s.name = ? AND f.path = ?", (space, path)
         ).get
@@ -195,16 +198,16 @@ def _line_file_sizes(home: Path, spaces: Iterable[str]) -> Iterator[tuple[Copy, 
 
 
 def kept_beside(home: Path, space: str) -> list[Path]:
-    """Return the line files of a space that were kept beside because they had more than the database."""
+    """Return the renamed line files of a space, which had more lines than the database."""
     folder = home / "spaces" / space
-    found = (path for pattern in copies.LINE_FILES for why in ("beyond", "damaged") for path in
+    candidates = (path for pattern in copies.LINE_FILES for why in ("beyond", "damaged") for path in
              folder.glob(f"{pattern}.{why}-*"))  # fmt: skip
-    return sorted(path for path in found if is_own(path))
+    return sorted(path for path in candidates if is_own(path))
 
 
 def problems(tx: SqliteTransaction) -> Iterator[str]:
-    """Yield a sentence for each copy of a space that is not what its rows make. Reads all of them."""
-    for path, why in differing(tx).items():
+    """Yield a sentence for each copy of a space that differs from its rows. Reads all copies."""
+    for path, why in differing_copies(tx).items():
         yield f"{path} {why}; `mcp-memory doctor --repair` writes it from the database."
     for path in kept_beside(tx.home, tx.name):
         count = read_own(path).count(b"\n")
@@ -214,17 +217,17 @@ def problems(tx: SqliteTransaction) -> Iterator[str]:
         )
 
 
-def differing(tx: SqliteTransaction) -> dict[str, str]:
-    """Return the copies of a space that are not what its rows make, each with what is wrong. Reads all of them."""
+def differing_copies(tx: SqliteTransaction) -> dict[str, str]:
+    """Return the copies of a space that differ from its rows, each with the reason. Reads all copies."""
     paths = dict.fromkeys(copies.paths(tx)) if tx.space else {}
-    paths |= dict.fromkeys(path for space, path in behind(tx.con, tx.home) if space == tx.name)
+    paths |= dict.fromkeys(path for space, path in outdated_copies(tx.con, tx.home) if space == tx.name)
     return {path: why for path in paths if (why := _what_is_wrong(tx, path))}
 
 
 def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
     parts, target = copies.content(tx, path), tx.folder / path
     if parts is None:
-        return "is of no row" if files.is_there(target) else None
+        return "belongs to no row" if files.is_there(target) else None
     try:
         content = files.content_of(target)
     except OSError as error:
@@ -236,7 +239,7 @@ def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
 
 
 def _last_lines(content: bytes) -> dict[object, bytes]:
-    """Return the lines of a line file by what they are about: of several lines about a row, the last counts."""
+    """Return the last line about each row, by its key."""
     last: dict[object, bytes] = {}
     for line in content.splitlines(keepends=True):
         try:

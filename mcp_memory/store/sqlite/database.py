@@ -1,14 +1,14 @@
 """One SQLite file: a writer, a pool of readers that cannot write, and errors that name the next step.
 
 `write` and `read` take a plain function of a connection; a connection or cursor never leaves them. Writes are `BEGIN
-IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes; the readable copies of what they
-change are written after their commit (`copies`). Reads see one snapshot and never wait for a writer; they wait a
+IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes; the readable copies of the
+changed rows are written after the commit (`copies`). Reads see one snapshot and never wait for a writer; they wait a
 limited time for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`);
 connections are not bound to threads. A home that cannot be written to is opened read-only.
 
 Open connections outlive the files that they opened. So each call first compares the home and the database with those
-that were opened, and raises HomeGone if they were removed or replaced: what somebody deleted is neither shown nor
-written again.
+that were opened, and raises HomeGone if they were removed or replaced: deleted content is neither shown nor written
+again.
 
 Errors of SQLite and the file system become sentences with the next step.
 """
@@ -58,7 +58,7 @@ class Database:
         self.home = home
         self.path = home / homes.DATABASE
         self.read_only = homes.why_read_only(home)
-        """Why nothing can be written here; None where it can."""
+        """Why the home cannot be written to; None if it can."""
         self._write_lock = threading.Lock()
         self._nesting = NestingGuard()
         self._pool_wait = pool_wait
@@ -66,13 +66,13 @@ class Database:
         for _ in range(_READERS):
             self._readers.put(None)  # opened when first needed
         self._closed = False
-        with explained(self.home):
+        with translate_errors(self.home):
             self._writer = None if self.read_only else self._open_writer()
-            # A home that is only read has no open connections between two reads: what is there now is what counts.
+            # A read-only home has no open connections between two reads, so each read opens the current files.
             self._opened = None if self.read_only else OpenedFolder(home, self.path)
         if self.read_only:
             self.read(must_be_current)
-        elif self.read(copies.behind, home):
+        elif self.read(copies.outdated_copies, home):
             try:
                 self.write(copies.catch_up, home)
             except StoreUnavailable as error:  # a full disk must not prevent reading
@@ -80,7 +80,7 @@ class Database:
 
     def write(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a connection in one transaction: committed when this returns, rolled back if it raises."""
-        with explained(self.home), self._nesting.call(), self._write_lock:
+        with translate_errors(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             return self._in_transaction(self._free_writer(), work, *args, **kwargs)
 
@@ -98,7 +98,7 @@ class Database:
             self._must_be_same()
             result = _read(con, work, *args, **kwargs)
             self._must_be_same()
-            with copies.committing(con, self.home, changes):
+            with copies.commit_with_copies(con, self.home, changes):
                 con.execute("COMMIT")
         except BaseException:
             if con.in_transaction:
@@ -110,7 +110,7 @@ class Database:
 
     def outside(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
-        with explained(self.home), self._nesting.call(), self._write_lock:
+        with translate_errors(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             return work(self._free_writer(), *args, **kwargs)
 
@@ -119,7 +119,7 @@ class Database:
 
         Raises StoreUnavailable if all connections stay in use.
         """
-        with explained(self.home), self._nesting.call():
+        with translate_errors(self.home), self._nesting.call():
             self._must_be_open()
             con = self._free_reader()
             try:
@@ -128,9 +128,9 @@ class Database:
                 done = False
                 con.execute("BEGIN")
                 try:
-                    found = _read(con, work, *args, **kwargs)
+                    result = _read(con, work, *args, **kwargs)
                     done = True
-                    return found
+                    return result
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
@@ -145,7 +145,7 @@ class Database:
     def read_with_copies(
         self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `work` as `read` does, while nobody writes copies: they are those of the snapshot."""
+        """Run `work` as `read` does, while other processes write no copies: the copies match the snapshot."""
         with waiting_lock(self.home, copies.LOCK):
             return self.read(work, *args, **kwargs)
 
@@ -194,8 +194,8 @@ class Database:
         if self._writer is None:
             raise StoreUnavailable(self._only_readable())
         if self._writer.txn_state() != apsw.SQLITE_TXN_NONE:
-            held, self._writer = self._writer, self._open_writer()
-            held.close()
+            old_writer, self._writer = self._writer, self._open_writer()
+            old_writer.close()
         return self._writer
 
     def _open_writer(self) -> WritingConnection:
@@ -232,7 +232,7 @@ def _read(
     try:
         return work(con, *args, **kwargs)
     except (*unreadable.WRONG, apsw.SQLError):
-        if damaged := next(unreadable.unreadable(con), None):
+        if damaged := next(unreadable.unreadable_values(con), None):
             raise DamagedRow(f"{damaged} {unreadable.NEXT_STEP}") from None
         raise
 
@@ -269,11 +269,11 @@ _NOT_WRITTEN = re.compile(
     r"|could not write to \w+ blob|Error inserting \w+ into \w+ shadow table|Could not create \S+ shadow table",
     re.IGNORECASE,
 )
-"""How sqlite-vec says that it could not write to its tables; it keeps SQLite's reason to itself."""
+"""Messages of sqlite-vec if it could not write to its tables; they do not include SQLite's reason."""
 
 
 @contextmanager
-def explained(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
+def translate_errors(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
     """Raise errors of SQLite as StoreUnavailable, or as NoRoom if the disk is full. `so` states the outcome."""
     path = home / homes.DATABASE
     try:
@@ -286,7 +286,7 @@ def explained(home: Path, *, so: str = "Nothing was written") -> Generator[None]
         raise NoRoom(_no_room(home, "the disk is full", so)) from None
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreUnavailable(
-            f"{path} is damaged ({error}). `mcp-memory doctor --repair` makes it anew, and keeps this one."
+            f"{path} is damaged ({error}). `mcp-memory doctor --repair` rebuilds it, and keeps this file."
         ) from None
     except apsw.SQLError as error:
         if not _NOT_WRITTEN.match(str(error)):

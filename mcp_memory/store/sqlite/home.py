@@ -54,7 +54,7 @@ def make(home: Path) -> None:
     if not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "permission denied")
     make_folder(home / "spaces")
-    with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
+    with suppress(FileExistsError):  # SQLite gives its other files the same mode
         open_private(home / DATABASE, "xb").close()
     keep_private(home, new=not was_memory)
 
@@ -66,16 +66,15 @@ def _is_begun(database: Path) -> bool:
 
 
 def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
-    """Remove the permissions of group and others from a home, which earlier versions left in place; return from how
-    many files and folders.
+    """Remove the permissions of group and others, which earlier versions left in a home; return the number of changes.
 
-    This looks at the home and what is directly in it, since nothing below can be reached then; `deep` looks at all of
-    it. A folder set up to be shared (set-group-id, sticky), a user's whole home folder and a folder with files of other
-    programs keep their mode. In a `new` home, only that of the folder itself is changed: this program made nothing
-    else that is there with permissions for others.
+    Only the home and its direct entries are changed, since nothing below can be reached then; `deep` changes the whole
+    tree. A folder set up to be shared (set-group-id, sticky), a user's whole home folder and a folder with files of
+    other programs keep their mode. In a `new` home only the folder itself is changed, because other files in it were
+    not made by this program.
     """
     changed = 0
-    for path, mode in exposed(home, deep=deep):
+    for path, mode in exposed_paths(home, deep=deep):
         if new and path != home:
             continue
         with suppress(OSError):
@@ -84,7 +83,7 @@ def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
     return changed
 
 
-def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
+def exposed_paths(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
     """Yield files and folders of a home that are open to others and should not be, each with its mode."""
     if os.name == "nt":  # modes say nothing there
         return
@@ -98,15 +97,15 @@ def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
             if deep and folder.is_dir() and not folder.is_symlink()
             for path in folder.rglob("*")
         )
-        for path in chain(_folder_of_its_own(home), ours, below):
+        for path in chain(_home_if_private(home), ours, below):
             with suppress(OSError):
-                found = path.lstat()
-                mode = stat.S_IMODE(found.st_mode)
-                if not stat.S_ISLNK(found.st_mode) and found.st_uid == os.geteuid() and mode & _OTHERS:
+                status = path.lstat()
+                mode = stat.S_IMODE(status.st_mode)
+                if not stat.S_ISLNK(status.st_mode) and status.st_uid == os.geteuid() and mode & _OTHERS:
                     yield path, mode
 
 
-def _folder_of_its_own(home: Path) -> Iterator[Path]:
+def _home_if_private(home: Path) -> Iterator[Path]:
     shared = home.stat().st_mode & stat.S_ISVTX
     whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
     if not (shared or whole or home.is_mount() or foreign_files(home)):
@@ -114,7 +113,7 @@ def _folder_of_its_own(home: Path) -> Iterator[Path]:
 
 
 def keep_identity(con: apsw.Connection, home: Path) -> None:
-    """Keep the home's uuid and the key of its digests in a file too.
+    """Store the home's uuid and the key of its digests in a file as well.
 
     A database rebuilt from the files is then the same memory: it recognises its own exports and forgotten content.
     """
@@ -124,7 +123,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
         con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", stored)
         logger.warning(
             "the database had lost the identity of this memory; it has %s",
-            f"that of {IDENTITY} again" if kept else "a new one: what was forgotten may come back with an import",
+            f"that of {IDENTITY} again" if kept else "a new identity: an import may restore forgotten rows",
         )
     if kept == stored:
         return
@@ -132,7 +131,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
     wrong = _what_is_wrong(kept) if is_there(file) else None
     try:
         if file.is_dir() and not file.is_symlink():
-            file.rmdir()  # only an empty one
+            file.rmdir()  # only if it is empty
         content = json.dumps({"home": stored[0], "key": stored[1].hex()}).encode()
         write_whole(file, content + b"\n")
     except OSError as error:  # a full disk must not prevent reading
@@ -144,23 +143,25 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
 
 def _stored_identity(con: apsw.Connection) -> tuple[str, bytes] | None:
     row: Any = con.execute("SELECT uuid, key FROM home").fetchone()
-    found = (str(row[0]), bytes(row[1])) if row and row[0] else None
-    return found if found and len(found[1]) == _KEY else None
+    stored = (str(row[0]), bytes(row[1])) if row and row[0] else None
+    return stored if stored and len(stored[1]) == _KEY else None
 
 
 def identity(home: Path) -> tuple[str, bytes] | None:
     """Return the uuid and key that `keep_identity` wrote; None if they cannot be read."""
     try:
         fields = json.loads(read_own(home / IDENTITY, _LARGEST_IDENTITY))
-        found = str(fields["home"]), bytes.fromhex(fields["key"])
+        stored = str(fields["home"]), bytes.fromhex(fields["key"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found if found[0] and len(found[1]) == _KEY else None
+    return stored if stored[0] and len(stored[1]) == _KEY else None
 
 
 def identity_problem(home: Path) -> str | None:
-    """Return what is wrong with the identity in a file of a home; None if it is that of the database, or is missing:
-    the next writer creates it."""
+    """Return why the identity file of a home is wrong; None if it matches the database or is missing.
+
+    The next writer creates a missing file.
+    """
     if not is_there(home / IDENTITY) or not is_own(home / DATABASE):
         return None
     kept = identity(home)
@@ -186,17 +187,17 @@ def open_to_read(database: Path) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     address = database.absolute().as_uri()
     try:
-        return _tried(apsw.Connection(f"{address}?mode=ro", flags=flags))
+        return _require_readable(apsw.Connection(f"{address}?mode=ro", flags=flags))
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         wal = database.with_name(f"{database.name}-wal")
         if not wal.exists() or wal.stat().st_size == 0:
-            return _tried(apsw.Connection(f"{address}?immutable=1", flags=flags))
+            return _require_readable(apsw.Connection(f"{address}?immutable=1", flags=flags))
         con = apsw.Connection(f"{address}?mode=ro&vfs={'win32' if os.name == 'nt' else 'unix'}-none", flags=flags)
         con.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-        return _tried(con)
+        return _require_readable(con)
 
 
-def _tried(con: apsw.Connection) -> apsw.Connection:
+def _require_readable(con: apsw.Connection) -> apsw.Connection:
     try:
         con.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except BaseException:

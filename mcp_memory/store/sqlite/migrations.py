@@ -1,4 +1,4 @@
-"""The schema, and the list of its steps. A released step is never edited; a new one is added below.
+"""The schema, and the list of its steps. A released step is never edited; new steps are appended.
 
 Each step runs in one transaction with the record that it ran, so a kill in between leaves the step undone. A database
 with a step that this program does not know is from a newer version: it is refused without a change.
@@ -15,13 +15,13 @@ from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
-# Read back by the same words: an index serves only the expression it was made of.
+# Queries use the same text: an index serves only the expression that it was created with.
 OUTLINE_SIZE = "length(CAST(content AS BLOB))"
 OUTLINE_ASKS = "(instr(substr(content, -120), '?') + instr(substr(content, -120), '？') > 0)"
 
 
-# Tables of long rows keep SQLite's own row number beside their key: otherwise every lookup would read past the texts of
-# other rows. Those with a number of their own as the key have it anyway.
+# Tables of long rows keep SQLite's own row number in addition to their key: otherwise a lookup reads past the texts of
+# other rows. In tables with an integer key, the key is the row number.
 _WITH_ROWID = {
     *("home", "space", "pause", "spend", "vector_index"),
     *("turn", "atom", "persona", "work", "draft", "canvas", "canvas_version", "record", "message_edit"),
@@ -114,13 +114,13 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
 
 def migrate(con: apsw.Connection) -> None:
     """Bring a database to this program's schema. Raises StoreUnavailable when it is from a newer one."""
-    if _applied(con) == {name for name, _ in SCHEMA}:
+    if _applied_steps(con) == {name for name, _ in SCHEMA}:
         return  # the usual start: no write, so no waiting for a lock
     while True:
         con.execute("BEGIN IMMEDIATE")
         try:
             con.execute("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TEXT NOT NULL) STRICT")
-            done = _applied(con)
+            done = _applied_steps(con)
             _refuse_newer(con, done)
             step = next((step for step in SCHEMA if step[0] not in done), None)
             if step is not None:
@@ -138,20 +138,20 @@ def migrate(con: apsw.Connection) -> None:
 def _take(con: apsw.Connection, step: Callable[[apsw.Connection], None]) -> None:
     try:
         step(con)
-    except apsw.SQLError as error:  # what the step makes is there: the list of steps was changed
+    except apsw.SQLError as error:  # the tables of the step exist: the list of steps was changed
         raise StoreUnavailable(
-            f"{con.filename} is not what its list of migrations says ({error}). `mcp-memory doctor --repair` makes it "
-            "anew, and keeps this one."
+            f"{con.filename} is not what its list of migrations says ({error}). `mcp-memory doctor --repair` rebuilds "
+            "it, and keeps this file."
         ) from None
 
 
 def must_be_current(con: apsw.Connection) -> None:
     """Raise StoreUnavailable if a read-only database does not have this program's schema."""
-    done = _applied(con)
+    done = _applied_steps(con)
     _refuse_newer(con, done)
     if done != {name for name, _ in SCHEMA}:
         raise StoreUnavailable(
-            f"{con.filename} is of an older mcp-memory, and cannot be brought up to date where it can only be read. "
+            f"{con.filename} is of an older mcp-memory, and a read-only home cannot be upgraded. "
             "Copy the home to a folder that you can write to, and name that with MCP_MEMORY_HOME."
         )
 
@@ -161,16 +161,16 @@ def is_unfinished(con: apsw.Connection) -> bool:
     return con.table_exists("main", "move")
 
 
-def _applied(con: apsw.Connection) -> set[str]:
+def _applied_steps(con: apsw.Connection) -> set[str]:
     if not con.table_exists("main", "migration"):
         return set()
     return {str(name) for (name,) in con.execute("SELECT name FROM migration")}
 
 
 def _refuse_newer(con: apsw.Connection, done: set[str]) -> None:
-    known = {name for name, _ in SCHEMA}
-    unknown = sorted(done - known)
-    if unknown and not known <= done:
+    our_steps = {name for name, _ in SCHEMA}
+    unknown = sorted(done - our_steps)
+    if unknown and not our_steps <= done:
         raise StoreUnavailable(
             f"{con.filename} was written by an mcp-memory from before the first release. Nothing was changed. Export "
             "it with that version and import it here; or `mcp-memory doctor --repair` rebuilds what its files tell."
@@ -178,5 +178,5 @@ def _refuse_newer(con: apsw.Connection, done: set[str]) -> None:
     if unknown:
         raise NewerHome(
             f"{con.filename} was written by a newer mcp-memory (schema {unknown[-1]}). Nothing was changed. "
-            "Upgrade this one in the way that you installed it."
+            "Upgrade this program in the way that you installed it."
         )

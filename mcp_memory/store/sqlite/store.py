@@ -1,4 +1,4 @@
-"""`SQLiteStore`: one home in one SQLite file, with the files beside it."""
+"""`SQLiteStore`: a home in one SQLite file, with the files next to it."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ class SQLiteStore(SqlVerbs):
     def _renew_terms(self, limit: int) -> bool:
         batch = self._db.read(terms.next_batch, limit=limit)
         if batch is not None:
-            found = terms.terms_of_batch(batch)
-            self._db.write(terms.commit_batch, batch, found)
+            new_terms = terms.terms_of_batch(batch)
+            self._db.write(terms.commit_batch, batch, new_terms)
             self._db.write(terms.merge_segments, batch.layer)
             return True
         left = self._db.read(terms.unsettled_layers)
@@ -152,7 +152,7 @@ class SQLiteStore(SqlVerbs):
     # purging
 
     purge = writes(purging.purge)
-    unverified_purges = reads_home(purging.unverified)
+    unverified_purges = reads_home(purging.unverified_purges)
     purged_rows = reads_home(purged_rows.purged_rows)
     note_verified = writes_home(purging.note_verified)
 
@@ -189,13 +189,13 @@ class SQLiteStore(SqlVerbs):
         home = self._db.home
         if unreadable := self._db.read(checks.unreadable):
             return unreadable  # whatever else is asked reads these rows too
-        found = self._db.read(checks.problems)
-        found += self._db.read_with_copies(checks.copy_problems, home)
+        problems = self._db.read(checks.problems)
+        problems += self._db.read_with_copies(checks.copy_problems, home)
         refs = self._db.read(checks.ref_problems, home)
         if refs:  # files of refs forgotten meanwhile are rightly missing
             again = self._db.read(checks.ref_problems, home)
             refs = [problem for problem in refs if problem in again]
-        return [*found, *refs]
+        return [*problems, *refs]
 
     # upkeep
 
@@ -204,7 +204,7 @@ class SQLiteStore(SqlVerbs):
 
     def repair(self, set_aside: Callable[[Path], object]) -> list[str]:
         home = self._db.home
-        return self._db.write(repair.mend, home, set_aside)
+        return self._db.write(repair.repair_database, home, set_aside)
 
     def write_persona_file(self, space: str, /, page: str) -> None:
         if not self.read(space, pages.is_persona_written, page):

@@ -1,4 +1,4 @@
-"""A transaction of SQLite: the connection, the files of the space beside it, and its word and vector indexes."""
+"""A transaction of SQLite: the connection, the files of the space, and its word and vector indexes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Copy = tuple[str, str]
 
 @dataclass(slots=True)
 class CopyChanges:
-    """The copies that one transaction changes.
+    """The copies that a transaction changes.
 
-    `appended`: new lines of line files that are otherwise as they were. `outdated`: copies to write anew, or to
-    delete. `whole`: copies with content that is not made of rows. `results`: new files of results, which are there
-    before the commit and are deleted if it fails.
+    `appended`: new lines of line files whose earlier lines are unchanged. `outdated`: copies to rewrite or delete.
+    `whole`: copies with content that is not derived from rows. `results`: new files of results, which exist before the
+    commit and are deleted if it fails.
     """
 
     appended: dict[Copy, list[bytes]] = field(default_factory=dict[Copy, list[bytes]])
@@ -91,7 +91,7 @@ class SpaceFiles:
         return str(self._tx.folder / path)
 
     def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        return [self._read_result(*one) for one in spans]
+        return [self._read_result(*span) for span in spans]
 
     def _read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
         try:
@@ -145,10 +145,10 @@ class SpaceIndex:
         vectors.put_stored(self._tx.con, layer, self._tx.space, numbers, identity, data)
 
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
-        return vectors.stored(self._tx.con, layer, self._tx.space, numbers, identity)
+        return vectors.read_stored(self._tx.con, layer, self._tx.space, numbers, identity)
 
-    def with_all_terms(self, layer: Layer, all_terms: Sequence[str]) -> list[int]:
-        return terms.with_all(self._tx.con, layer, self._tx.space, all_terms)
+    def with_all_terms(self, layer: Layer, query_terms: Sequence[str]) -> list[int]:
+        return terms.with_all(self._tx.con, layer, self._tx.space, query_terms)
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
         terms.delete(self._tx.con, layer, self._tx.space, numbers)

@@ -1,7 +1,7 @@
-"""Values of rows that cannot be read: moments, JSON and names changed by another program or by a fault.
+"""Finds values of rows that cannot be read: times, JSON and names changed by another program or by a fault.
 
 SQLite checks only whether a value is a number or text; the required form of each text column is defined here. Readers
-parse without checks; when one fails, this module finds the row at fault, if any.
+parse without checks; when a reader fails, this module finds the row at fault, if any.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import apsw
 
@@ -27,8 +27,8 @@ WRONG = (
 )
 """Errors that a reader raises on a damaged value."""
 NEXT_STEP = (
-    "It was changed outside this program. `mcp-memory doctor --repair` makes the database anew of its files, keeps "
-    "this one, and names what no file tells."
+    "It was changed outside this program. `mcp-memory doctor --repair` rebuilds the database from its files, keeps "
+    "this file, and lists the values that no file has."
 )
 
 
@@ -55,18 +55,19 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """`read` raises one of WRONG. `instead` is an SQL expression, the replacement for a value that no file has."""
+    """`read` raises an error of WRONG. `instead` is an SQL expression that replaces a value that is in no file."""
 
     read: Callable[[Any], object]
     instead: str | None = None
 
 
-def _is(kind: type, each: type = object) -> Callable[[Any], object]:
-    """Return a reader of JSON of one kind, a list of values of another."""
+def _json_reader(kind: type, each: type = object) -> Callable[[Any], object]:
+    """Return a reader of JSON of type `kind`; the elements of a list have to be of type `each`."""
 
     def read(text: str) -> object:
         value: Any = json.loads(text)
-        if not isinstance(value, kind) or (isinstance(value, list) and not all(isinstance(one, each) for one in value)):  # pyright: ignore[reportUnknownVariableType]
+        elements = cast("list[Any]", value) if isinstance(value, list) else list[Any]()
+        if not isinstance(value, kind) or not all(isinstance(element, each) for element in elements):
             raise ValueError
         return value  # pyright: ignore[reportUnknownVariableType]
 
@@ -103,36 +104,36 @@ _ENTITIES = (
 _DERIVED = {("scene", "atoms"), ("scene", "entities"), ("vector_index", "id"), ("file", "path")}
 
 _FORMS: dict[str, dict[str, _Form]] = {
-    "turn": {"told": _Form(_is(dict), "NULL")},
+    "turn": {"told": _Form(_json_reader(dict), "NULL")},
     "ref": {
         "arguments": _Form(json.loads, "'null'"),
         "timestamp": _Form(datetime.fromisoformat),
-        "masked": _Form(_is(list, list), "NULL"),
+        "masked": _Form(_json_reader(list, list), "NULL"),
     },
-    "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_is(dict), "NULL")},
+    "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_json_reader(dict), "NULL")},
     "canvas": {"label": _Form(_file_name, "cleaned(label)"), "groups": _Form(groups_of, "'{}'")},
     "canvas_version": {"label": _Form(_file_name, "cleaned(label)"), "delta": _Form(json.loads, "NULL")},
-    "tombstone": {"took": _Form(_is(dict), "NULL")},
+    "tombstone": {"took": _Form(_json_reader(dict), "NULL")},
     # Without a row, a space and a session are known by the journals that name them.
     "space": {"name": _Form(_file_name)},
     "session": {"name": _Form(_file_name)},
     "scene": {
         "slug": _Form(_file_name, "cleaned(slug)"),
         "atoms": _Form(_atoms, "cited(body)"),
-        "entities": _Form(_is(list, str), _ENTITIES),
+        "entities": _Form(_json_reader(list, str), _ENTITIES),
     },
-    "work": {"basis": _Form(_is(dict), "'{}'"), "outcome": _Form(_is(dict), "'{}'")},
-    "draft": {"atom": _Form(_is(dict))},
-    "held": {"reasons": _Form(_is(list, str), "'[]'")},
-    "token": {"spaces": _Form(_is(list, str)), "rights": _Form(_right)},
-    "message_edit": {"texts": _Form(_is(dict)), "refs": _Form(_is(list, str))},
-    "recall": {"ids": _Form(_is(list, str), "'[]'")},
+    "work": {"basis": _Form(_json_reader(dict), "'{}'"), "outcome": _Form(_json_reader(dict), "'{}'")},
+    "draft": {"atom": _Form(_json_reader(dict))},
+    "held": {"reasons": _Form(_json_reader(list, str), "'[]'")},
+    "token": {"spaces": _Form(_json_reader(list, str)), "rights": _Form(_right)},
+    "message_edit": {"texts": _Form(_json_reader(dict)), "refs": _Form(_json_reader(list, str))},
+    "recall": {"ids": _Form(_json_reader(list, str), "'[]'")},
     "followed": {"state": _Form(json.loads)},
     "file": {"path": _Form(_path)},
 }
 
 
-def unreadable(con: apsw.Connection) -> Iterator[Unreadable]:
+def unreadable_values(con: apsw.Connection) -> Iterator[Unreadable]:
     """Yield every value that its reader cannot read. Reads all rows."""
     for table, forms in _FORMS.items():
         keys = _key(con, table)
@@ -156,23 +157,25 @@ def leave_out(con: apsw.Connection) -> list[Unreadable]:
 
     A rebuild reads this copy after the files, which have most of these values.
     """
-    con.create_scalar_function("cited", _cited, 1, deterministic=True)
-    con.create_scalar_function("cleaned", _cleaned, 1, deterministic=True)
-    found = list(unreadable(con))
-    if found:
+    con.create_scalar_function("cited", _cited_json, 1, deterministic=True)
+    con.create_scalar_function("cleaned", _unique_file_name, 1, deterministic=True)
+    damaged = list(unreadable_values(con))
+    if damaged:
         con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
-    for one in found:
-        instead = _FORMS[one.table][one.column].instead if one.table in _FORMS else None
-        what = f"DELETE FROM {one.table}" if instead is None else f"UPDATE {one.table} SET {one.column} = {instead}"
-        con.execute(f"{what} WHERE {one.key}", one.values)
-    return found
+    for value in damaged:
+        instead = _FORMS[value.table][value.column].instead if value.table in _FORMS else None
+        what = (
+            f"DELETE FROM {value.table}" if instead is None else f"UPDATE {value.table} SET {value.column} = {instead}"
+        )
+        con.execute(f"{what} WHERE {value.key}", value.values)
+    return damaged
 
 
-def _cited(*body: Any) -> str:
+def _cited_json(*body: Any) -> str:
     return json.dumps(cited_atoms(str(body[0])))
 
 
-def _cleaned(*name: Any) -> str:
+def _unique_file_name(*name: Any) -> str:
     """Return a valid file name that no other row has."""
     text = str(name[0])
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()

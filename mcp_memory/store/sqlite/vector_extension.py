@@ -21,7 +21,7 @@ def _extension() -> str:
     """Return where the package has the extension, without importing it: it would import numpy, which takes 20 MB and
     which a server needs only for its first search.
     """
-    found = find_spec("sqlite_vec")
-    if found is None or found.origin is None:
+    spec = find_spec("sqlite_vec")
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError("No module named 'sqlite_vec'", name="sqlite_vec")
-    return str(Path(found.origin).with_name("vec0"))
+    return str(Path(spec.origin).with_name("vec0"))

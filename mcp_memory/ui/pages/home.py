@@ -130,7 +130,7 @@ def backups(view: View, stored: Sequence[Backup]) -> Element:
 
 
 def _backup_time(backup: Backup) -> Element:
-    return ui.moment(backup.manifest.made) if backup.manifest else ui.badge(t("backups.broken"), "bad")
+    return ui.moment(backup.manifest.made_at) if backup.manifest else ui.badge(t("backups.broken"), "bad")
 
 
 def _backup_content(backup: Backup) -> Any:

@@ -20,7 +20,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.portable.reading import opened
+from mcp_memory.service.portable.reading import open_export
 from mcp_memory.testing import HashEmbedder
 
 KEY = "ghp_" + "Zq7w" * 9
@@ -210,6 +210,6 @@ async def test_what_an_export_of_before_brings_with_a_key_in_it_waits_for_review
         await memory.export(tmp_path / "a.zip")
     async with open_memory(home=home, embedder="none") as memory:
         with await to_thread.run_sync(ExitStack) as stack:
-            parcel = await to_thread.run_sync(lambda: stack.enter_context(opened(tmp_path / "a.zip")))
+            parcel = await to_thread.run_sync(lambda: stack.enter_context(open_export(tmp_path / "a.zip")))
             await memory.take_in(parcel, "default")
         assert [(one.id, one.reasons) for one in await memory.waiting()] == [("t1", ["secret"])]

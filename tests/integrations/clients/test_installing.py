@@ -149,7 +149,7 @@ def test_what_is_kept_of_a_file_that_others_changed_is_told(run: Run, tmp_path: 
     (tmp_path / ".cursor").mkdir()
     config = tmp_path / ".cursor/mcp.json"
     config.write_text('{"a": 1}')
-    assert "kept beside it, as *.mcp-memory-backup" in run("install", "cursor", "--yes").output
+    assert "kept next to it, as *.mcp-memory-backup" in run("install", "cursor", "--yes").output
     config.write_text(config.read_text().replace("1", "2"))
     assert f"it is still in {config}.mcp-memory-backup" in on_one_line(run("uninstall", "cursor", "--yes").output)
     assert config.read_text() == '{\n  "a": 2\n}'

@@ -1,9 +1,9 @@
 """Nearest rows by their vectors: an exact scan, and coarse vectors (sketches) for spaces with many rows.
 
 The scan scores every row of a space. It reads the chunks that sqlite-vec keeps (tables `…_chunks`, `…_rowids` and
-`…_vector_chunks00`, as its ARCHITECTURE.md describes them), through one blob handle into one buffer, and multiplies
-them with numpy: `MATCH` of vec0 0.1.9 takes many times as long, since it picks the k best of a chunk one after the
-other. A test holds the two to the same answer. It costs 0.25 s a million rows of 256 numbers.
+`…_vector_chunks00`, described in its ARCHITECTURE.md), through one blob handle into one buffer, and multiplies
+them with numpy: `MATCH` of vec0 0.1.9 takes many times as long, since it picks the k best rows of a chunk one after
+the other. A test checks that both give the same answer. The scan takes 0.25 s per million rows of 256 numbers.
 
 Sketches make the search of many rows fast and miss about one row in some hundred. The sketch of a row is its vector
 minus the mean, projected on the directions in which the vectors of its space vary most: a third of the numbers, or
@@ -11,10 +11,10 @@ less. The search scores all sketches, then the best few thousand rows in full, s
 `bench/RESULTS.md` has the measured loss (`python -m bench.vectors`).
 
 For the `vec0` table `turn_vec_1` there are three tables: `turn_sketch_1`, a `vec0` table of sketches; `turn_row_1`,
-the same vectors, one per row, so that one can be read without its chunk; and `turn_plan_1`: for each large space the
-directions, and the id up to which all its rows have sketches. Rows above it are scanned exactly, so that all processes
-find new rows at once; a background job (`extend_sketches`) adds their sketches by the thousand. All of this is a
-projection of the `vec0` table, made for a space when it has grown to _FROM rows.
+the same vectors, one per row, so that a vector can be read without its chunk; and `turn_plan_1`: for each large space
+the directions, and the id up to which all its rows have sketches. Rows above it are scanned exactly, so that all
+processes find new rows at once; a background job (`extend_sketches`) adds their sketches by the thousand. All of this
+is a projection of the `vec0` table, made for a space when it has grown to _FROM rows.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Best:
         order = np.lexsort((-numbers, -scores))[: self._limit]
         self._numbers, self._scores = numbers[order], scores[order]
 
-    def found(self) -> list[tuple[int, float]]:
+    def results(self) -> list[tuple[int, float]]:
         """Return row numbers and cosines, best first; ties by number, newest first."""
         return list(zip(self._numbers.tolist(), self._scores.tolist(), strict=True))
 
@@ -85,19 +85,19 @@ class Best:
 def products(rows: NDArray[np.int8], query: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
     """Return each row times the query, in single precision.
 
-    Some hundred rows at a time: the floats stay in the cache of a core, and OpenBLAS in one thread. It takes
-    others for half a million numbers, and then waits for a scheduler's turn, 8 ms, wherever a core is busy.
+    Processes some hundred rows at a time: the floats stay in the cache of a core, and OpenBLAS stays in one thread. For
+    half a million numbers it would start others and wait for the scheduler, 8 ms if a core is busy.
     """
     import numpy as np
 
     floats = np.empty((max(1, _FLOATS // len(query)), len(query)), np.float32)
     single = query.astype(np.float32)
-    found = np.empty(len(rows), np.float32)
+    result = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), len(floats)):
         part = rows[start : start + len(floats)]
         np.copyto(floats[: len(part)], part)
-        np.dot(floats[: len(part)], single, out=found[start : start + len(part)])
-    return found
+        np.dot(floats[: len(part)], single, out=result[start : start + len(part)])
+    return result
 
 
 def blocks(
@@ -109,9 +109,9 @@ def blocks(
     allowed: NDArray[np.bool_] | None = None,
     above: int = 0,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int8]]]:
-    """Yield ids of rows (0 for a row to leave out) and their vectors, which the next block overwrites.
+    """Yield ids of rows (0 for a row to skip) and their vectors, which the next block overwrites.
 
-    Rows with an id up to `above` are left out.
+    Rows with an id up to `above` are skipped.
     """
     import numpy as np
 
@@ -137,7 +137,7 @@ def blocks(
 def _chunks(
     con: apsw.Connection, table: str, space: int, allowed: NDArray[np.bool_] | None, above: int
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the chunks that hold rows to score, and the ids of their rows (0 for one to leave out)."""
+    """Yield the chunks that have rows to score, and the ids of their rows (0 for a row to skip)."""
     import numpy as np
 
     tail = ""
@@ -152,8 +152,8 @@ def _chunks(
         if used.count(255) < len(used):
             numbers = numbers * np.unpackbits(np.frombuffer(used, np.uint8), bitorder="little")
         if allowed is not None:
-            known = np.where(numbers < len(allowed), numbers, 0)
-            numbers = np.where(allowed[known], known, 0)
+            in_range = np.where(numbers < len(allowed), numbers, 0)
+            numbers = np.where(allowed[in_range], in_range, 0)
         if above:
             numbers = np.where(numbers > above, numbers, 0)
         if numbers.any():
@@ -164,8 +164,8 @@ def _chunks(
 
 
 _FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
-_STEP = 2_000  # rows taken in together, and about as many as wait
-CANDIDATES = 1_200  # rows scored in full, and one more in _MORE rows
+_STEP = 2_000  # rows added per batch, and about as many may be waiting
+CANDIDATES = 1_200  # rows scored in full, plus 1 per _MORE rows
 _MORE = 500
 _SAMPLE = 8_192
 _ROUNDS = 8
@@ -203,35 +203,40 @@ def nearest(
         covered = plan.covered
         candidates = None if allowed is None else np.flatnonzero(allowed[: covered + 1])
         if candidates is None or len(candidates) > CANDIDATES:
-            candidates = _promising(con, f"{layer}_sketch_{index}", space, query @ plan.directions, allowed)
+            candidates = _ids_of_nearest_sketches(
+                con, f"{layer}_sketch_{index}", space, query @ plan.directions, allowed
+            )
         best.add(*_rows(con, layer, index, space, candidates, len(query)))
     for numbers, rows in blocks(con, f"{layer}_vec_{index}", space, len(query), allowed=allowed, above=covered):
         best.add(numbers, rows)
-    return best.found()
+    return best.results()
 
 
 def due_space(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> int | None:
-    """Return a space of which `extend` has rows to take in."""
+    """Return a space with enough rows that `extend_sketches` can process."""
     if dimensions < 2 * _width(dimensions):
         return None
     large: Any = con.execute("SELECT space, last FROM number WHERE kind = ? AND last >= ?", (layer, _FROM)).fetchall()
     for space, last in large:
-        covered = _covered(con, layer, index, space)
+        covered = _covered_up_to(con, layer, index, space)
         least = _FROM if covered is None else _STEP
-        if last - (covered or 0) >= least and len(_waiting(con, layer, index, space, covered or 0, least)) == least:
+        if (
+            last - (covered or 0) >= least
+            and len(_uncovered_ids(con, layer, index, space, covered or 0, least)) == least
+        ):
             return space
     return None
 
 
 def extend_sketches(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> None:
     """Add the next rows of a space to the sketches; creates the tables if they do not exist."""
-    plan = _plan(con, layer, index, space, dimensions) or _begin(con, layer, index, space, dimensions)
-    waiting = _waiting(con, layer, index, space, plan.covered, _STEP)
-    _take(con, layer, index, space, plan, waiting)
+    plan = _plan(con, layer, index, space, dimensions) or _create_plan(con, layer, index, space, dimensions)
+    waiting = _uncovered_ids(con, layer, index, space, plan.covered, _STEP)
+    _add_sketches(con, layer, index, space, plan, waiting)
     con.execute(f"UPDATE {layer}_plan_{index} SET covered = ? WHERE space = ?", (waiting[-1], space))
 
 
-def _waiting(con: apsw.Connection, layer: Layer, index: int, space: int, covered: int, limit: int) -> list[int]:
+def _uncovered_ids(con: apsw.Connection, layer: Layer, index: int, space: int, covered: int, limit: int) -> list[int]:
     """Return the next ids of rows that have vectors and are not covered."""
     rows = con.execute(
         f"SELECT rowid & {ID_MASK} FROM {layer}_vec_{index}_rowids WHERE rowid > ? AND rowid <= ?"
@@ -241,19 +246,19 @@ def _waiting(con: apsw.Connection, layer: Layer, index: int, space: int, covered
     return [int(number) for (number,) in rows]
 
 
-def take_late(
+def add_late_sketches(
     con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int, numbers: Sequence[int]
 ) -> None:
-    """Add rows whose vectors came after those of later rows: `extend` would skip them."""
-    covered = _covered(con, layer, index, space)
+    """Add sketches of rows whose vectors came after those of later rows: `extend_sketches` would skip them."""
+    covered = _covered_up_to(con, layer, index, space)
     late = [number for number in numbers if covered is not None and number <= covered]
     plan = _plan(con, layer, index, space, dimensions) if late else None
     if plan is not None:
-        _take(con, layer, index, space, plan, late)
+        _add_sketches(con, layer, index, space, plan, late)
 
 
 def delete_sketches(con: apsw.Connection, layer: Layer, index: int, space: int, numbers: Sequence[int]) -> None:
-    if _covered(con, layer, index, space) is not None:
+    if _covered_up_to(con, layer, index, space) is not None:
         for table, key in ((f"{layer}_sketch_{index}", "rowid"), (f"{layer}_row_{index}", "id")):
             con.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(rowid(space, number),) for number in numbers])
 
@@ -277,7 +282,7 @@ def missing_sketches(con: apsw.Connection, layer: Layer, index: int) -> int:
 # --- the search -------------------------------------------------------------------------------------
 
 
-def _promising(
+def _ids_of_nearest_sketches(
     con: apsw.Connection, table: str, space: int, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None
 ) -> NDArray[np.int64]:
     """Return the ids of the rows with the nearest sketches."""
@@ -291,41 +296,41 @@ def _promising(
         scores[-1][block == 0] = -np.inf
     if not numbers:
         return np.empty(0, np.int64)
-    found, score = np.concatenate(numbers), np.concatenate(scores)
-    count = CANDIDATES + len(found) // _MORE
-    if len(found) > count:
-        found = found[np.argpartition(score, -count)[-count:]]
-    return found[found > 0]
+    ids, score = np.concatenate(numbers), np.concatenate(scores)
+    count = CANDIDATES + len(ids) // _MORE
+    if len(ids) > count:
+        ids = ids[np.argpartition(score, -count)[-count:]]
+    return ids[ids > 0]
 
 
 def _rows(
     con: apsw.Connection, layer: Layer, index: int, space: int, numbers: NDArray[np.int64], dimensions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Return those of the rows that exist, with their vectors."""
+    """Return the existing rows among these, with their vectors."""
     import json
 
     import numpy as np
 
-    found: list[Any] = con.execute(
+    vectors: list[Any] = con.execute(
         f"SELECT id & {ID_MASK}, vector FROM {layer}_row_{index} WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps((np.sort(numbers) | rowid(space, 0)).tolist()),),
     ).fetchall()
-    rows = np.frombuffer(b"".join(vector for _, vector in found), np.int8).reshape(-1, dimensions)
-    return np.array([number for number, _ in found], np.int64), rows
+    rows = np.frombuffer(b"".join(vector for _, vector in vectors), np.int8).reshape(-1, dimensions)
+    return np.array([number for number, _ in vectors], np.int64), rows
 
 
 # --- making them ------------------------------------------------------------------------------------
 
 
 def _width(dimensions: int) -> int:
-    """The number of dimensions of a sketch."""
+    """Return the number of dimensions of a sketch."""
     return max(80, dimensions // 8)
 
 
 def _plan(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> _Plan | None:
     import numpy as np
 
-    covered = _covered(con, layer, index, space)
+    covered = _covered_up_to(con, layer, index, space)
     if covered is None:
         return None
     data: bytes = con.execute(f"SELECT directions FROM {layer}_plan_{index} WHERE space = ?", (space,)).get
@@ -333,8 +338,8 @@ def _plan(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions
     return _Plan(covered=covered, directions=directions[:-1], shift=directions[-1])
 
 
-def _covered(con: apsw.Connection, layer: Layer, index: int, space: int) -> int | None:
-    """Return up to which id all rows of a space have a sketch; None where it has none."""
+def _covered_up_to(con: apsw.Connection, layer: Layer, index: int, space: int) -> int | None:
+    """Return the id up to which all rows of a space have a sketch; None for a space without sketches."""
     if not _has_any(con, layer, index):
         return None
     return con.execute(f"SELECT covered FROM {layer}_plan_{index} WHERE space = ?", (space,)).get
@@ -344,7 +349,7 @@ def _has_any(con: apsw.Connection, layer: Layer, index: int) -> bool:
     return con.table_exists("main", f"{layer}_plan_{index}")
 
 
-def _begin(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> _Plan:
+def _create_plan(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> _Plan:
     import numpy as np
 
     width = _width(dimensions)
@@ -392,23 +397,25 @@ def _directions(sample: NDArray[np.float32], width: int) -> tuple[NDArray[np.flo
     return directions, mean @ directions
 
 
-def _take(con: apsw.Connection, layer: Layer, index: int, space: int, plan: _Plan, numbers: Sequence[int]) -> None:
+def _add_sketches(
+    con: apsw.Connection, layer: Layer, index: int, space: int, plan: _Plan, numbers: Sequence[int]
+) -> None:
     """Copy the missing rows of the `vec0` table."""
     import numpy as np
 
-    found: list[Any] = []
+    missing: list[Any] = []
     for number in numbers:
-        found += con.execute(
+        missing += con.execute(
             f"SELECT rowid, embedding FROM {layer}_vec_{index} WHERE rowid = ?1"
             f" AND NOT EXISTS (SELECT 1 FROM {layer}_row_{index} WHERE id = ?1)",
             (rowid(space, number),),
         )
-    if not found:
+    if not missing:
         return
-    rows = np.frombuffer(b"".join(vector for _, vector in found), np.int8).reshape(len(found), -1)
+    rows = np.frombuffer(b"".join(vector for _, vector in missing), np.int8).reshape(len(missing), -1)
     sketches = np.clip(np.rint(rows.astype(np.float32) @ plan.directions - plan.shift), -127, 127).astype(np.int8)
     con.executemany(
         f"INSERT INTO {layer}_sketch_{index} (rowid, space, embedding) VALUES (?, ?, vec_int8(?))",
-        [(row, space, sketch.tobytes()) for (row, _), sketch in zip(found, sketches, strict=True)],
+        [(row, space, sketch.tobytes()) for (row, _), sketch in zip(missing, sketches, strict=True)],
     )
-    con.executemany(f"INSERT INTO {layer}_row_{index} VALUES (?, ?)", found)
+    con.executemany(f"INSERT INTO {layer}_row_{index} VALUES (?, ?)", missing)

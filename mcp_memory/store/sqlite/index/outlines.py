@@ -4,7 +4,7 @@ Turns are appended and never change, so cached columns stay valid; only the forg
 Columns are read from a covering index, `turn_outline`: 5 MB per 100,000 turns, without the texts.
 
 Totals: the number of rows of a space in each layer and its newest row, from which the rarity of terms is computed.
-They count one space only: a total over all spaces would let the rows of one space change the scores of another.
+They never span spaces: otherwise the rows of a space would change the scores of another.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Outlines:
             sizes=columns.sizes[places],
             speakers=columns.speakers[places],
             asks=columns.asks[places],
-            passes=_passing(tx, columns, filters, places),
+            passes=_which_pass(tx, columns, filters, places),
             who=columns.who,
         )
 
@@ -85,24 +85,24 @@ class Outlines:
     def passing(self, tx: Transaction, filters: Filters) -> NDArray[np.int64]:
         """Return the rows of all turns of a space that pass the filters."""
         columns = self._of(tx)
-        return columns.rows[_passing(tx, columns, filters)]
+        return columns.rows[_which_pass(tx, columns, filters)]
 
     def totals(self, tx: Transaction) -> Totals:
         return self._of(tx).totals
 
     def _of(self, tx: Transaction) -> _Columns:
         with self._lock:
-            return self._known.put(tx.space, _refreshed(tx, self._known.get(tx.space)))
+            return self._known.put(tx.space, _refresh(tx, self._known.get(tx.space)))
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of those rows that have one."""
+    """Return the places of the rows that have a place."""
     places = columns.place_of_row[rows[rows < len(columns.place_of_row)]]
     return places[places >= 0].astype("int64")
 
 
 def _around(columns: _Columns, places: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
-    """Return these places and those within reach of one in its session, each once, in order."""
+    """Return the given places and all places within `reach` in the same session, in order and without duplicates."""
     import numpy as np
 
     chosen = np.zeros(len(columns.rows), bool)
@@ -115,13 +115,13 @@ def _around(columns: _Columns, places: NDArray[np.int64], reach: int) -> NDArray
     return np.flatnonzero(chosen)
 
 
-def _refreshed(tx: Transaction, known: _Columns | None) -> _Columns:
+def _refresh(tx: Transaction, cached: _Columns | None) -> _Columns:
     newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
-    if known is not None and newest <= known.upto:  # below, where a reader beside this one sees a later moment
-        return known
-    if known is None or newest - known.upto > _A_FEW:
+    if cached is not None and newest <= cached.upto:  # `newest` is lower if another reader has a later snapshot
+        return cached
+    if cached is None or newest - cached.upto > _A_FEW:
         return _read(tx, newest, "INDEXED BY turn_outline WHERE space = :space")
-    return _merged(known, _read(tx, newest, f"WHERE space = :space AND id > {known.upto}", who=known.who))
+    return _merge(cached, _read(tx, newest, f"WHERE space = :space AND id > {cached.upto}", who=cached.who))
 
 
 def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None) -> _Columns:
@@ -130,11 +130,11 @@ def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, 
 
     code = "CASE role " + " ".join(f"WHEN '{role}' THEN {number}" for number, role in enumerate(_ROLES)) + " END"
     columns = " || ' ' || ".join(("id", "position", "said_at", OUTLINE_SIZE, OUTLINE_ASKS, code))
-    found = tx.all(
+    session_rows = tx.all(
         f"SELECT session, count(*), group_concat({columns}, ' ' ORDER BY position) FROM turn {those}"
         " AND role <> 'note' GROUP BY session ORDER BY session"
     )
-    table = np.fromstring(" ".join(text for _, _, text in found), np.int64, sep=" ")
+    table = np.fromstring(" ".join(text for _, _, text in session_rows), np.int64, sep=" ")
     rows, positions, said_at, sizes, asks, speakers = table.reshape(-1, 6).T.copy()  # each column in one piece
     place_of_row = _place_of_row(rows, upto)
     who = dict(who or {number: (role, None) for number, role in enumerate(_ROLES)})
@@ -146,7 +146,9 @@ def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, 
         number = numbers.setdefault((role, name), len(numbers))
         who[number] = (role, name)
         speakers[place_of_row[np.fromstring(ids, np.int64, sep=" ")]] = number
-    sessions = np.repeat([session for session, _, _ in found], [count for _, count, _ in found]).astype(np.int64)
+    sessions = np.repeat([session for session, _, _ in session_rows], [count for _, count, _ in session_rows]).astype(
+        np.int64
+    )
     return _Columns(
         rows=rows,
         sessions=sessions,
@@ -162,25 +164,25 @@ def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, 
     )
 
 
-def _merged(known: _Columns, new: _Columns) -> _Columns:
+def _merge(cached: _Columns, new: _Columns) -> _Columns:
     """Insert a few new turns at their places, usually the ends of their sessions."""
     import numpy as np
 
-    at = np.searchsorted(_keys(known.sessions, known.positions), _keys(new.sessions, new.positions))
+    at = np.searchsorted(_keys(cached.sessions, cached.positions), _keys(new.sessions, new.positions))
 
     def both(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
         return np.insert(before, at, after)
 
-    rows, sessions = both(known.rows, new.rows), both(known.sessions, new.sessions)
-    sizes = both(known.sizes, new.sizes)
+    rows, sessions = both(cached.rows, new.rows), both(cached.sessions, new.sessions)
+    sizes = both(cached.sizes, new.sizes)
     return _Columns(
         rows=rows,
         sessions=sessions,
-        positions=both(known.positions, new.positions),
-        said_at=both(known.said_at, new.said_at),
+        positions=both(cached.positions, new.positions),
+        said_at=both(cached.said_at, new.said_at),
         sizes=sizes,
-        speakers=both(known.speakers, new.speakers),
-        asks=both(known.asks, new.asks),
+        speakers=both(cached.speakers, new.speakers),
+        asks=both(cached.asks, new.asks),
         who=new.who,
         place_of_row=_place_of_row(rows, new.upto),
         upto=new.upto,
@@ -215,10 +217,10 @@ def _place_of_row(rows: NDArray[np.int64], upto: int) -> NDArray[np.int32]:
     return places
 
 
-def _passing(
+def _which_pass(
     tx: Transaction, columns: _Columns, filters: Filters, places: NDArray[np.int64] | slice = slice(None)
 ) -> NDArray[np.bool_]:
-    """Return which of the turns at these places may be returned."""
+    """Return a mask of the turns at these places that pass the filters and are not forgotten."""
     import numpy as np
 
     forgotten = tx.column(
@@ -254,8 +256,8 @@ class TotalsCache:
             return self._outlines.totals(tx)
         newest = f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space"
         state = tx.last("change"), tx.get(newest)
-        known = self._known.get((layer, tx.space))
-        if known is None or known[0] != state:
+        cached = self._known.get((layer, tx.space))
+        if cached is None or cached[0] != state:
             counted = tx.get(f"SELECT count(*) FROM {layer} WHERE space = :space")
-            known = self._known.put((layer, tx.space), (state, Totals(rows=counted, newest=state[1])))
-        return known[1]
+            cached = self._known.put((layer, tx.space), (state, Totals(rows=counted, newest=state[1])))
+        return cached[1]

@@ -17,7 +17,7 @@ from mcp_memory.store.sql.postings import COMMON, CommonTerms
 from mcp_memory.store.sql.transaction import Value
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
-from mcp_memory.store.sqlite.index.terms import quoted
+from mcp_memory.store.sqlite.index.terms import quote_term
 from mcp_memory.store.values import Filters, Layer, Posting
 
 if TYPE_CHECKING:
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 
-_LISTING = 3_000  # rows that pass a filter, up to which they are named one by one
+_LISTING = 3_000  # up to this many rows that pass a filter are listed by id
 
 
 def read(
     tx: SqliteTransaction,
     layer: Layer,
-    wanted: Sequence[str],
+    query_terms: Sequence[str],
     *,
     filters: Filters,
     also: Sequence[str] = (),
     common: CommonTerms,
     outlines: Outlines,
 ) -> list[Posting]:
-    """See `Store.postings`. `common` and `outlines` are those of the store."""
+    """See `Store.postings`. `common` and `outlines` are the caches of the store."""
     if not tx.space:
         return []
     rows = _FtsRows(tx, layer, filters, outlines)
-    return postings.read(rows, wanted, also=also, common=common.of(tx, layer))
+    return postings.read(rows, query_terms, also=also, common=common.of(tx, layer))
 
 
 class _FtsRows:
@@ -59,7 +59,7 @@ class _FtsRows:
     @cached_property
     def _few(self) -> list[int] | None:
         """The rows that pass, if they are few; otherwise None."""
-        if self._layer == "turn":  # of a million turns SQLite would read every one
+        if self._layer == "turn":  # SQLite would read all of a million turns
             rows = self._outlines.passing(self._tx, self._filters)
             return rows.tolist() if len(rows) <= _LISTING else None
         sql = f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {_LISTING + 1}"
@@ -91,7 +91,7 @@ class _FtsRows:
             f" ORDER BY rowid DESC LIMIT {COMMON}"
         )
         within = *span(self._tx.space), *values
-        return [np.array(self._tx.column(sql, quoted(term), *within), np.int64) for term in terms]
+        return [np.array(self._tx.column(sql, quote_term(term), *within), np.int64) for term in terms]
 
     def newest(self) -> int:
         return self._tx.get(f"SELECT max(id) FROM {self._layer} WHERE space = :space")

@@ -28,13 +28,13 @@ from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
 from mcp_memory.store.values import Layer
 
 
-def quoted(term: str) -> str:
+def quote_term(term: str) -> str:
     """Return a term quoted for FTS5's query language."""
     return '"' + term.replace('"', '""') + '"'
 
 
 Rows = Sequence[tuple[int, Sequence[str] | None]]
-"""Rows of a space as (number, terms); None for one that is not to be found by its words."""
+"""Rows of a space as (number, terms); None for a row that the word index must not find."""
 
 
 def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
@@ -47,7 +47,7 @@ def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
 def insert(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
     con.executemany(
         f"INSERT INTO {layer}_terms (rowid, terms) VALUES (?, ?)",
-        [(rowid(space, number), " ".join(found)) for number, found in rows if found is not None],
+        [(rowid(space, number), " ".join(terms)) for number, terms in rows if terms is not None],
     )
 
 
@@ -55,9 +55,9 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
     con.executemany(f"DELETE FROM {layer}_terms WHERE rowid = ?", [(rowid(space, number),) for number in numbers])
 
 
-def with_all(con: apsw.Connection, layer: Layer, space: int, wanted: Sequence[str]) -> list[int]:
+def with_all(con: apsw.Connection, layer: Layer, space: int, query_terms: Sequence[str]) -> list[int]:
     """Return the rows of a space that have all of these terms."""
-    match = " AND ".join(quoted(term) for term in dict.fromkeys(wanted) if "\0" not in term)
+    match = " AND ".join(quote_term(term) for term in dict.fromkeys(query_terms) if "\0" not in term)
     rows = con.execute(
         f"SELECT rowid & {ID_MASK} FROM {layer}_terms WHERE {layer}_terms MATCH ? AND rowid BETWEEN ? AND ?",
         (match, *span(space)),
@@ -70,26 +70,28 @@ def cover(con: apsw.Connection, layer: Layer, space: int, first: int, last: int)
 
     Adjacent ranges are merged, also across rows that are not indexed, so there is usually one range.
     """
-    known = (space, layer, TERMS_VERSION)
-    found: Any = con.execute(
+    key = (space, layer, TERMS_VERSION)
+    preceding: Any = con.execute(
         "SELECT first, last FROM term_range WHERE space = ? AND layer = ? AND version = ? AND first <= ?"
         " ORDER BY first DESC LIMIT 1",
-        (*known, first),
+        (*key, first),
     ).fetchone()
-    if found is not None and (found[1] >= first - 1 or not _holds_any(con, layer, space, found[1] + 1, first - 1)):
-        first, last = found[0], max(found[1], last)
+    if preceding is not None and (
+        preceding[1] >= first - 1 or not _holds_any(con, layer, space, preceding[1] + 1, first - 1)
+    ):
+        first, last = preceding[0], max(preceding[1], last)
     con.execute(
         "DELETE FROM term_range WHERE space = ? AND layer = ? AND version = ? AND first >= ? AND last <= ?",
-        (*known, first, last),
+        (*key, first, last),
     )
     following: Any = con.execute(
         "DELETE FROM term_range WHERE space = ? AND layer = ? AND version = ? AND first > ? AND first <= ? + 1"
         " RETURNING last",
-        (*known, first, last),
+        (*key, first, last),
     ).get
     con.execute(
         "INSERT INTO term_range (space, layer, version, first, last) VALUES (?, ?, ?, ?, ?)",
-        (*known, first, last if following is None else following),
+        (*key, first, last if following is None else following),
     )
 
 
@@ -180,10 +182,10 @@ def terms_of_batch(batch: ReindexBatch) -> list[list[str]]:
     return [terms_of_row(batch.layer, text, name) for _, text, name in batch.rows]
 
 
-def commit_batch(con: apsw.Connection, batch: ReindexBatch, found: Sequence[Sequence[str]]) -> None:
-    """Replace the old terms of a batch with the new ones, and record its range.
+def commit_batch(con: apsw.Connection, batch: ReindexBatch, new_terms: Sequence[Sequence[str]]) -> None:
+    """Replace the terms of a batch with `new_terms`, and record its range.
 
-    Rows forgotten meanwhile stay out. If a row was restored meanwhile, the batch is left for a later call.
+    Rows forgotten meanwhile are skipped. If a row was restored meanwhile, the batch is left for a later call.
     """
     layer, space = batch.layer, batch.space
     sql = f"SELECT id FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]}"
@@ -192,7 +194,7 @@ def commit_batch(con: apsw.Connection, batch: ReindexBatch, found: Sequence[Sequ
         return
     if not _is_quiet(con, layer):
         _set(con, layer, {name: value for name, (value, _) in _MERGING.items()})
-    rows = [(number, new) for (number, *_), new in zip(batch.rows, found, strict=True) if number in live]
+    rows = [(number, new) for (number, *_), new in zip(batch.rows, new_terms, strict=True) if number in live]
     delete(con, layer, space, [number for number, _ in rows])
     insert(con, layer, space, rows)
     cover(con, layer, space, batch.first, batch.last)

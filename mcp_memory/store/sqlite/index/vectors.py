@@ -42,11 +42,11 @@ class Seen:
 
 def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
     """Create a model's index. InvalidInput when it exists with other dimensions."""
-    known = con.execute("SELECT dimensions FROM vector_index WHERE identity = ?", (identity,)).get
-    if known == dimensions:
+    stored_dimensions = con.execute("SELECT dimensions FROM vector_index WHERE identity = ?", (identity,)).get
+    if stored_dimensions == dimensions:
         return
-    if known is not None:
-        raise other_dimensions(identity, dimensions, known)
+    if stored_dimensions is not None:
+        raise other_dimensions(identity, dimensions, stored_dimensions)
     number = con.execute(
         "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", (identity, dimensions)
     ).get
@@ -91,14 +91,14 @@ def put_stored(
         f" AND NOT EXISTS (SELECT 1 FROM {table}_rowids WHERE rowid = ?3)",
         [(space, number, rowid(space, number), data[i].tobytes()) for i, number in enumerate(numbers)],
     )
-    nearest_rows.take_late(con, layer, index, space, data.shape[1], numbers)
+    nearest_rows.add_late_sketches(con, layer, index, space, data.shape[1], numbers)
 
 
-def put_by_id(con: apsw.Connection, given: Sequence[tuple[str, str]], vectors: Vectors) -> None:
+def put_by_id(con: apsw.Connection, rows: Sequence[tuple[str, str]], vectors: Vectors) -> None:
     """See `Store.put_vectors`: (space, id) of both layers, in any order."""
-    for (name, layer), places in by_layer(given).items():
+    for (name, layer), places in by_layer(rows).items():
         space = con.execute("SELECT id FROM space WHERE name = ?", (name,)).get or 0
-        put(con, layer, space, [number_of(given[place][1], layer[0]) for place in places], vectors, rows=places)
+        put(con, layer, space, [number_of(rows[place][1], layer[0]) for place in places], vectors, rows=places)
 
 
 def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int]) -> None:
@@ -113,24 +113,24 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
 def nearest(
     tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int, outlines: Outlines
 ) -> list[Scored]:
-    """See `Store.nearest`. `outlines` are those of the store."""
+    """See `Store.nearest`. `outlines` is the cache of the store."""
     index = tx.get(  # a model that changed behind its name is near to nothing that it embedded before
         "SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", query.identity, query.data.shape[1]
     )
     if not tx.space or index is None or not query.data.any():
         return []
-    allowed = _allowed(tx, layer, filters, outlines)
-    found = nearest_rows.nearest(connection_of(tx), layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
-    return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
+    allowed = _allowed_rows(tx, layer, filters, outlines)
+    hits = nearest_rows.nearest(connection_of(tx), layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
+    return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in hits]
 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
-    found = stored(connection_of(tx), layer, tx.space, [number_of(id, layer[0]) for id in ids], identity)
-    return {f"{layer[0]}{number}": normalise(row) for number, row in found.items()}
+    vectors = read_stored(connection_of(tx), layer, tx.space, [number_of(id, layer[0]) for id in ids], identity)
+    return {f"{layer[0]}{number}": normalise(row) for number, row in vectors.items()}
 
 
-def stored(
+def read_stored(
     con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int], identity: str
 ) -> dict[int, NDArray[np.int8]]:
     """See `sql.Index.stored_vectors`."""
@@ -140,16 +140,16 @@ def stored(
     if index is None:
         return {}
     sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ?"
-    found = ((number, con.execute(sql, (rowid(space, number),)).get) for number in numbers)
-    return {number: np.frombuffer(data, np.int8) for number, data in found if data is not None}
+    rows = ((number, con.execute(sql, (rowid(space, number),)).get) for number in numbers)
+    return {number: np.frombuffer(data, np.int8) for number, data in rows if data is not None}
 
 
-def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:
+def _allowed_rows(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:
     """Return for each id whether its row passes the filters; None if all do: the table has only live turns."""
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):
-        # As far as the space has rows: the number comes out of a cursor, and a forged one names any.
+        # Limited to the rows of the space: the number comes from a cursor, which may be forged.
         newest = outlines.totals(tx).newest
         if filters.upto is None or filters.upto >= newest:
             return None
@@ -190,7 +190,7 @@ def problems(con: apsw.Connection) -> list[str]:
         for layer in EMBEDDED_LAYERS
     ]
     return [
-        f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are made anew."
+        f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are recomputed."
         for count, layer, identity in lacking
         if count
     ]
@@ -199,7 +199,7 @@ def problems(con: apsw.Connection) -> list[str]:
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
     """Return every model with vectors here, most complete first."""
     rows: Any = con.execute("SELECT id, identity, dimensions FROM vector_index ORDER BY id").fetchall()
-    found = [
+    models = [
         VectorIndex(
             identity=identity,
             dimensions=dimensions,
@@ -209,7 +209,7 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
         )
         for number, identity, dimensions in rows
     ]
-    return sorted(found, key=lambda index: -index.embedded)
+    return sorted(models, key=lambda index: -index.embedded)
 
 
 def embeddable(con: apsw.Connection) -> int:
@@ -231,10 +231,10 @@ def unembedded(tx: Transaction, identity: str, *, limit: int, seen: Seen) -> lis
     state = index, con.execute("PRAGMA schema_version").get, _brought_back(con)
     if seen.state != state:
         seen.state, seen.up_to = state, {}
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     for layer, column in _TEXT:
         last, start = tx.last(layer), seen.up_to.get((layer, space), 0)
-        if last <= start or len(found) == limit:
+        if last <= start or len(texts) == limit:
             continue
         of_row = f"v.rowid = r.space << {ID_BITS} | r.id"
         missing = (
@@ -243,12 +243,12 @@ def unembedded(tx: Transaction, identity: str, *, limit: int, seen: Seen) -> lis
         rows = tx.all(
             f"SELECT id, {column} FROM {layer} r WHERE space = :space AND id > ? AND {missing} {INDEXED[layer]}"
             " ORDER BY id LIMIT ?",
-            *(start, limit - len(found)),
+            *(start, limit - len(texts)),
         )
         if not rows:
             seen.up_to[layer, space] = last
-        found += [(f"{layer[0]}{number}", text) for number, text in rows]
-    return found
+        texts += [(f"{layer[0]}{number}", text) for number, text in rows]
+    return texts
 
 
 def _brought_back(con: apsw.Connection) -> int:

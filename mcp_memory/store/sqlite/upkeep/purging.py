@@ -18,25 +18,28 @@ from mcp_memory.store.sqlite.upkeep import compaction
 
 
 def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
-    """See `Store.purge`. It is unverified until `note_verified`, so that one that was interrupted is found."""
+    """See `Store.purge`.
+
+    Until `note_verified` the purge is recorded as unverified, so that an interrupted purge is found.
+    """
     done = purging.purge(tx, what, now=now)
     for first in done.tombstones[:1]:
         tx.run("INSERT INTO unverified_purge (name) VALUES (?) ON CONFLICT DO NOTHING", f"{tx.name}/{first}")
     return done
 
 
-def unverified(tx: HomeTransaction) -> list[str]:
+def unverified_purges(tx: HomeTransaction) -> list[str]:
     return tx.column("SELECT name FROM unverified_purge ORDER BY name")
 
 
 def note_verified(tx: HomeTransaction, purges: Sequence[str]) -> None:
-    tx.many("DELETE FROM unverified_purge WHERE name = ?", [(one,) for one in purges])
+    tx.many("DELETE FROM unverified_purge WHERE name = ?", [(name,) for name in purges])
 
 
 def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
     """Remove erased content from free pages, indexes and the log; outside of a transaction.
 
-    Returns False if others were reading all the time, so that the log could not be emptied: call it again then.
+    Return False if readers were active all the time, so that the log could not be emptied: call it again then.
     """
     con.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE")
     try:
@@ -58,15 +61,18 @@ def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
 def exclude_retained(con: apsw.Connection, home: Path, traces: Traces) -> list[str]:
     """See `Store.exclude_retained`."""
     traces.excuse([own_words(), *_schema(con)])
-    said = [*traces.excuse(_kept(con, names=False)), *traces.excuse(_kept(con, names=True), words=False)]
+    retained_ids = [
+        *traces.excuse(_stored_texts(con, names=False)),
+        *traces.excuse(_stored_texts(con, names=True), words=False),
+    ]
     refs: Any = con.execute(
         "SELECT r.id, s.name, r.path FROM ref r JOIN space s ON s.id = r.space WHERE r.purged_at IS NULL ORDER BY r.id"
     )
     for id, space, path in refs:
         target = home / "spaces" / space / path
         if is_own(target) and traces.excuse_file(target):
-            said.append(id)
-    return list(dict.fromkeys(said))
+            retained_ids.append(id)
+    return list(dict.fromkeys(retained_ids))
 
 
 _NAMING = {
@@ -85,8 +91,8 @@ def _schema(con: apsw.Connection) -> Iterator[tuple[str, bytes]]:
         yield "schema", str(sql).encode()
 
 
-def _kept(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, bytes]]:
-    """Yield every text that the rows hold, by its place: `t8`, `a5`, or its table; either the names or all others."""
+def _stored_texts(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield every text of the rows with its place (`t8`, `a5`, or the table): either all names or all other texts."""
     tables: list[str] = [
         str(name)
         for (name,) in con.execute(

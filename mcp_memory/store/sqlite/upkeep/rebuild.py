@@ -1,8 +1,8 @@
-"""Rebuild: rows that are in the files of a home are added to a database that lacks them.
+"""Rebuild: adds the rows that are in the files of a home to a database that lacks them.
 
-The database is whole and not open elsewhere: a copy of the home's, a backup of it, the rows that `salvage` read around
-the torn pages, or an empty one. Every line of a file proves what it can (`line_rows.row_of`), and becomes a row under
-its own number. Indexes, vectors and other derived tables are made again.
+The database is whole and not open elsewhere: a copy of the home's database, a backup of it, the rows that `salvage`
+read around the torn pages, or an empty database. Every line of a file is verified as far as possible
+(`line_rows.row_of`), and becomes a row under its own number. Indexes, vectors and other derived tables are recreated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mcp_memory.store.sqlite.index import terms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import WRONG, Unreadable
 from mcp_memory.store.sqlite.upkeep import repair
-from mcp_memory.store.sqlite.upkeep.snapshots import opened
+from mcp_memory.store.sqlite.upkeep.snapshots import open_database
 from mcp_memory.store.values import Layer
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
@@ -72,7 +72,7 @@ def build(new: Path, home: Path, *, is_current: bool, unreadable: Collection[Unr
     """
     damaged = {(value.table, value.values) for value in unreadable}
     built = Built()
-    with opened(new, write=True) as con:
+    with open_database(new, write=True) as con:
         con.execute("BEGIN")
         if not is_current and (identity := homes.identity(home)):
             con.execute("UPDATE home SET uuid = ?, key = ?", identity)
@@ -96,7 +96,7 @@ def _make_derived(con: apsw.Connection, home: Path) -> None:
     for layer in _LAYERS:
         con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('delete-all')")
     con.execute("DELETE FROM term_range")
-    list(repair.words(con))
+    list(repair.repair_word_index(con))
     for layer in _LAYERS:
         newest: Any = con.execute(f"SELECT space, max(id) FROM {layer} GROUP BY space").fetchall()
         for space, last in newest:
@@ -111,10 +111,10 @@ def _make_derived(con: apsw.Connection, home: Path) -> None:
 
 
 class _SpaceFiles:
-    """The files of one space, and the rows that are added from them.
+    """The files of a space, and the rows that are added from them.
 
-    A turn whose number or position is another's now is stored under a new number at the end of its session: the
-    database had lost its latest part, and others were stored since.
+    If the number or position of a turn now belongs to another turn, it is stored under a new number at the end of its
+    session: the database had lost its latest part, and other turns were stored since.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class _SpaceFiles:
             return row_of(fields)
         except WRONG:
             kind, name = key_of(fields)
-            self._built.note(f"{self.tx.name}: {name[:40]} of the {kind} in the files is not what it should be.")
+            self._built.note(f"{self.tx.name}: {name[:40]} of the {kind} in the files is invalid.")
             return None
 
     def _results(self) -> Iterator[Row]:
@@ -207,7 +207,7 @@ class _SpaceFiles:
             self._built.added[kind] += not is_there
 
     def _store(self, put: Callable[[], None]) -> bool:
-        """Return whether the row could be stored: a value that no row can hold is left out."""
+        """Return whether the row could be stored: a value that no row can have is skipped."""
         try:
             with self.tx.con:
                 put()
@@ -217,15 +217,15 @@ class _SpaceFiles:
 
     def _add_turn(self, row: Row) -> None:
         tx, fields, content = self.tx, row.fields, row.values["content"]
-        there = tx.one("SELECT session, sha256, content FROM turn WHERE space = :space AND id = ?", row.key["id"])
+        stored = tx.one("SELECT session, sha256, content FROM turn WHERE space = :space AND id = ?", row.key["id"])
         session = tx.session(str(row.session))
-        if there is not None and session is None and bytes(there[1]) == row.values["sha256"]:
-            session = there[0]
+        if stored is not None and session is None and bytes(stored[1]) == row.values["sha256"]:
+            session = stored[0]
             self._restored_sessions.add(row.session)
             tx.run("INSERT INTO session (space, id, name) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING", session,
                    row.session)  # fmt: skip
-        is_same = there is not None and (there[0], bytes(there[1])) == (session, row.values["sha256"])
-        if self._is_current and not is_same and (there is not None or self._is_taken(session, row)):
+        is_same = stored is not None and (stored[0], bytes(stored[1])) == (session, row.values["sha256"])
+        if self._is_current and not is_same and (stored is not None or self._is_taken(session, row)):
             if content and not self._has_words(session, row):
                 self._moved.append(row)
                 self._moved_sessions.add(str(row.session))
@@ -233,7 +233,7 @@ class _SpaceFiles:
         if fields.get("told"):
             self._notes[str(fields["turn"])] = fields
         if (
-            there is not None and is_same and content and there[2] != content
+            stored is not None and is_same and content and stored[2] != content
         ):  # changed outside of this program: the line proves its hash
             self._rows.put(row)
             self._built.added["turns"] += 1
@@ -241,7 +241,7 @@ class _SpaceFiles:
             self._put("turns", row)
 
     def _is_taken(self, session: int | None, row: Row) -> bool:
-        """Return whether the position of a turn in its session is another's now."""
+        """Return whether the position of a turn in its session now belongs to another turn."""
         return (
             row.session in self._moved_sessions
             or self.tx.one(
@@ -269,13 +269,13 @@ class _SpaceFiles:
         )
 
     def _add_statements(self, *, undone: set[str]) -> None:
-        """Add explicit statements, as all notes together leave them."""
+        """Add explicit statements in the state after all notes."""
         try:
-            told = statements(self._notes.values(), undone=undone)
-        except WRONG:  # one of them has lost its meaning
-            told = {}
+            by_number = statements(self._notes.values(), undone=undone)
+        except WRONG:  # a note is damaged
+            by_number = {}
         present = set(self.tx.column("SELECT id FROM atom WHERE space = :space")) if self._is_current else set[int]()
-        for number, statement in sorted(told.items()):
+        for number, statement in sorted(by_number.items()):
             if number in present:
                 continue
             is_new = self.tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ?", number) is None
@@ -286,7 +286,7 @@ class _SpaceFiles:
                         self._rows.end(older, statement)
 
     def _add_last(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Add rows of which the last line counts."""
+        """Add rows of which only the last line counts."""
         last = {key_of(fields): fields for fields in lines}
         for (kind, _), fields in last.items():
             if (row := self._row(fields)) is not None:
@@ -300,13 +300,13 @@ class _SpaceFiles:
                 "SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = ?",
                 tx.make_session(str(row.session)),
             )
-            fields, told = {**row.fields, "turn": f"t{number}", "position": position}, row.fields.get("told")
-            if told:
-                names[told["atom"]] = f"a{tx.next('atom')}"
-                lists = {key: [names.get(id, id) for id in told[key]] for key in ("ends", "supersedes") if key in told}
-                fields["told"] = {**told, **lists, "atom": names[told["atom"]]}
+            fields, note = {**row.fields, "turn": f"t{number}", "position": position}, row.fields.get("told")
+            if note:
+                names[note["atom"]] = f"a{tx.next('atom')}"
+                lists = {key: [names.get(id, id) for id in note[key]] for key in ("ends", "supersedes") if key in note}
+                fields["told"] = {**note, **lists, "atom": names[note["atom"]]}
             self._put("turns", row_of(fields))
-            if told:
+            if note:
                 statement = statement_of(fields)
                 self._rows.put_statement(statement)
                 self._built.added["statements"] += 1
@@ -314,13 +314,13 @@ class _SpaceFiles:
                     self._rows.end(older, statement)
 
 
-def lacking(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
+def values_without_files(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
     """Return the unreadable values that are in no file either."""
-    with opened(new) as con:
+    with open_database(new) as con:
         return [
-            one
-            for one in left_out
-            if not (one.is_derived or con.execute(f"SELECT 1 FROM {one.table} WHERE {one.key}", one.values).get)
+            value
+            for value in left_out
+            if not (value.is_derived or con.execute(f"SELECT 1 FROM {value.table} WHERE {value.key}", value.values).get)
         ]
 
 
@@ -337,8 +337,8 @@ def count_rows_without_files(con: apsw.Connection) -> dict[str, int]:
         " WHERE n.space = r.space AND n.slug = r.slug)",
         "versions of the persona": "persona",
     }
-    found = {what: con.execute(f"SELECT count(*) FROM {rows}").get for what, rows in counts.items()}
-    return {what: count for what, count in found.items() if count}
+    row_counts = {what: con.execute(f"SELECT count(*) FROM {rows}").get for what, rows in counts.items()}
+    return {what: count for what, count in row_counts.items() if count}
 
 
 def _require_names(con: apsw.Connection, home: Path) -> None:
@@ -346,22 +346,26 @@ def _require_names(con: apsw.Connection, home: Path) -> None:
     if nameless is not None:
         raise StoreUnavailable(
             f"{home / homes.DATABASE} has lost the name of space {nameless}. Nothing was changed. Restore a backup "
-            "(`mcp-memory backup --list`), or move memory.db away: `mcp-memory rebuild` then makes one from the files."
+            "(`mcp-memory backup --list`), or move memory.db away: `mcp-memory rebuild` then makes a database "
+            "from the files."
         )
 
 
 def _remove_dangling(con: apsw.Connection, *, only: str | None = None) -> Iterator[str]:
-    """Have no row point at nothing: clear what may be empty, leave other rows out, and yield their tables."""
+    """Remove references to missing rows, and yield the tables of deleted rows.
+
+    Nullable columns are cleared; rows with other columns are deleted.
+    """
     while True:
-        found: list[Any] = con.execute("PRAGMA foreign_key_check").fetchall()
-        wanted = sorted({(table, parent, key) for table, _, parent, key in found if only in (None, parent)})
-        if not wanted:
+        violations: list[Any] = con.execute("PRAGMA foreign_key_check").fetchall()
+        references = sorted({(table, parent, key) for table, _, parent, key in violations if only in (None, parent)})
+        if not references:
             return
-        for table, parent, key in wanted:
-            yield from _resolved(con, table, parent, key)
+        for table, parent, key in references:
+            yield from _resolve_reference(con, table, parent, key)
 
 
-def _resolved(con: apsw.Connection, table: str, parent: str, key: int) -> Iterator[str]:
+def _resolve_reference(con: apsw.Connection, table: str, parent: str, key: int) -> Iterator[str]:
     columns: Any = con.execute(
         'SELECT k."from", coalesce(k."to", p.name), c."notnull" OR c.pk FROM pragma_foreign_key_list(?1) k'
         ' JOIN pragma_table_info(?1) c ON c.name = k."from"'
@@ -375,8 +379,8 @@ def _resolved(con: apsw.Connection, table: str, parent: str, key: int) -> Iterat
             " ON CONFLICT DO NOTHING"
         )
     same = " AND ".join(f"p.{to} = t.{name}" for name, to, _ in columns)
-    given = " AND ".join(f"t.{name} IS NOT NULL" for name, _, _ in columns)
-    gone = f"{given} AND NOT EXISTS (SELECT 1 FROM {parent} p WHERE {same})"
+    is_set = " AND ".join(f"t.{name} IS NOT NULL" for name, _, _ in columns)
+    gone = f"{is_set} AND NOT EXISTS (SELECT 1 FROM {parent} p WHERE {same})"
     empty = [f"{name} = NULL" for name, _, needed in columns if not needed]
     if empty:
         con.execute(f"UPDATE {table} AS t SET {', '.join(empty)} WHERE {gone}")
@@ -389,24 +393,24 @@ def _resolved(con: apsw.Connection, table: str, parent: str, key: int) -> Iterat
 
 
 _MADE_ANEW = {"migration", "term_range", "chunk", "vector_index"}
-"""Tables that are not carried from one database to another."""
+"""Tables that are not copied to another database."""
 
 
 def salvage(torn: Path, into: Path) -> list[str]:
-    """Copy what can be read to a new, empty database; return the tables of which a part could not be, and why."""
+    """Copy all readable rows to a new, empty database; return the tables that are incomplete, each with the reason."""
     unreadable: list[str] = []
-    with opened(into, write=True) as new:
+    with open_database(into, write=True) as new:
         new.execute("PRAGMA foreign_keys = OFF; BEGIN")
         for table in _tables(new):
             columns = [str(name) for (name,) in new.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-            if why := _salvaged_table(torn, new, table, columns):
+            if why := _salvage_table(torn, new, table, columns):
                 unreadable.append(f"{table} ({why})")
         new.execute("COMMIT")
     return unreadable
 
 
 def _tables(con: apsw.Connection) -> list[str]:
-    """Return the tables that hold rows of ours, in the order of their names."""
+    """Return the names of our row tables, sorted."""
     names = con.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         " AND name NOT GLOB '*_terms_*' ORDER BY name"
@@ -414,14 +418,14 @@ def _tables(con: apsw.Connection) -> list[str]:
     return [str(name) for (name,) in names if name not in _MADE_ANEW]
 
 
-def _salvaged_table(torn: Path, new: apsw.Connection, table: str, columns: Iterable[str]) -> str | None:
+def _salvage_table(torn: Path, new: apsw.Connection, table: str, columns: Iterable[str]) -> str | None:
     why = None
     for order in ("", "ORDER BY rowid DESC"):
         # A connection that met a torn page gives errors from then on.
         try:
-            with opened(torn) as con:
-                held = {str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))}
-                names = [name for name in columns if name in held]
+            with open_database(torn) as con:
+                existing = {str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+                names = [name for name in columns if name in existing]
                 if not names:
                     return None
                 marks = ", ".join("?" * len(names))

@@ -25,28 +25,28 @@ SetAside = Callable[[Path], object]
 _BATCH = 2_000
 
 
-def mend(con: apsw.Connection, home: Path, set_aside: SetAside) -> list[str]:
+def repair_database(con: apsw.Connection, home: Path, set_aside: SetAside) -> list[str]:
     """See `Store.repair`."""
     spaces: Any = con.execute("SELECT name FROM space").fetchall()
     return [
-        *(line for (name,) in spaces for line in _numbers(SqliteTransaction(con, home, name))),
-        *_quotes(con),
-        *words(con),
-        *_sketches(con),
-        *_copies(con, home, set_aside),
+        *(line for (name,) in spaces for line in _repair_counters(SqliteTransaction(con, home, name))),
+        *_restore_quotes(con),
+        *repair_word_index(con),
+        *_drop_broken_sketches(con),
+        *_rewrite_copies(con, home, set_aside),
     ]
 
 
-def _numbers(tx: SqliteTransaction) -> Iterator[str]:
+def _repair_counters(tx: SqliteTransaction) -> Iterator[str]:
     if behind := counters_behind(tx):
         catch_up_counters(tx)
-        yield f"{tx.name}: numbers of {', '.join(behind)} rows go on behind the last that there is."
+        yield f"{tx.name}: numbers of new {', '.join(behind)} rows continue after the last row."
 
 
 # --- indexes ----------------------------------------------------------------------------------------
 
 
-def _quotes(con: apsw.Connection) -> Iterator[str]:
+def _restore_quotes(con: apsw.Connection) -> Iterator[str]:
     """Give statements that lost their first evidence the quote that their own rows name."""
     restored: Any = con.execute(
         "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote)"
@@ -60,10 +60,10 @@ def _quotes(con: apsw.Connection) -> Iterator[str]:
         yield f"The first evidence of {', '.join(f'a{atom}' for (atom,) in restored)} is restored."
 
 
-def words(con: apsw.Connection) -> Iterator[str]:
+def repair_word_index(con: apsw.Connection) -> Iterator[str]:
     layers: tuple[Layer, ...] = ("turn", "atom")
     for layer in layers:
-        if lacking := _index(con, layer):
+        if lacking := _index_missing(con, layer):
             yield f"{lacking} {layer}s are in the word index again."
         surplus: Any = con.execute(
             f"SELECT id >> {ID_BITS}, id & {ID_MASK} FROM {layer}_terms_docsize WHERE id NOT IN"
@@ -80,10 +80,10 @@ def words(con: apsw.Connection) -> Iterator[str]:
     for space, ref in torn:
         word_index.forget_chunks(SqliteTransaction(con, Path(), space), ref)
     if torn:
-        yield f"{len(torn)} results are indexed anew in the background."
+        yield f"{len(torn)} results are reindexed in the background."
 
 
-def _index(con: apsw.Connection, layer: Layer) -> int:
+def _index_missing(con: apsw.Connection, layer: Layer) -> int:
     """Index the rows that the word index lacks, and return how many."""
     after, count = (0, 0), 0
     while True:
@@ -100,29 +100,29 @@ def _index(con: apsw.Connection, layer: Layer) -> int:
         after, count = rows[-1][:2], count + len(rows)
 
 
-def _sketches(con: apsw.Connection) -> Iterator[str]:
+def _drop_broken_sketches(con: apsw.Connection) -> Iterator[str]:
     rows: Any = con.execute("SELECT id, identity FROM vector_index").fetchall()
     layers: tuple[Layer, ...] = ("turn", "atom")
     for index, identity in rows:
         for layer in layers:
             if nearest_rows.missing_sketches(con, layer, index):
                 nearest_rows.drop_sketches(con, layer, index)
-                yield f"The sketches of {layer}s by {identity} are made anew in the background."
+                yield f"The sketches of {layer}s by {identity} are recomputed in the background."
 
 
 # --- copies ------------------------------------------------------------------------------------------
 
 
-def _copies(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[str]:
-    """Write the copies that are not what the rows make, and set aside what is in their place."""
+def _rewrite_copies(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[str]:
+    """Rewrite the copies that differ from their rows, and move the replaced files to quarantine."""
     names: Any = con.execute("SELECT name FROM space").fetchall()
     for (name,) in names:
         tx = SqliteTransaction(con, home, name)
-        for path in copies.differing(tx):
+        for path in copies.differing_copies(tx):
             if files.is_there(tx.folder / path):
                 set_aside(tx.folder / path)
             tx.files.outdate(path)
             yield f"{name}: {path} is written from the database."
         for path in checks.stray_files(tx):
             set_aside(path)
-            yield f"{name}: {path.relative_to(tx.folder).as_posix()} is of no row, and set aside."
+            yield f"{name}: {path.relative_to(tx.folder).as_posix()} belongs to no row; it is in quarantine."

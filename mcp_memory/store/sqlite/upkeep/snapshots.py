@@ -1,10 +1,10 @@
-"""Snapshots: a copy of the database at one moment while others write, its checks, and the files that its rows name.
+"""Snapshots: a consistent copy of the database made while others write, its checks, and the files that its rows name.
 
 A snapshot is a separate file that no other process has open.
 
-`returned` finds rows of a backup that were forgotten after it was made. The tombstone lines of the later state have ids
-and keyed digests, without words. A row is meant if its id is named and its digest matches; a row without digests, such
-as a short turn without a time, is meant by its id.
+`find_returned` finds rows of a backup that were forgotten after it was made. The tombstone lines of the later state
+have ids and keyed digests, without words. A line refers to a row if it has the row's id and a matching digest; for a
+row without digests, such as a short turn without a time, the id is enough.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.vector_extension import load_vectors
 
-POINTS_AT_NOTHING = "points at nothing"
+POINTS_AT_NOTHING = "refers to a missing row"
 _COUNTED = {
     "turns": "turn WHERE role <> 'note'",
     "notes": "turn WHERE role = 'note'",
@@ -48,7 +48,7 @@ _COUNTED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class Description:
     """Identity (`home`, hexadecimal), schema, spaces and row counts of a database."""
 
     home: str
@@ -62,7 +62,8 @@ class Described:
 class NamedFile:
     """A file that rows name, relative to its space's folder.
 
-    `length`: of a line file, how much of it counts. `sha256`: of a ref, its raw bytes. `content`: it is made of rows.
+    `length`: the valid length of a line file. `sha256`: the hash of the raw bytes of a ref. `content`: set if the file
+    is derived from rows.
     """
 
     space: str
@@ -75,7 +76,7 @@ class NamedFile:
 
 
 def take(con: apsw.Connection, to: Path) -> None:
-    """Copy the database that `con` has open to a new file, as it is now. Readers and writers go on meanwhile."""
+    """Copy the database of `con` to a new file. Readers and writers continue meanwhile."""
     open_private(to, "xb").close()  # SQLite would create it with the rights that the umask leaves to others
     copy = apsw.Connection(str(to))
     try:
@@ -87,8 +88,8 @@ def take(con: apsw.Connection, to: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
-    """Open a database that is no home's, with what our tables need."""
+def open_database(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
+    """Open a database outside of a home, with the extension that our tables need."""
     flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
     con = apsw.Connection(str(path), flags=flags | apsw.SQLITE_OPEN_URI)
     try:
@@ -99,10 +100,10 @@ def opened(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
         con.close()
 
 
-def described(path: Path) -> Described:
-    """Describe a database. Raises Damaged if it cannot be read, or is not of this program."""
+def describe_file(path: Path) -> Description:
+    """Describe a database. Raises Damaged if it cannot be read or was not made by this program."""
     try:
-        with opened(path) as con:
+        with open_database(path) as con:
             return describe(con)
     except apsw.FullError:
         raise
@@ -110,10 +111,10 @@ def described(path: Path) -> Described:
         raise Damaged(f"its database cannot be read ({error})") from None
 
 
-def describe(con: apsw.Connection) -> Described:
+def describe(con: apsw.Connection) -> Description:
     applied = [str(name) for (name,) in con.execute("SELECT name FROM migration ORDER BY name")]
     counts = {what: con.execute(f"SELECT count(*) FROM {table}").get for what, table in _COUNTED.items()}
-    return Described(
+    return Description(
         home=con.execute("SELECT uuid FROM home").get,
         schema=applied[-1],
         is_known=set(applied) <= {name for name, _ in SCHEMA},
@@ -125,10 +126,10 @@ def describe(con: apsw.Connection) -> Described:
 def check(path: Path) -> list[str]:
     """Return the problems of a database: its pages, indexes and foreign keys."""
     try:
-        with opened(path) as con:
-            found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
-            found += [f"row {row} of {table} {POINTS_AT_NOTHING}" for table, row, *_ in _foreign(con)]
-            return found
+        with open_database(path) as con:
+            problems = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
+            problems += [f"row {row} of {table} {POINTS_AT_NOTHING}" for table, row, *_ in _foreign(con)]
+            return problems
     except apsw.FullError:
         raise
     except apsw.Error as error:
@@ -137,13 +138,13 @@ def check(path: Path) -> list[str]:
 
 def unreadable(path: Path) -> list[str]:
     """Return a sentence for each value of a whole database that its reader cannot read."""
-    with opened(path) as con:
-        return [str(one) for one in forms.unreadable(con)]
+    with open_database(path) as con:
+        return [str(value) for value in forms.unreadable_values(con)]
 
 
 def leave_out(path: Path) -> list[forms.Unreadable]:
-    """Take such values, or their rows, out of a whole database that is a copy; return them."""
-    with opened(path, write=True) as con:
+    """Remove unreadable values, or their rows, from a copy of a whole database; return them."""
+    with open_database(path, write=True) as con:
         return forms.leave_out(con)
 
 
@@ -154,8 +155,8 @@ def _foreign(con: apsw.Connection) -> list[Any]:
 # --- the files that rows name -----------------------------------------------------------------------
 
 
-def named(con: apsw.Connection) -> Iterator[NamedFile]:
-    """Yield every file of every space that the rows say there is, space by space."""
+def named_files(con: apsw.Connection) -> Iterator[NamedFile]:
+    """Yield every file that rows name, space by space."""
     spaces: Any = con.execute("SELECT id, name FROM space ORDER BY name").fetchall()
     for number, space in spaces:
         rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ? ORDER BY path", (number,)).fetchall()
@@ -172,9 +173,9 @@ def named(con: apsw.Connection) -> Iterator[NamedFile]:
                 yield NamedFile(space=space, number=number, path=path, content=due)
 
 
-def lines_of(con: apsw.Connection, one: NamedFile) -> Iterable[bytes]:
-    """Return the lines that a line file has to have, from the rows."""
-    return line_files_of_rows(SqliteTransaction(con, Path(), one.space), one.path)
+def lines_of(con: apsw.Connection, file: NamedFile) -> Iterable[bytes]:
+    """Return the expected lines of a line file, from the rows."""
+    return line_files_of_rows(SqliteTransaction(con, Path(), file.space), file.path)
 
 
 def line_files(con: apsw.Connection) -> list[tuple[int, str, str]]:
@@ -188,7 +189,10 @@ def line_files(con: apsw.Connection) -> list[tuple[int, str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What one tombstone took, as far as it is back: `ids`. None where it is forgotten still and not purged yet."""
+    """The rows of a tombstone that are back in a backup.
+
+    `ids` is empty if the tombstone exists in the backup too, but its rows are not purged there.
+    """
 
     space: str
     tombstone: str
@@ -199,20 +203,23 @@ class Returned:
     was_purged: bool
 
 
-def returned(database: Path, spaces: Path) -> list[Returned]:
-    """Return the rows of a database that the tombstones of a later state name. Raises Damaged if it cannot be read."""
-    found: list[Returned] = []
+def find_returned(database: Path, spaces: Path) -> list[Returned]:
+    """Return the rows of a database that tombstones of a later state name.
+
+    Raises Damaged if it cannot be read.
+    """
+    rows: list[Returned] = []
     try:
-        with opened(database) as con:
+        with open_database(database) as con:
             for folder in sorted(path for path in spaces.iterdir() if is_own(path / forgetting.TOMBSTONES_FILE)):
                 tx = SqliteTransaction(con, spaces.parent, folder.name)
                 if tx.space:
-                    found += _of_space(tx)
+                    rows += _of_space(tx)
     except apsw.FullError:
         raise
     except apsw.Error as error:
         raise Damaged(f"its database cannot be read ({error})") from None
-    return found
+    return rows
 
 
 def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
@@ -224,27 +231,27 @@ def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
             continue  # a rebuild names it
     for line in last.values():
         try:
-            one = _returned(tx, json.loads(line))
+            row = _check_tombstone(tx, json.loads(line))
         except (ValueError, KeyError, TypeError, OverflowError):
             continue
-        if one is not None:
-            yield one
+        if row is not None:
+            yield row
 
 
-def _returned(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
+def _check_tombstone(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
     at, was_purged = datetime.fromisoformat(line["at"]), line["purged_at"] is not None
     if line["undone_at"] is not None:
         return None
-    held = tx.one(
+    tombstone = tx.one(
         "SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ? AND at = ?",
         *(int(line["tombstone"][1:]), to_ms(at)),
     )
     ids = list[str]()
-    if held is None:
-        wanted = {bytes.fromhex(digest) for digest in line["digests"]}
+    if tombstone is None:
+        line_digests = {bytes.fromhex(digest) for digest in line["digests"]}
         named = _renamed_refs(tx) if was_purged else {}
-        ids = [id for one in line["ids"] if _is_meant(tx, id := named.get(str(one), str(one)), wanted)]
-    is_back = bool(ids) if held is None else was_purged and held == (None, None)
+        ids = [id for name in line["ids"] if _is_meant(tx, id := named.get(str(name), str(name)), line_digests)]
+    is_back = bool(ids) if tombstone is None else was_purged and tombstone == (None, None)
     return (
         Returned(
             space=tx.name,
@@ -261,11 +268,11 @@ def _returned(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
 
 
 def _renamed_refs(tx: SqliteTransaction) -> dict[str, str]:
-    """Return the ids of results by the ids that a purge gives to them."""
+    """Return the ids of results by the ids that a purge would give them."""
     key = digests.key_of(tx)
     return {digests.purged_ref(key, id): id for id in tx.column("SELECT id FROM ref WHERE space = :space")}
 
 
-def _is_meant(tx: SqliteTransaction, id: str, wanted: set[bytes]) -> bool:
-    found = digests.of_row(tx, id)
-    return found is not None and (not found or not wanted.isdisjoint(found))
+def _is_meant(tx: SqliteTransaction, id: str, line_digests: set[bytes]) -> bool:
+    row_digests = digests.of_row(tx, id)
+    return row_digests is not None and (not row_digests or not line_digests.isdisjoint(row_digests))
