@@ -165,6 +165,18 @@ def test_threads_may_import_any_modules_at_once() -> None:
     TopologicalSorter(graph).prepare()  # CycleError names the modules of a circle
 
 
+def test_files_import_each_other_in_no_circle() -> None:
+    """Neither when they are loaded, nor later in a function, nor for types alone."""
+    modules = {".".join(("mcp_memory", *Path(file).with_suffix("").parts)): file for file in SOURCES}
+    names = {module.removesuffix(".__init__"): file for module, file in modules.items() if file != "__init__.py"}
+    graph: dict[str, set[str]] = {}
+    for module, file in names.items():
+        packages = {dotted.rpartition(".")[0] for dotted in imports()[file] & names.keys()}
+        graph[module] = (imports()[file] & names.keys()) - packages - {module}
+    assert graph["mcp_memory.longterm.extraction"] >= {"mcp_memory.longterm.grounding", "mcp_memory.core.errors"}
+    TopologicalSorter(graph).prepare()  # CycleError names the files of a circle
+
+
 def test_imports_name_their_module_in_full() -> None:
     relative = {file for file, imported in imports().items() if any(dotted.startswith(".") for dotted in imported)}
     assert relative == set()
