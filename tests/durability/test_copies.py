@@ -16,6 +16,7 @@ from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.shortterm.canvas.state import amend
+from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import copies
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
@@ -191,3 +192,24 @@ def test_a_home_that_is_set_up_to_be_shared_stays_so(filled: Path) -> None:
     filled.chmod(0o2770)
     open_store(filled).close()
     assert filled.stat().st_mode & 0o7777 == 0o2770
+
+
+def test_after_a_purge_a_line_is_appended_and_the_file_not_written_anew(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_store(filled)) as store:
+        gone = store.forget("default", ["t1"], reason="", now=NOON)
+        store.purge("default", Purge(tombstones=[gone.id]), now=NOON)
+        offsets: list[tuple[str, int | None]] = []
+        run = copies._Write.run  # pyright: ignore[reportPrivateUsage]
+
+        def recorded(write: copies._Write) -> bool:  # pyright: ignore[reportPrivateUsage]
+            offsets.append((write.path.name, write.offset))
+            return run(write)
+
+        monkeypatch.setattr(copies._Write, "run", recorded)  # pyright: ignore[reportPrivateUsage]
+        for text in ("one", "two"):
+            capture(store, text)
+        journals = [offset for name, offset in offsets if name == "2026-11-20.jsonl"]
+        assert (journals[0], journals[1] is not None) == (None, True)
+        assert store.problems() == []

@@ -54,7 +54,7 @@ def paths(tx: Transaction) -> Iterator[str]:
 def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
     """Return the content of a copy, line by line or whole; None if the rows make no file of this path."""
     if is_line_file(path):
-        return lines(tx, path) if tx.space and path in line_files(tx) else None
+        return lines(tx, path) if _has_lines(tx, path) else None
     match path.split("/"):
         case ["mmds", name]:
             number = name.partition("-")[0]
@@ -69,6 +69,17 @@ def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
             return None if page is None else [page]
         case _:
             return None
+
+
+def _has_lines(tx: Transaction, path: str) -> bool:
+    """Return whether the rows make any line of a line file. A session is known by its current name only."""
+    if path.startswith("offload-"):
+        sql = (
+            "SELECT 1 FROM session s WHERE s.space = :space AND s.name = ? AND EXISTS"
+            " (SELECT 1 FROM record r WHERE r.space = s.space AND r.session = s.id)"
+        )
+        return tx.one(sql, path.removeprefix("offload-").removesuffix(".jsonl")) is not None
+    return next(iter(lines(tx, path)), None) is not None
 
 
 def lines(tx: Transaction, path: str) -> Iterable[bytes]:

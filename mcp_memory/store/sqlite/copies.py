@@ -34,6 +34,9 @@ from mcp_memory.store.sqlite.unreadable import WRONG
 
 logger = logging.getLogger(__name__)
 
+_BEGUN_WITH_THEIR_ROWS = ("conversations/", "offload-")
+"""Line files without older rows than their first line; canvases and tombstones may be older than their files."""
+
 LOCK = "copies"
 """The name of the lock under which copies are written."""
 
@@ -86,14 +89,20 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
 
     Marked copies are written at once.
     """
-    marked = dict.fromkeys(_marked_copies(con))
-    outdated = changes.outdated | dict.fromkeys(key for key in changes.appended if key in marked)
-    for space, path in marked:
+    outdated = dict(changes.outdated)
+    for space, path in _marked_copies(con):
         _remove_temporary_files(home / "spaces" / space / path)
-        if (space, path) not in outdated:
-            tx = SqliteTransaction(con, home, space)
-            if _plan_whole(tx, path).run():
-                tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
+        if (space, path) in outdated:
+            continue
+        tx = SqliteTransaction(con, home, space)
+        if (space, path) in changes.appended:
+            is_right = _is_right_so_far(tx, path, changes.appended[space, path])
+        else:
+            is_right = _plan_whole(tx, path).run()
+        if is_right:
+            tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
+        else:
+            outdated[space, path] = None
     writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
     for space, path in outdated:
         tx = SqliteTransaction(con, home, space)
@@ -103,6 +112,12 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
         if (space, path) not in outdated:
             writes.append(_plan_append(SqliteTransaction(con, home, space), path, lines))
     return writes
+
+
+def _is_right_so_far(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> bool:
+    """Return whether a line file has what the rows make of it, but for these new lines."""
+    content = files.content_of(tx.folder / path)
+    return content is not None and b"".join((content, *lines)) == b"".join(copies.content(tx, path) or ())
 
 
 def _remove_temporary_files(path: Path) -> None:
@@ -129,8 +144,10 @@ def _plan_append(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> _W
     """Return the write of new lines, or of the whole file if its length is not that of the last commit."""
     content, target = b"".join(lines), tx.folder / path
     length: int | None = tx.get("SELECT bytes FROM file WHERE space = :space AND path = ?", path)
-    size = _size(target)
-    if length is None or size != length:
+    if length is None and path.startswith(_BEGUN_WITH_THEIR_ROWS) and not files.is_there(target):
+        _record_length(tx, path, len(content))
+        return _Write(target, content)
+    if length is None or _size(target) != length:
         _keep_beside(target, longer_than=length or 0)
         return _plan_whole(tx, path)
     _record_length(tx, path, length + len(content))
