@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from mcp_memory.core.keyed import is_keyed, keyed_id
+from mcp_memory.core.keyed_hash import is_keyed, keyed_id
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.export_model import ExportedTurn
 from mcp_memory.store.forgetting import Purge

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.keyed import keyed_hash
+from mcp_memory.core.keyed_hash import keyed_hash
 from mcp_memory.core.regular_files import modified_ms, open_regular, read_regular
 from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.integrations.importers.agent_logs import FORMATS

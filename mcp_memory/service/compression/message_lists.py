@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.keyed import keyed_hash
+from mcp_memory.core.keyed_hash import keyed_hash
 from mcp_memory.core.private import without_private_parts
 from mcp_memory.core.text import one_line
 

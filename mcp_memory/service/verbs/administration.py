@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused, StoreUnavailable
-from mcp_memory.core.keyed import keyed_id
+from mcp_memory.core.keyed_hash import keyed_id
 from mcp_memory.core.progress import ReportProgress, ignore_progress
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.secrets.masking import holds_secret, require_no_key

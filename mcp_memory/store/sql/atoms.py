@@ -16,7 +16,16 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Evidence, Fact, Label, NewTurn, Source
 from mcp_memory.language.words import fold
-from mcp_memory.store.sql import digests, entities, evidence_rows, giving_way, review, supersession, turns, word_index
+from mcp_memory.store.sql import (
+    digests,
+    entities,
+    evidence_rows,
+    replaced_sentences,
+    review,
+    supersession,
+    turns,
+    word_index,
+)
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.supersession import Supersession
 from mcp_memory.store.sql.transaction import (
@@ -67,7 +76,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     sentence = same if same is not None and same.is_sentence and is_reliable else None
     if sentence is not None:  # this statement replaces it
         same = None
-        giving_way.retire(tx, number_of(sentence.id, "a"), by=None)
+        replaced_sentences.retire(tx, number_of(sentence.id, "a"), by=None)
     if quotes or atom.valid_to is not None:
         said_at = evidence_rows.last_said(tx, quotes) if quotes else to_ms(now)
         superseded = supersession.of_extracted(tx, atom, folded, said_at=said_at, now=now)
@@ -89,8 +98,8 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     review.note(tx, {f"a{number}": atom.held}, now=now)
     supersession.end(tx, superseded.ends, by=number, at=atom.valid_from, because=atom.because)
     if sentence is not None:
-        because = giving_way.STATED_AGAIN if work is None else giving_way.GAVE_WAY
-        giving_way.join(tx, number_of(sentence.id, "a"), number, sentence.label, because=because)
+        because = replaced_sentences.STATED_AGAIN if work is None else replaced_sentences.READ_BY_A_MODEL
+        replaced_sentences.join(tx, number_of(sentence.id, "a"), number, sentence.label, because=because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
         about.append(atom.entity)

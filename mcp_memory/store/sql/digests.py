@@ -15,7 +15,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable, Sequence
 
-from mcp_memory.core.keyed import derived_id, is_keyed, keyed_form, keyed_hash, keyed_id
+from mcp_memory.core.keyed_hash import derived_id, is_keyed, keyed_form, keyed_hash, keyed_id
 from mcp_memory.core.types import NewTurn
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, to_ms

@@ -26,10 +26,10 @@ from mcp_memory.store.sql import (
     digests,
     entities,
     evidence_rows,
-    giving_way,
     pages,
     records,
     refs,
+    replaced_sentences,
     sentences,
     supersession,
     turns,
@@ -618,7 +618,7 @@ def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
         " AND tombstone IS NULL",
         folded,
     ):
-        giving_way.join(tx, sentence, number, label, because=giving_way.STATED_AGAIN)
+        replaced_sentences.join(tx, sentence, number, label, because=replaced_sentences.STATED_AGAIN)
 
 
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC
 
-from mcp_memory.core.keyed import keyed_hash
+from mcp_memory.core.keyed_hash import keyed_hash
 from mcp_memory.store.sql import digests, renaming
 from mcp_memory.store.sql.transaction import HomeTransaction, from_ms
 

@@ -21,10 +21,10 @@ from mcp_memory.store.sql import (
     digests,
     entities,
     evidence_rows,
-    giving_way,
     jobs,
     pages,
     records,
+    replaced_sentences,
     sentences,
     supersession,
     word_index,
@@ -53,11 +53,11 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     match output:
         case Extraction():
             _add_drafts(tx, job, output)
-            giving_way.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            replaced_sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
             sentences.skip_read_turns(tx)
         case Merge():
             written = _merge_drafts(tx, job, output, now=now)
-            giving_way.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            replaced_sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
             return Committed(atoms=written)
         case Readings():
             for atom in output.atoms:
@@ -101,7 +101,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
         if draft is None or not (merging.atom is None or evidence_rows.are_turns_present(tx, merging.atom.evidence)):
             continue  # forgotten in the meantime; what remains is asked again
         extracted = merging.atom or draft
-        repeated = giving_way.open_sentences(tx, merging.onto)
+        repeated = replaced_sentences.open_sentences(tx, merging.onto)
         if digests.was_forgotten(tx, extracted.text, evidence_rows.check_quotes(tx, extracted.evidence)):
             pass
         elif merging.atom is None and not repeated:
@@ -111,7 +111,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
             _check(extracted)
             atom = replace(extracted, supersedes=supersession.still_open(tx, extracted.supersedes))
             written[merging.draft] = atoms.put(tx, atom, now=now, work=job)
-            giving_way.copy_words(tx, repeated, number_of(written[merging.draft].atom.id, "a"))
+            replaced_sentences.copy_words(tx, repeated, number_of(written[merging.draft].atom.id, "a"))
         tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(merging.draft, "d"))
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
     embedded = {draft: number for draft, number in new.items() if draft in rows}

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.keyed import keyed_hash
+from mcp_memory.core.keyed_hash import keyed_hash
 from mcp_memory.core.secrets.masking import require_no_key
 from mcp_memory.core.text import one_line
 from mcp_memory.store.values import DISTIL, Layer, Vectors

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from mcp_memory.store.sql import evidence_rows, review, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
-GAVE_WAY = "A model has read these words."
+READ_BY_A_MODEL = "A model has read these words."
 """Why a sentence ended: it gave way to the statements of a model."""
-
 STATED_AGAIN = "It was stated again in the same words."
 """Why a sentence ended: it is an explicit statement now."""
-
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 
 
@@ -88,7 +86,7 @@ def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list
     return overlaps, hidden
 
 
-def join(tx: Transaction, number: int, onto: int, label: str | None, *, because: str = GAVE_WAY) -> None:
+def join(tx: Transaction, number: int, onto: int, label: str | None, *, because: str = READ_BY_A_MODEL) -> None:
     """Replace a sentence by a statement, which inherits its quotes, its promise label and the atoms that it ended."""
     copy_words(tx, [number], onto)
     if label == "promise":
@@ -125,7 +123,7 @@ def _has_other_value(tx: Transaction, number: int) -> bool:
     return tx.one(sql, number) is not None
 
 
-def retire(tx: Transaction, number: int, *, by: int | None, because: str = GAVE_WAY) -> None:
+def retire(tx: Transaction, number: int, *, by: int | None, because: str = READ_BY_A_MODEL) -> None:
     """End a sentence at its start, as if it was never true."""
     tx.run(
         "UPDATE atom SET valid_to = valid_from, superseded_by = ?, closed_because = ? WHERE space = :space AND id = ?",
