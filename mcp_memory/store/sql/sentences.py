@@ -3,7 +3,7 @@
 The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. Turns that it reads
 out of this order are marked individually (`mark_read`): turns that were released from quarantine, and imported turns
 that another home has read. When a model has read all the turns of such a statement, the statement gives way
-(`giving_way`).
+(`replaced_sentences`).
 """
 
 from __future__ import annotations

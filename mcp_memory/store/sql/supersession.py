@@ -29,7 +29,7 @@ _VALUE = (
 
 
 GAVE_WAY = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
-"""The condition that a row `r` of atoms is a sentence that gave way to a statement (`giving_way`)."""
+"""The condition that a row `r` of atoms is a sentence that gave way to a statement (`replaced_sentences`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
