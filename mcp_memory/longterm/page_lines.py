@@ -164,8 +164,8 @@ def _dropped(value: Any) -> Any:
     fields = object_fields(value)
     if fields is None:
         return value
-    reasons = {fields["atom"]: fields.get("reason")} if "atom" in fields else fields
-    return "; ".join(f"{id}: {reason or ''}" for id, reason in reasons.items())
+    reasons = [(fields["atom"], fields.get("reason"))] if "atom" in fields else fields.items()
+    return "; ".join(f"{id}: {reason or ''}" for id, reason in reasons)
 
 
 def _reason_to_rewrite(value: Any) -> Any:

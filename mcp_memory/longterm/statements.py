@@ -123,7 +123,8 @@ def _quotes(value: Any, turn: Any) -> list[dict[str, Any]]:
     quotes: list[dict[str, Any]] = []
     for part in cast("list[Any]", value) if isinstance(value, list) else [value]:
         if part is not None:
-            fields = object_fields(part, _FIELD_NAMES) or {"quote": part}
+            fields = object_fields(part, _FIELD_NAMES)
+            fields = {"quote": part} if fields is None else fields
             quotes.append({"turn": _first(fields.get("turn", turn)), "quote": fields.get("quote")})
     return quotes
 

@@ -94,13 +94,14 @@ def calls_former(text: str, words: str) -> bool:
 def words_alike(words: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
     """Return how many words of each have a word of the same stem, or a compound with it, among the other's."""
     same = words & others
-    left, right = _by_ends(words - same), _by_ends(others - same)
+    left, right = _by_ends(words), _by_ends(others)
     pairs = [  # few words begin or end alike: only these are compared
         (word, other)
         for end in left.keys() & right.keys()
         for word in left[end]
+        if word not in same
         for other in right[end]
-        if have_one_stem(word, other)
+        if other not in same and have_one_stem(word, other)
     ]
     return len(same) + len({word for word, _ in pairs}), len(same) + len({other for _, other in pairs})
 

@@ -883,7 +883,7 @@ class AdminStore(Protocol):
         ...
 
     def secret(self, purpose: str) -> bytes:
-        """Return the secret key of this home for one purpose, 32 bytes; it is for `core.keyed_hash`, and never stored."""
+        """Return the secret key of this home for one purpose, 32 bytes (see `core.keyed_hash`); it is never stored."""
         ...
 
     def export_rows(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:

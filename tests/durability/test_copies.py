@@ -213,3 +213,42 @@ def test_after_a_purge_a_line_is_appended_and_the_file_not_written_anew(
         journals = [offset for name, offset in offsets if name == "2026-11-20.jsonl"]
         assert (journals[0], journals[1] is not None) == (None, True)
         assert store.problems() == []
+
+
+def test_what_a_purge_erased_never_comes_back_from_a_copy_that_is_behind(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_store(filled)) as store, monkeypatch.context() as patch:
+        gone = store.forget("default", ["t1"], reason="", now=NOON)
+        store.flush("default", "first")
+        patch.setattr(copies._Write, "run", killed)  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(Killed):
+            store.purge("default", Purge(tombstones=[gone.id]), now=NOON)
+    journal = next((filled / "spaces/default/conversations").glob("*.jsonl"))
+    erased = SAID[0].encode()
+    assert erased in journal.read_bytes()
+    kept = journal.with_name(f"{journal.name}.beyond-1")  # as an earlier version may have left it
+    kept.write_bytes(journal.read_bytes())
+    open_store(filled).close()
+    assert erased not in journal.read_bytes()
+    assert [path.name for path in journal.parent.glob("*.beyond-*")] == [kept.name]
+    assert repair(filled, now=NOON).left == []
+    with closing(open_store(filled)) as store:
+        assert SAID[0] not in said(store)
+
+
+def test_an_id_that_the_database_gave_to_another_turn_since_is_not_forgotten_in_its_place(
+    filled: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "older"
+    shutil.copytree(filled, home)
+    with closing(open_store(filled)) as store:
+        lost = capture(store, "Lost, and forgotten.")
+        store.forget("default", [lost], reason="", now=NOON)
+    shutil.copytree(filled / "spaces", home / "spaces", dirs_exist_ok=True)
+    with closing(open_store(home)) as store:
+        assert capture(store, "Another turn.") == lost
+    assert repair(home, now=NOON).left == []
+    with closing(open_store(home)) as store:
+        assert said(store) == [*SAID, "Another turn."]
+        assert store.problems() == []

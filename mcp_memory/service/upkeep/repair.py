@@ -30,6 +30,7 @@ from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.home import IDENTITY, keep_private
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
+from mcp_memory.store.sqlite.upkeep.rebuild import lost_spaces
 
 _ALL = 1_000_000
 
@@ -55,6 +56,8 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         named = files.is_there(identity) and not identity.is_file() and aside.take(identity)
         rebuilt = _rebuild_if_needed(home, now=now)
         with closing(open_store(home)) as store:
+            for path in [path for space in store.spaces() for path in store.kept_beside(space)]:
+                aside.take(path)  # the database has its rows now
             mended = [f"{IDENTITY} was not a file: it is rewritten, and the old entry kept."] if named else []
             mended += [_describe_rebuild(rebuilt)] if rebuilt else []
             mended += _delete_leftovers(home)
@@ -81,11 +84,10 @@ def _rebuild_if_needed(home: Path, *, now: datetime) -> Rebuilt | None:
         try:
             with closing(open_store(home)) as store:
                 spaces = store.spaces()
-                unknown = any(
-                    path.name not in spaces and any(path.rglob("*.jsonl")) for path in (home / "spaces").glob("*/")
-                )
+                with snapshots.open_database(home / DATABASE) as con:
+                    is_lost = bool(lost_spaces(con, home))
                 rows_changed = any("does not match its hash" in problem for problem in store.problems())
-                needed = unknown or rows_changed or any(store.kept_beside(space) for space in spaces)
+                needed = rows_changed or is_lost or any(store.kept_beside(space) for space in spaces)
             needed |= bool(snapshots.check(home / DATABASE) or snapshots.unreadable(home / DATABASE))
         except (NoRoom, NewerHome):  # which is not damage
             raise

@@ -69,10 +69,10 @@ def restore(path: Path, home: Path, *, now: datetime, tell: ReportProgress = ign
         staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
         try:
             manifest = _unpack(path, staging, tell)
-            again = _repeat_forgetting(staging, home)
-            with suppress(StoreUnavailable):  # so that writes in its log are not lost
-                if (home / f"{DATABASE}-wal").exists():
+            with suppress(StoreUnavailable):  # its log is written, and its copies are brought up to date
+                if (home / DATABASE).exists():
                     open_store(home).close()
+            again = _repeat_forgetting(staging, home)
             aside = Aside(home, "restore", now)
             for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "spaces"):
                 aside.take(home / name)

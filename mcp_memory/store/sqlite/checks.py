@@ -175,7 +175,7 @@ def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
     if space:
         yield from copies.problems(tx)
     elif any(folder.rglob("*.jsonl")):
-        yield "The database has no such space. `mcp-memory doctor --repair` adds what its files have."
+        yield "The database has no such space. Rename the folder back; `mcp-memory rebuild` adds it as a new one."
     for path in stray_files(tx):
         name = path.relative_to(folder).as_posix()
         yield f"{name} belongs to no row; `mcp-memory doctor --repair` moves it to quarantine."

@@ -57,7 +57,7 @@ class _Write:
             elif self.offset is not None:
                 files.append(self.path, self.content, offset=self.offset)
             elif files.content_of(self.path) != self.content:
-                files.write_whole(self.path, self.content, durable=False)
+                files.write_whole(self.path, self.content, durable=self.path.suffix == ".jsonl")
         except OSError as error:  # the rows are committed; the copy is written later
             logger.warning("%s cannot be written yet: %s", self.path, error.strerror or error)
             return False
@@ -67,7 +67,7 @@ class _Write:
 @contextmanager
 def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
     """Commit in the block, then write the copies that the transaction changed and the outdated copies."""
-    if not (changes.appended or changes.outdated or changes.whole or _marked_copies(con)):
+    if not (changes.appended or changes.outdated or changes.whole or marked_copies(con)):
         yield
         return
     with waiting_lock(home, LOCK):
@@ -77,7 +77,8 @@ def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -
             write.run()
 
 
-def _marked_copies(con: apsw.Connection) -> list[Copy]:
+def marked_copies(con: apsw.Connection) -> list[Copy]:
+    """Return the copies that are to be written whole, or were and have not been compared since."""
     if not con.table_exists("main", "stale_file"):
         return []
     rows: Any = con.execute("SELECT s.name, f.path FROM stale_file f JOIN space s ON s.id = f.space ORDER BY 1, 2")
@@ -90,28 +91,40 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
     Marked copies are written at once.
     """
     outdated = dict(changes.outdated)
-    for space, path in _marked_copies(con):
-        _remove_temporary_files(home / "spaces" / space / path)
+    for space, path in marked_copies(con):
         if (space, path) in outdated:
             continue
         tx = SqliteTransaction(con, home, space)
-        if (space, path) in changes.appended:
-            is_right = _is_right_so_far(tx, path, changes.appended[space, path])
-        else:
-            is_right = _plan_whole(tx, path).run()
-        if is_right:
-            tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
-        else:
-            outdated[space, path] = None
+        with _keeping_mark(path):
+            _remove_temporary_files(tx.folder / path)
+            if (space, path) in changes.appended:
+                is_right = _is_right_so_far(tx, path, changes.appended[space, path])
+            else:
+                is_right = _plan_whole(tx, path).run()
+            if is_right:
+                tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
+            else:
+                outdated[space, path] = None
     writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
+    outdated |= dict.fromkeys(key for key in changes.appended if key in marked_copies(con))
     for space, path in outdated:
         tx = SqliteTransaction(con, home, space)
         tx.run("INSERT INTO stale_file (space, path) VALUES (:space, ?) ON CONFLICT DO NOTHING", path)
-        writes.append(_plan_whole(tx, path))
+        with _keeping_mark(path):
+            writes.append(_plan_whole(tx, path))
     for (space, path), lines in changes.appended.items():
         if (space, path) not in outdated:
             writes.append(_plan_append(SqliteTransaction(con, home, space), path, lines))
     return writes
+
+
+@contextmanager
+def _keeping_mark(path: str) -> Generator[None]:
+    """Log a copy that cannot be made now, because of its file or of a damaged row: it stays marked."""
+    try:
+        yield
+    except (OSError, *WRONG) as error:
+        logger.warning("%s cannot be written yet: %s", path, error)
 
 
 def _is_right_so_far(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> bool:
@@ -188,16 +201,17 @@ def outdated_copies(con: apsw.Connection, home: Path) -> list[Copy]:
     lengths: dict[Copy, int] = {(space, path): length for space, path, length in rows}
     sizes = dict(_line_file_sizes(home, {str(name) for (name,) in con.execute("SELECT name FROM space")}))
     differing = [key for key in lengths.keys() | sizes.keys() if lengths.get(key) != sizes.get(key)]
-    return sorted({*differing, *_marked_copies(con)})
+    return sorted({*differing, *marked_copies(con)})
 
 
 def catch_up(con: apsw.Connection, home: Path) -> None:
     """Mark the outdated copies to be written after this write transaction."""
+    marked = set(marked_copies(con))
     for space, path in outdated_copies(con, home):
         row = con.execute(
             "SELECT f.bytes FROM file f JOIN space s ON s.id = f.space WHERE s.name = ? AND f.path = ?", (space, path)
         ).get
-        if copies.is_line_file(path):
+        if copies.is_line_file(path) and (space, path) not in marked:  # a marked copy differs because it is behind
             _keep_beside(home / "spaces" / space / path, longer_than=row or 0)
         SqliteTransaction(con, home, space).files.outdate(path)
 
@@ -255,13 +269,13 @@ def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
     return None if is_same else "is not what the database has"
 
 
-def _last_lines(content: bytes) -> dict[object, bytes]:
-    """Return the last line about each row, by its key."""
-    last: dict[object, bytes] = {}
+def _last_lines(content: bytes) -> dict[object, object]:
+    """Return the last line about each row, by its key, without the reasons for a quarantine, which change later."""
+    last: dict[object, object] = {}
     for line in content.splitlines(keepends=True):
         try:
             fields: Any = json.loads(line)
-            last[key_of(fields)] = line
+            last[key_of(fields)] = {name: value for name, value in fields.items() if name != "held"}
             if is_idle(fields):  # the rows make no line of it
                 del last[key_of(fields)]
         except WRONG:

@@ -93,18 +93,20 @@ class Database:
         **kwargs: P.kwargs,
     ) -> T:
         con.copy_changes = changes = CopyChanges()
+        is_committed = False
         con.execute("BEGIN IMMEDIATE")
         try:
             self._must_be_same()
             result = _read(con, work, *args, **kwargs)
-            self._must_be_same()
             with copies.commit_with_copies(con, self.home, changes):
+                self._must_be_same()
                 con.execute("COMMIT")
+                is_committed = True
         except BaseException:
             if con.in_transaction:
                 con.execute("ROLLBACK")
-                for path in changes.results:
-                    remove_own(path)
+            for path in () if is_committed else changes.results:
+                remove_own(path)
             raise
         return result
 

@@ -157,7 +157,9 @@ class SQLiteStore(SqlVerbs):
     note_verified = writes_home(purging.note_verified)
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:
-        self._db.write(lambda con: None)  # it removes the marks of copies, which may name what was erased
+        self._db.write(lambda con: None)  # it writes the copies that are behind, and removes their marks
+        if self._db.read(copies.marked_copies):  # a copy may have erased words, its mark may name them
+            return False
         return self._db.outside(purging.secure_delete, patience=patience)
 
     def exclude_retained(self, traces: Traces) -> list[str]:

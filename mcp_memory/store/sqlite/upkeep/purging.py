@@ -81,6 +81,7 @@ _NAMING = {
     *("record.tool_call_id", "record.result_ref", "canvas.label", "canvas.text", "canvas.groups"),
     *("canvas_version.label", "canvas_version.delta", "tombstone.reason", "imported.path", "followed.path"),
     *("recall.session", "saving.session", "message_edit.session", "followed.session", "change.topic", "file.path"),
+    "stale_file.path",
     *("scene.slug", "scene.title", "work.basis", "unverified_purge.name"),
 }
 """Columns that name things, or quote such names."""

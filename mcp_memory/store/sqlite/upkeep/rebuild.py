@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,8 @@ class _SpaceFiles:
         self._notes: dict[str, dict[str, Any]] = {}
         self._moved: list[Row] = []
         self._moved_sessions, self._restored_sessions = set[str](), set[Value]()
+        self._forgotten, self._reused = set[str](), set[str]()
+        """Ids that were forgotten by the files, and ids that are those of other rows in the database."""
 
     def add(self) -> None:
         if not (self.tx.space or self._paths or any(self.tx.folder.glob("refs/*.md"))):
@@ -140,10 +143,13 @@ class _SpaceFiles:
         self._rows = LineImport(self.tx)
         for row in self._results():
             self._put("results", row)
+        tombstones = list(self._lines(forgetting.TOMBSTONES_FILE))
+        for fields in {key_of(fields): fields for fields in tombstones}.values():
+            if not fields.get("undone_at") and isinstance(fields.get("ids"), list):
+                self._forgotten |= set(map(str, fields["ids"]))
         for fields in self._lines("conversations/"):
             if (row := self._row(fields)) is not None:
                 self._add_turn(row)
-        tombstones = list(self._lines(forgetting.TOMBSTONES_FILE))
         self._add_statements(undone=undone_corrections(tombstones))
         for lines in (self._lines(canvases.FILE), self._lines("offload-"), tombstones):
             self._add_last(lines)
@@ -217,7 +223,11 @@ class _SpaceFiles:
 
     def _add_turn(self, row: Row) -> None:
         tx, fields, content = self.tx, row.fields, row.values["content"]
-        stored = tx.one("SELECT session, sha256, content FROM turn WHERE space = :space AND id = ?", row.key["id"])
+        stored = tx.one(
+            "SELECT session, sha256, content, purged_at FROM turn WHERE space = :space AND id = ?", row.key["id"]
+        )
+        if self._is_current and stored is not None and stored[3] is not None:
+            return  # a purged turn never comes back
         session = tx.session(str(row.session))
         if stored is not None and session is None and bytes(stored[1]) == row.values["sha256"]:
             session = stored[0]
@@ -226,7 +236,8 @@ class _SpaceFiles:
                    row.session)  # fmt: skip
         is_same = stored is not None and (stored[0], bytes(stored[1])) == (session, row.values["sha256"])
         if self._is_current and not is_same and (stored is not None or self._is_taken(session, row)):
-            if content and not self._has_words(session, row):
+            self._reused.add(str(fields["turn"]))
+            if content and fields["turn"] not in self._forgotten and not self._has_words(session, row):
                 self._moved.append(row)
                 self._moved_sessions.add(str(row.session))
             return
@@ -289,8 +300,26 @@ class _SpaceFiles:
         """Add rows of which only the last line counts."""
         last = {key_of(fields): fields for fields in lines}
         for (kind, _), fields in last.items():
-            if (row := self._row(fields)) is not None:
+            if (row := self._row(fields)) is None:
+                continue
+            if self._is_about_other_rows(row):
+                name = key_of(fields)[1]
+                self._built.note(f"{self.tx.name}: {name} in the files is about rows that the database has lost.")
+            else:
                 self._put(kind, row)
+
+    def _is_about_other_rows(self, row: Row) -> bool:
+        """Return whether a tombstone or version of a canvas has an id that the database gave to another row since."""
+        match row.table:
+            case "tombstone":
+                return not self._reused.isdisjoint(row.fields["ids"])
+            case "canvas_version":
+                sql = "SELECT 1 FROM canvas_version WHERE space = :space AND canvas = ? AND version = ? AND crc <> ?"
+                if self.tx.one(sql, *row.key.values(), row.values["crc"]) is not None and self._is_current:
+                    self._reused.add(f"c{row.key['canvas']}")
+                return f"c{row.key['canvas']}" in self._reused
+            case _:
+                return False
 
     def _add_moved(self) -> None:
         tx, names = self.tx, dict[str, str]()
@@ -312,6 +341,28 @@ class _SpaceFiles:
                 self._built.added["statements"] += 1
                 for older in statement.ends:
                     self._rows.end(older, statement)
+
+
+def lost_spaces(con: apsw.Connection, home: Path) -> list[str]:
+    """Return folders of spaces that the database lacks, without those that were renamed: their turns are known."""
+    known = {str(name) for (name,) in con.execute("SELECT name FROM space")}
+    return [
+        folder.name
+        for folder in sorted((home / "spaces").glob("*/"))
+        if folder.name not in known
+        and any(folder.rglob("*.jsonl"))
+        and not any(
+            con.execute("SELECT 1 FROM turn WHERE sha256 = ? LIMIT 1", (digest,)).get for digest in _digests_in(folder)
+        )
+    ]
+
+
+def _digests_in(folder: Path) -> Iterator[bytes]:
+    """Yield the hashes of the turns in the journals of a space."""
+    for path in sorted(folder.glob("conversations/*.jsonl")):
+        for line in read_own(path).splitlines():
+            with suppress(*WRONG):
+                yield bytes.fromhex(json.loads(line)["sha256"])
 
 
 def values_without_files(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
