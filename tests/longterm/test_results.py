@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import NotFound
@@ -176,8 +177,9 @@ async def test_lines_give_way_before_turns_and_no_budget_is_passed(memory: Memor
     await memory.record_turns(said, session="s1")
     await offloaded(memory)
     asking = ExcerptRequest(query=ERROR, detail="concise", counter=COUNTER, budget=budget)
-    turns = shown_turns(await memory.conversation_search(ERROR, limit=6), asking)
-    known = shown_memories(await memory.memory_search(ERROR, limit=6), asking)
+    hits, memories = await memory.conversation_search(ERROR, limit=6), await memory.memory_search(ERROR, limit=6)
+    turns = await anyio.to_thread.run_sync(shown_turns, hits, asking)
+    known = await anyio.to_thread.run_sync(shown_memories, memories, asking)
     for answer in (turns, known):
         assert asking.fits(answer)
         assert not (answer.left_out and answer.results)
