@@ -284,9 +284,11 @@ def client_of(name: str) -> _Client:
 
 
 class ClientLLM:
-    """Asks a client. `name` is the setting; `home` the memory's, whose processes ask one question at a time.
+    """A language model behind an installed command-line client, which runs once for each question.
 
-    Raises InvalidInput for an unknown client. During and after `close()`, questions raise Refused.
+    `name` is the value of the setting `llm`, such as `client:claude-code/haiku`. The processes that share the directory
+    `home` ask one question at a time. Raises InvalidInput for an unknown client; questions during and after `close()`
+    raise Refused.
     """
 
     def __init__(self, name: str, *, home: Path) -> None:

@@ -55,10 +55,10 @@ async def run_http(
     started: Callable[[], None],
     stopping: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT.
+    """Serve an application on a socket until SIGTERM or SIGINT.
 
-    `started` is called when requests are answered and signals handled, `stopping` after a signal; streams then have two
-    seconds to end.
+    `started` is called once requests and signals are handled, and `stopping` after the first signal. Open streams have
+    two seconds to end after it.
     """
     import uvicorn
 

@@ -537,9 +537,10 @@ class CanvasVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenStep:
-    """A record, with what its call changed on the canvas, if anything: JSON of `shortterm.canvas.placement.StepNote`.
+    """A record of a step, and the change that its call made to the canvas.
 
-    A forgotten record keeps its words here.
+    `step` is the JSON of a `shortterm.canvas.placement.StepNote`, or None if the call changed nothing. A
+    forgotten record has its text here, too.
     """
 
     record: Record

@@ -218,7 +218,7 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
-    """Return whether `pass:` or `pw:` is a password: a pass may be for a train, over a mountain, or a test's."""
+    """Return whether `pass:` or `pw:` introduces a password and not, say, a train pass or the result of a test."""
     if name.text in ABBREVIATIONS and joint[0].rstrip().endswith(_PLAIN_IS):
         return True
     if not joint[0].strip().startswith((":", "=", "：")) or name.text in ("PASS", "PSW", "MDP"):

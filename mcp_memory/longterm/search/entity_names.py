@@ -37,7 +37,10 @@ _FEWEST = 2  # characters of a part of a name in a script without spaces
 
 
 class NameMatch(NamedTuple):
-    """Chief names: `fits` equally well, else those `near`. `is_spelling`: only case, accents or separators differ."""
+    """Main names of entities that a requested name may mean: the best matches, or else merely similar names.
+
+    `is_spelling` is True if the best matches differ from the request only in case, accents or separators.
+    """
 
     fits: list[str]
     near: list[str]

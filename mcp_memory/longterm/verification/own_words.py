@@ -240,10 +240,11 @@ def own_words(statement: str, messages: Sequence[Said], *, rule: bool) -> list[S
 
 
 def probable_words(statement: str, messages: Sequence[Said], *, rule: bool, ended: Sequence[str] = ()) -> Said | None:
-    """Return the sentence of the user that a statement probably goes back to, None if none is about the same.
+    """Return the user's sentence that a statement was probably derived from, or None.
 
-    It may say something else: only this sentence may be kept, never the statement. With `rule`, only words that state
-    a standing rule count. Sentences that occur in the texts of `ended` do not count: they were replaced.
+    The sentence may say something else than the statement, so callers keep the sentence and drop the statement. With
+    `rule`, only sentences that state a standing rule are considered. Sentences in `ended` were replaced by later ones
+    and are ignored.
     """
     best: tuple[float, Said] | None = None
     turns = [turn for turn in messages if not is_joke(turn.text)]

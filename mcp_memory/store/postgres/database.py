@@ -126,8 +126,8 @@ class PostgresDatabase:
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
-        `again`: `work` may run more than once; False if it passes rows on while it reads them. `locked`: a table in
-        which no other transaction writes or locks rows meanwhile.
+        With `again`, `work` is repeated after a transient failure; pass False if it hands out rows while it runs.
+        `locked` names a table to lock against the writes of others while `work` runs.
         """
         with self._translate_errors():
             return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)

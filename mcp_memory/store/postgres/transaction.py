@@ -36,11 +36,12 @@ def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
 
 
 class PostgresTransaction(Transaction):
-    """A transaction of a space; `con` is for SQL that only PostgreSQL has. A `writing` transaction locks its space.
+    """A transaction on the rows of a space, which it locks with `writing`; `con` runs SQL that only PostgreSQL has.
 
-    `is_touched`: it has recorded changes. A standby that took over without the last commits of the primary continues
-    from its timeline, which is higher, so no number of a change is used twice. `has_removed`: results were deleted,
-    whose bytes in a bucket are to be deleted after the commit.
+    `epoch` is the start of the sequence numbers of changes, taken from the timeline of the server: a standby that was
+    promoted without the last commits of its primary has a higher timeline, so it never uses a number twice.
+    `is_touched` is True once a change is recorded. `has_removed` is True once results are deleted whose bytes in a
+    bucket must be deleted after the commit.
     """
 
     epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"

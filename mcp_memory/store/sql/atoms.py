@@ -130,10 +130,10 @@ def _must_be_open(tx: Transaction, ids: Iterable[str]) -> None:
 def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
     """Return the atom with the same text, kind and fact, or None.
 
-    It must be open or, for an extracted statement, valid from the same time: reading an ended statement again does not
-    make it true again. Values of a fact follow each other, so there only the same time counts as the same statement.
-    If either atom is a sentence, only the words are compared: its kind and its fact are guesses. A sentence is not the
-    same as a quarantined statement, which would hide it.
+    A stored statement matches while it is valid. An extracted statement also matches an ended one that began at the
+    same time: extracting it again does not make it valid again. Values of a single-valued fact may alternate, so they
+    match only if they began at the same time. If either atom is an extracted sentence, kind and fact are guesses and
+    only the text is compared. A sentence does not match a quarantined statement, which would hide it.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:

@@ -455,8 +455,8 @@ def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_ro
 def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
     """Return the local atom with the same text, start and fact, or None.
 
-    A sentence that gave way can only equal another such sentence; and a statement does not equal a sentence, which it
-    replaces.
+    An imported statement matches only a statement: it replaces the sentence that has its text. An imported sentence
+    matches both, but a sentence that was replaced matches only another replaced sentence.
     """
     moment, own_fact = to_ms(row.valid_from), (None, None, None)
     if row.reader is None:
