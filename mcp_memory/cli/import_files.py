@@ -111,7 +111,7 @@ class _ImportSummary:
             self._say(_file_lines(file))
 
     def sum_up(self, cost: CostEstimate | None) -> None:
-        """Report all files together; `cost` is that of having all of them read."""
+        """Report the total of all new files, if there are several; `cost` is that of extracting all of them."""
         new = [file for file in self._files if file.state in ("stored", "seen")]
         if len(new) > 1:
             refused = any(file.state == "refused" for file in self._files)

@@ -217,7 +217,7 @@ def _result_hit(hit: ResultHit) -> str:
 
 
 def _passage(run: Sequence[TurnHit | Turn]) -> str:
-    """Return a single turn, or a run of turns with its hits marked and an empty line after it."""
+    """Return consecutive turns as text. Of several turns the hits are marked, and an empty line follows."""
     alone = len(run) == 1
     newer = {id: turn for row in run if isinstance(row, TurnHit) for id, turn in row.newer.items()}
     shown = [

@@ -73,8 +73,8 @@ class EmbeddingFailed(McpMemoryError):
 class ModelFailed(McpMemoryError):
     """The language model did not answer, or not in the requested form. Nothing was changed.
 
-    `passes`: temporary; retry after `wait_s` seconds, if the provider gave a delay.
-    `billed`: the provider may have read the prompt and charge for it.
+    If `passes`, the failure is temporary; `wait_s` is the delay in seconds that the provider asked for, if it gave one.
+    If `billed`, the provider may have read the prompt and may charge for it.
     """
 
     def __init__(self, text: str, *, passes: bool = False, wait_s: float | None = None, billed: bool = False) -> None:

@@ -15,7 +15,7 @@ class LRU(Generic[K, V]):
     """Keeps values up to a total weight of `most`, and the newest value whatever it weighs. Thread-safe."""
 
     def __init__(self, most: int, *, weigh: Callable[[V], int] = lambda value: 1) -> None:
-        """`weigh` returns the weight of a value, 1 by default: then `most` is the number of values."""
+        """`weigh` returns the weight of a value. By default each weighs 1, so `most` is the number of values."""
         self._most, self._weigh = most, weigh
         self._values = OrderedDict[K, tuple[V, int]]()
         self._weight = 0

@@ -101,7 +101,10 @@ def finish() -> None:
 
 
 def with_spans(thing: T, kind: str) -> T:
-    """Wrap the verbs of an object in spans; return it unchanged if telemetry is off. `kind`: store, embed or model."""
+    """Return a proxy that runs the verbs of an object in spans; the object itself if telemetry is off.
+
+    `kind` is store, embed or model.
+    """
     if not is_on() or thing is None:
         return thing
     seen: Any = _SpanProxy(thing, kind, _VERBS.get(kind))
@@ -118,7 +121,7 @@ def set_attribute(name: str, value: float) -> None:
 
 @contextmanager
 def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
-    """Span of the background work on a space. `claim_age`: how long the space was due before."""
+    """Run background work on a space in a span. `claim_age` is how long the work had been due."""
     if not is_on():
         yield
         return

@@ -289,7 +289,7 @@ class Group:
 class CanvasRow:
     """A stored canvas: `text` is the `.mmd` file, byte for byte; `version` prevents lost updates.
 
-    `folded`: only its metadata is in the context. `groups` maps ids (`003-F1`) to folded groups.
+    If `folded`, only its metadata is in the context. `groups` maps ids (`003-F1`) to folded groups.
     """
 
     number: int
@@ -499,7 +499,9 @@ class ResultHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResults:
-    """A page of results. `start` is its own cursor: `longterm.search.pages.after` can continue from any of its rows."""
+    """A page of results. `cursor` continues after it; `start` is the cursor of this page, from which
+    `longterm.search.pages.after` can continue after any of its rows.
+    """
 
     hits: list[TurnHit]
     cursor: str | None
@@ -530,7 +532,10 @@ class SceneHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryResults:
-    """Like TurnResults. `turns` are verbatim turns that fill up if atoms are few. All but `atoms`: first page only."""
+    """A page of results like TurnResults. `turns` complete the page if there are few atoms.
+
+    Only `atoms` have further pages; everything else is on the first page.
+    """
 
     atoms: list[AtomHit]
     facts: list[Fact]

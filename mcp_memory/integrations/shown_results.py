@@ -25,8 +25,8 @@ Preview (first 2KB):
 def shown_of(client: str, text: str, *, file: str | None = None, size: int | None = None, pages: bool = False) -> str:
     """Return the text that `client` would have shown its model.
 
-    `file`: the file to which the client wrote the whole result of `size` bytes; then `text` may be its beginning.
-    `pages`: it was read in pages, which the client does not cut again.
+    `file` is the file to which the client wrote the whole result, of `size` bytes; `text` may then be only its
+    beginning. `pages` is true for a file that was read in pages, which the client does not cut again.
     """
     if not client.startswith(_CLAUDE_CODE):
         return text[:MOST_CHARS]

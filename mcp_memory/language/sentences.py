@@ -137,7 +137,7 @@ class RuleCandidate(NamedTuple):
     """A sentence of a user's turn, `turn[start:end]`, that may state a standing rule.
 
     `text` is the sentence with `FILL` for quotations and code, `context` the same with its neighbour sentences.
-    `listed`: it is under a heading such as "rules:".
+    It is `listed` if it is under a heading such as "rules:".
     """
 
     start: int

@@ -115,7 +115,10 @@ def _edges(text: str, first: int, last: int, width: int) -> list[int]:
 
 
 def _sentences_of(term_matches: Sequence[TermMatch], edges: Sequence[int], width: int) -> tuple[int, int] | None:
-    """Return the span of the sentences with all terms, else of the best sentence; None if they exceed `width`."""
+    """Return the span of the sentences with all terms or else of the best sentence, at most `width` characters long.
+
+    Return None if no such span has at least half of the terms, by weight.
+    """
     spans = [(term_matches[0].start, term_matches[-1].end), *((match.start, match.end) for match in term_matches)]
     weights: dict[tuple[int, int], int] = {}
     for first, last in spans:

@@ -39,7 +39,11 @@ _MOST = 3
 
 
 class _FunctionWords(NamedTuple):
-    """`shapes`: letters and endings with the languages they indicate; `english`: words found only in English."""
+    """The parsed lists of function words.
+
+    `of` has the words by language, and `languages` the languages by word. `shapes` maps letters and endings to the
+    languages that they indicate. `asking` is a pattern, and `english` has words found only in English.
+    """
 
     of: dict[str, tuple[str, ...]]
     languages: dict[str, tuple[str, ...]]

@@ -43,7 +43,7 @@ _LONGEST_MENTION = 400  # characters of a line before and after a tag that are r
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A passage that a client attached: `text[start:end]`. `is_notice`: it is only about the client."""
+    """The passage `text[start:end]` that a client attached. `is_notice` is true if it is only about the client."""
 
     start: int
     end: int
@@ -100,7 +100,7 @@ def without_client_blocks(text: str) -> str:
 
 
 def _without(text: str, blocks: Sequence[_Block]) -> str:
-    """Return the text between blocks, each piece as a paragraph."""
+    """Return the text outside of the blocks, each piece as a paragraph."""
     starts, ends = [block.start for block in blocks], [block.end for block in blocks]
     pieces = (text[start:end].strip() for start, end in zip([0, *ends], [*starts, len(text)], strict=True))
     return "\n\n".join(piece for piece in pieces if piece)
@@ -200,7 +200,7 @@ def _closings(text: str) -> dict[tuple[str, str], tuple[int, int]]:
 def _headings(text: str) -> list[tuple[int, str]]:
     """Return the start and the first character of each heading that may have attachments below.
 
-    If a client announces the user's request, as in "My request for Codex:", this may be any heading above it.
+    If a client announces the user's request, as in "My request for Codex:", every heading above that line counts.
     """
     headings = list(_pattern("CONTEXT").finditer(text))
     named = [request.end() for request in _pattern("REQUEST").finditer(text) if request["client"]]
@@ -233,6 +233,6 @@ def _fences(text: str) -> list[tuple[int, int]]:
 
 
 def _end_of_fence(fences: Sequence[tuple[int, int]], at: int) -> int:
-    """Return the end of the code fence around a place; 0 outside of fences."""
+    """Return the end of the code fence that contains the position `at`; 0 outside of fences."""
     before = bisect(fences, (at, at)) - 1
     return fences[before][1] if before >= 0 and at < fences[before][1] else 0

@@ -1,7 +1,7 @@
-"""The values in a text: dates, weekdays, times of day, amounts and versions, in a form that can be compared.
+"""Finds the values in a text (dates, weekdays, times of day, amounts and versions) in a form that can be compared.
 
-Found by pattern and dictionary, without knowing today: a date is its day and month, "Tuesday" any Tuesday. Numbers
-written as words are found in Chinese only.
+Patterns and dictionaries find them without knowing today's date: a date is a day and a month, and "Tuesday" is any
+Tuesday. Numbers written as words are found in Chinese only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DENSE_FROM = "\u0e00"
 
 @cache
 def phrases_of(kind: str) -> dict[str, str]:
-    """Return the phrases of a kind, joined by `|`, by language, unit or relation."""
+    """Return the phrases of a kind, joined by `|`, for each language, unit or relation."""
     blocks = ((head.partition(" "), lines) for head, lines in blocks_of("mcp_memory.longterm", "words", "changes.txt"))
     return {name: "".join(lines) for (first, _, name), lines in blocks if first == kind}
 
@@ -42,9 +42,9 @@ def any_of(tables: Iterable[str]) -> str:
 
 
 class Phrases:
-    """The phrases of some tables (see `phrases_of`), in either case.
+    """The phrases of some tables (see `phrases_of`), matched without case.
 
-    The pattern is tried only if the text has the longest word of a phrase, which few texts have.
+    To save time, the pattern is tried only if the text has the longest word of some phrase; few texts have one.
     """
 
     def __init__(self, tables: Iterable[str]) -> None:
@@ -97,9 +97,9 @@ ValueKind = Literal["date", "weekday", "clock", "amount", "version"]
 class StatedValue:
     """A value and its span in the text.
 
-    `reading`: date (month, day), each None if not stated; weekday 0 (Monday) to 6; clock minutes after midnight; amount
-    the number; version the number as written. `unit`: of a clock `am` if it may be either half of the day; of an
-    amount the unit or currency, or ""; of a version the name before it.
+    `reading` depends on the kind. A date is (month, day), each None if not stated. A weekday is 0 (Monday) to 6, a
+    clock time is in minutes after midnight, an amount is its number, and a version is as written. `unit` is `am` for a
+    clock time in an unknown half of the day, the unit or currency of an amount (or ""), and the name before a version.
     """
 
     kind: ValueKind
@@ -193,7 +193,7 @@ _MORNING = re.compile(r"(?:上午|早上|午前|오전)$")
 
 @cache
 def _words_for_values() -> Phrases:
-    """Return the values without a digit."""
+    """Return the phrases of values that are written without a digit."""
     return Phrases([*phrases_of("weekday").values(), _NOON])
 
 
@@ -284,7 +284,7 @@ def _version(match: re.Match[str], number: str) -> StatedValue | None:
 
 
 def _is_version(match: re.Match[str]) -> bool:
-    """Return whether `3.11.` ends a sentence with a version, rather than being a date."""
+    """Return whether a match such as `3.11.` is a version at the end of the text, not a date."""
     return match.end() == len(match.string) and match["num_m"] is not None and _version(match, "") is not None
 
 

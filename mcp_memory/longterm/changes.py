@@ -1,11 +1,12 @@
 """Decides whether a newer text changes a value that an older text states.
 
-Values (a date, amount or name) are compared if the words around them agree, or one relation ("rent") covers both.
-`slot_score` rates possible contradictions and updates, which a reader decides; `replaces` is certain enough to mark
-the older text as outdated. Both are pure and read no clock. Synonyms are known only by `cosine` and a few relations.
+Values (a date, amount or name) are compared if the words around them agree, or if both belong to the same relation
+("rent"). `slot_score` rates possible contradictions and updates, which a reader decides; `replaces` is certain enough
+to mark the older text as outdated. Both are pure and read no clock. Synonyms are known only by `cosine` and a few
+relations.
 
-The rules of `slot_score` are not replaced by the model of `contradiction`, which reads its result. On the 120 pairs of
-tests/longterm/changes_pairs.jsonl that model has a precision of 44 % at a recall of 85 %, these rules have 92 and 85 %.
+The model of `contradiction` reads the result of `slot_score`, but cannot replace it: on the 120 pairs of
+tests/longterm/changes_pairs.jsonl the model has a precision of 44 % at a recall of 85 %, these rules have 92 and 85 %.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FEW_WORDS = 2
 def same_slot(newer: str, older: str, *, cosine: float | None = None) -> bool:
     """Return whether the newer text may contradict or update the older: another value for the same thing.
 
-    `cosine`, -1 to 1, is that of the two texts by the bundled model, None if it is unknown or by another model.
+    `cosine`, -1 to 1, is that of the two texts by the bundled model; None if it is unknown or another model's.
     """
     return slot_score(newer, older, cosine=cosine) > 0.0
 
@@ -78,7 +79,7 @@ def _is_denied(clause: ValueClause) -> bool:
 
 
 def _with_words_of_question(answer: tuple[ValueClause, ...], asked: str) -> Iterator[ValueClause]:
-    """Yield the first clause of an answer with the words of the question."""
+    """Yield the first clause of an answer, if it is a bare value, extended by the words of the question."""
     first = next(iter(answer), None)
     if first is None or not first.values or first.words:
         return
@@ -168,7 +169,7 @@ def _may_contradict(newer: ValueClause, older: ValueClause) -> bool:
 
 
 def _may_differ(newer: ValueClause, older: ValueClause) -> bool:
-    """Return whether both have values of a kind, or of a relation whose value is a name."""
+    """Return whether both have values of the same kind, or the same relation whose value is a name."""
     return not newer.kinds.isdisjoint(older.kinds) or not (newer.relations & older.relations).isdisjoint(_BY_NAME)
 
 
@@ -213,11 +214,11 @@ class Comparison:
         self.dense = bool(in_both) and min(*newer.words, *older.words) > DENSE_FROM
 
     def _are_two_things(self, newer: ValueClause, older: ValueClause, new_alike: int, old_alike: int) -> bool:
-        """Return whether each has a word, name or relation about its value that the other lacks.
+        """Return whether the clauses are about two different things.
 
-        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things, as are
-        "Zahnarzttermin" and "Termin beim Augenarzt", or the pool and the car park of the pool. A person such as "my
-        sister" in the newer clause is enough, as is a name if the older clause is about the user.
+        Usually each then has a word, name or relation that the other lacks: "the invoice of Kestrel" and "the invoice
+        of Marlow", "Zahnarzttermin" and "Termin beim Augenarzt", the pool and the car park of the pool. A person such
+        as "my sister" in the newer clause is enough, as is a new name if the older clause is about the user.
         """
         if newer.is_further and not older.is_further:
             return True
@@ -252,9 +253,9 @@ def _unshared_modifiers(words: frozenset[str], others: frozenset[str]) -> int:
 
 
 def _compare_values(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) -> tuple[set[ValueKind], bool]:
-    """Return the kinds of which all values differ, and whether any values are equal.
+    """Return the kinds of value that the clauses share but never agree on, and whether any values are equal.
 
-    A number that both have does not differ, whatever word follows it.
+    An amount whose number is in both does not differ, whatever its unit.
     """
     pairs = [(new, old) for new in newer for old in older if comparable(new, old)]
     kinds: set[ValueKind] = {new.kind for new, _ in pairs}

@@ -1,17 +1,17 @@
-"""How likely a newer statement contradicts or updates an older one, and the stored sentences that it replaces.
+"""Estimates whether a newer statement contradicts or updates an older one, and finds stored sentences that it replaces.
 
 `PairModel` is a logistic regression over features of a pair of statements. It is fitted to pairs in English, German
-and Chinese (`scripts/fit_contradiction.py`, `fixtures/hints`) and measured on other languages (`bench.hints`). Two
-limits follow from the fit: from `sure` on, `remember` offers to replace the older statement; from `unsure` on, it asks.
+and Chinese (`scripts/fit_contradiction.py`, `fixtures/hints`) and measured on other languages (`bench.hints`). The fit
+also sets two limits: from `sure` on, `remember` offers to replace the older statement; from `unsure` on, it asks.
 The model knows no facts about the world: that a vegetarian eats no sausages has to follow from the vectors.
 
-`replaced_in_store` compares only statements that were extracted without a model, and only sure changes count ("the eye
-is moved to 9 June" ends "… on 19 May"): the newer one has a word of change and gives another value for the same thing
-(`changes.replaces`), and both are about one matter by the encoder's cosine. A wrong replacement hides a true
-statement; a missed one leaves two dated statements side by side. The cosine is needed: in languages that the encoder
-does not know well, words of change alone closed unrelated sentences. A similar sentence with another value of the same
-kind is not enough: as often as not, it is about another person's appointment. Of the 877 pairs of
-`fixtures/changes` and `fixtures/hints`, of which 364 are changes, 144 are closed, 143 of them rightly.
+`replaced_in_store` compares only statements that were extracted without a model, and replaces one only if it is sure:
+the newer one has a word of change and gives another value for the same thing (`changes.replaces`), as "moved to 9 June"
+does for "on 19 May", and the encoder's cosine shows that both are about one matter. A wrong replacement hides a true
+statement; a missed one leaves two dated statements side by side. The cosine is needed because in languages that the
+encoder does not know well, words of change alone replaced unrelated sentences. A similar sentence with another value
+of the same kind is not enough: as often as not, it is about another person's appointment. Of the 877 pairs of
+`fixtures/changes` and `fixtures/hints`, of which 364 are changes, 144 are replaced, 143 of them rightly.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PairFeatures(NamedTuple):
 
 
 class PairModel(NamedTuple):
-    """`weights` has one number for each feature, the constant last; the limits are probabilities."""
+    """The fitted weights, one for each feature and the constant last, and the limits, which are probabilities."""
 
     weights: tuple[float, ...]
     sure: float
@@ -92,10 +92,10 @@ def pair_model() -> PairModel:
 
 
 def pair_features(newer: str, olders: Sequence[str], bundled: Mapping[str, Floats] | None = None) -> list[PairFeatures]:
-    """Return the features of a statement with each older one.
+    """Return the features of the newer statement paired with each older one.
 
-    `bundled` has vectors of the bundled model by text. The encoder embeds other texts, in 3 to 4 ms each; raises
-    EmbeddingFailed if its files cannot be read.
+    `bundled` maps texts to their vectors by the bundled model. The encoder embeds other texts, in 3 to 4 ms each;
+    raises EmbeddingFailed if its files cannot be read.
     """
     bundled = bundled or {}
 
@@ -177,14 +177,17 @@ def replaced_in_store(store: Store, space: str, new: Embedded, identity: str) ->
 
 
 def _may_end(atom: Atom, new: NewAtom) -> bool:
-    """Return whether a stored statement is an open sentence, said earlier and in another turn."""
+    """Return whether a new statement may replace a stored one: an open sentence, said earlier in another turn.
+
+    A promise may not be replaced.
+    """
     is_open = atom.is_sentence and atom.valid_to is None and atom.label != "promise"
     new_turns = {evidence.turn for evidence in new.evidence}
     return is_open and atom.valid_from <= new.valid_from and atom.evidence not in new_turns
 
 
 def replaced_by(new: Embedded, older: Sequence[Embedded]) -> bool:
-    """Return whether a new sentence replaces any of some sentences that are not stored yet."""
+    """Return whether a new sentence replaces any of these older sentences, which are not stored yet."""
     if not announces_change(new.atom.text):
         return False
     for old in older:

@@ -60,7 +60,7 @@ _MORE = 70  # characters of the last line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A statement that the page may list. `former`: the statement that it replaced, if any."""
+    """A statement that the page may list. `former` is the statement that it replaced, if the page shows that."""
 
     atom: Atom
     section: Section
@@ -73,9 +73,9 @@ class Candidate:
 
 
 def page(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the page, at most 2,000 characters, as read at a moment; empty if it would list no sentence of the user.
+    """Return the page, at most 2,000 characters, as read at a moment; empty if no statement can be listed.
 
-    Without a moment: as it was when the newest statement was stored, whatever the day.
+    Without `at`, it is the page at the moment when the newest statement was stored, so it does not depend on the day.
     """
     chosen: dict[Section, list[tuple[Candidate, str]]] = {}
     rules = left = 0
@@ -173,7 +173,7 @@ _LISTED = 150  # statements of the highest salience, which are more than a page 
 
 
 def ranked(store: Store, space: str, *, at: datetime | None = None) -> Sequence[Candidate]:
-    """Return the first candidates. With `at`, the answer is cached until the memory or the day changes."""
+    """Return the most salient candidates. With `at`, they are cached until the memory or the day changes."""
     if at is None:
         return tuple(islice(candidates(store, space, at=at), _LISTED))
 
@@ -213,8 +213,8 @@ _RECALLS = 500
 def candidates(store: Store, space: str, *, at: datetime | None = None) -> Iterator[Candidate]:
     """Yield the statements that a page may list, the most salient first.
 
-    None if no statement was extracted without a model. Dates are read one by one on demand: reading them takes most of
-    the time, and a page has room for few of the statements.
+    Yields nothing if no statement was extracted without a model. The dates in a statement are read only when it is its
+    turn: reading them takes most of the time, and a page has room for few of the statements.
     """
     first = store.list_atoms(space, filters=Filters(unheld=True), limit=_FIRST)
     newest = newest_statements(store, space, _NEWEST)
@@ -272,9 +272,10 @@ _MATTERS = 80  # priority; 70 is usual
 
 
 def is_of_the_user(atom: Atom) -> bool:
-    """Return whether a statement is more than an episode of others.
+    """Return whether a statement belongs on a page about the user; a mere episode of others does not.
 
-    It is about the user, lasting, explicit, or important and by the user, such as an offer for their shop.
+    It belongs if it is about the user, lasting, explicit, or important and by the user, such as an offer for their
+    shop.
     """
     about_user = not atom.entities or "user" in map(fold, atom.entities)
     matters = atom.confidence >= 1 or (atom.source == "user" and (atom.is_sentence or atom.priority >= _MATTERS))
@@ -302,7 +303,7 @@ def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
 
 
 def _is_timely_and_safe(atom: Atom, at: datetime) -> bool:
-    """Return whether a statement is harmless and, if it is a sentence, not about a day that is long past."""
+    """Return whether a statement is harmless and, if it is a sentence, names no planned day that is long past."""
     day = planned_day(atom) if atom.is_sentence else None
     is_timely = day is None or _midnight(at) - _BEHIND < day.end
     return is_timely and not flags(atom.text, "user")
@@ -355,9 +356,9 @@ def _replaced_and_repeated(
 ) -> set[str]:
     """Return the ids of statements that a later one may have replaced, or that another one repeats.
 
-    The statement that stays gets the salience of the other in `weights`. The most salient are compared with the nearest
-    later ones, so that the time hardly grows with the memory. Promises replace nothing: each stays open until it is
-    kept.
+    In `weights`, the statement that stays gets the higher salience of the two. Only the most salient statements are
+    compared, each with the nearest later ones, so that the time hardly grows with the memory. Promises are not
+    compared: each stays open until it is kept.
     """
     import numpy as np
 
@@ -403,8 +404,8 @@ def _choice(
 ) -> _Choice | None:
     """Decide which of two statements stays; None if both stay.
 
-    The user's own words stay if the other statement is another person's or doubted by a check. Of two with the same
-    content, the more trusted stays, else the more salient.
+    The newer one stays if it probably changes the older and is not less trusted. Of two with the same content, the more
+    trusted stays, else the more salient.
     """
     pair, model = _compare(older, newer, vectors), pair_model()
     is_rule = older.kind == "instruction"

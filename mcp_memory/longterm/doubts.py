@@ -1,7 +1,7 @@
-"""Statements that a check labelled: shown to the model once, when they are merged, so that it can correct them.
+"""Handles statements that a check labelled as doubtful.
 
-A correction is accepted if it resolves the doubt and adds no value that its quotes lack. A statement that the model
-leaves unchanged keeps its label.
+When they are merged, the model sees them again, so that it can correct them. A correction is accepted if it
+resolves the doubt and adds no value that its quotes lack. A statement that the model leaves unchanged keeps its label.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def doubt_of(atom: NewAtom, said_at: Mapping[str, datetime]) -> str:
 def with_corrections(
     drafts: Mapping[str, Draft], texts: Mapping[str, str], said_at: Mapping[str, datetime]
 ) -> dict[str, Draft]:
-    """Return the drafts, those labelled with their corrected `texts` (by id) if these resolve the doubt."""
+    """Return the drafts with corrections: a labelled draft gets its new text from `texts`, if that resolves the doubt.
+
+    `texts` maps draft ids to texts.
+    """
     return {
         id: replace(draft, atom=_corrected(draft.atom, texts.get(id, ""), said_at)) if is_doubted(draft.atom) else draft
         for id, draft in drafts.items()

@@ -1,10 +1,10 @@
 """L1, extraction: reads the next turns of a session once, and stores durable statements as drafts of atoms.
 
-A single question per batch of turns. Drafts, names of entities and the cursors of the sessions are committed together.
-A batch is the next turns with content of a session, with some earlier turns as background; if there is room left, also
-short waiting sessions near it. The same positions always give the same batch. The question shows current statements
-that the turns may repeat or end, so that the meaning is asked only once. Turns go to the model as data behind tags that
-nothing in them can close; very long turns are cut in the middle.
+The model is asked once per batch of turns. Drafts, names of entities and the cursors of the sessions are committed
+together. A batch is the next turns with content of a session, with some earlier turns as background; if there is room
+left, it also has short waiting sessions that are near in time. The same positions always give the same batch. The
+question also shows current statements that the turns may repeat or end, so that merging need not ask about these
+again. Turns go to the model as data between tags that nothing in them can close; very long turns are cut in the middle.
 
 `statements` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
 """
@@ -97,9 +97,9 @@ def _next_batch(context: SearchContext, waits: Backlog, most: int) -> TurnBatch:
 def _short_sessions(
     context: SearchContext, first: Backlog, others: Iterable[Backlog], room: int, characters: int
 ) -> Iterator[TurnBatch]:
-    """Yield whole sessions that have ended and fit into the question too, the nearest in time first.
+    """Yield other sessions to add to the question: those that have ended and still fit in whole, nearest in time first.
 
-    A session has ended some time after its last turn was said; imported sessions have at once.
+    A session has ended when its last turn is `idle_seconds` old; an imported session has ended at once.
     """
     ended = context.now - timedelta(seconds=context.settings.idle_seconds)
     short = sorted((waits for waits in others if waits.turns <= room), key=lambda waits: abs(waits.last - first.last))
@@ -163,7 +163,7 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
 
 
 def _sentences_with_context(batch: TurnBatch) -> Iterator[str]:
-    """Yield the new sentences of people, each alone and after the previous sentence of any speaker."""
+    """Yield each new sentence of a person, alone and again with the previous sentence of any speaker before it."""
     before = ""
     new = {turn.id for turn in batch.turns}
     for turn in (*batch.background, *batch.turns):
@@ -235,8 +235,9 @@ def _people(names: Names) -> str:
 def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Extracted | None) -> Applied:
     """Store the valid part of the reply, and mark these turns as read.
 
-    Raises InvalidInput if nothing is valid because quotes are missing, or all is in a language that no speaker used. A
-    job that failed before is accepted with whatever it gives, so that a weak model does not block a session forever.
+    Raises InvalidInput if nothing is valid because quotes are missing, or if the statements are in a language that no
+    speaker used. After a failed attempt the reply is accepted as it is, so that a weak model does not block a session
+    forever.
     """
     batch = _read_basis(context, basis)
     names = names_in(context.store, context.space, [*batch.background, *batch.turns])
@@ -305,7 +306,7 @@ def _select(results: Results) -> tuple[list[GroundedAtom], list[str]]:
 
 
 def _weight(grounded: GroundedAtom) -> int:
-    """Return the priority; standing instructions come first."""
+    """Return the priority as a sort key; standing instructions rank highest."""
     return grounded.atom.priority if grounded.atom.priority >= 0 else 101
 
 
@@ -322,7 +323,7 @@ def _aliases(statements: Iterable[ExtractedStatement], names: Names) -> dict[str
 
 
 def _users_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity]:
-    """Return the user under the name in the fact of the statement."""
+    """Return the user with the name that the statement's fact gives them; empty if the fact is not the user's name."""
     match statement.fact:
         case Triple(entity=entity, relation=relation, value=name) if relation_name(relation) == "name":
             return [NamedEntity(name=USER, also=[name])] if names.chief(entity) == USER else []

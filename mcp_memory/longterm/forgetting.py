@@ -51,12 +51,16 @@ def chosen_ids(
 
 
 def forgetting_method(*, query: str | None, session: str | None, timed: bool) -> How:
-    """Return the kind of selector for the tombstone, which never contains the words."""
+    """Return the kind of selector for the tombstone, which never contains the words of the query."""
     return "query" if query else "session" if session else "time" if timed else "ids"
 
 
 def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None) -> list[str]:
-    """Return sentences about the rows that are forgotten too and the rows that still mention it."""
+    """Return sentences that tell the user what else is affected by forgetting.
+
+    These also name the forgotten items (rows, facts, lines of tasks and pages), and the turns that stay and may say the
+    same.
+    """
     sentences: list[str] = []
     if reach.along:
         rest = "rests" if len(reach.along) == 1 else "rest"

@@ -5,10 +5,10 @@ order that somebody planted for a model. The evidence is the span in the turn, n
 
 A statement that quotes the user keeps the model's words. It is labelled if the user's words lack any of its numbers,
 dates or names (`verification.values`), or if it denies its quote; merging shows it to the model again (`doubts`). If a
-clause has no word of the user, it is attributed to the assistant if it is in the assistant's words, and otherwise the
-user's own words replace it. They also replace the text of a rule that has another value or drops a limit. A statement
-that quotes only others is quarantined if it is not in their words. Quotations of others are not the user's words.
-Whether a statement follows from its words is left to the model; `why` shows both.
+clause shares no word with the user's, the statement is attributed to the assistant if the assistant said it, and is
+otherwise replaced by the user's own words. These also replace a rule that has another value or drops a limit. A
+statement that quotes only others is quarantined if it is not in their words. What the user quotes from others does not
+count as the user's words. Whether a statement follows from its words is left to the model; `why` shows both.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class GroundedAtom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a statement is not kept. `unquoted`: because of its quote, which the author could correct."""
+    """Why a statement is not kept. `unquoted` is true if its quote is the reason, which the author could correct."""
 
     reason: str
     unquoted: bool = False
@@ -115,7 +115,7 @@ def ground_statement(
 ) -> GroundedAtom | Refusal:
     """Return a statement as it can be stored, or why it cannot.
 
-    `shown` are the texts of the current atoms in the question, by their ids: the statement may end these.
+    `shown` maps the ids of the current atoms in the question to their texts; the statement may end only these.
     """
     text = one_line(statement.text, MAX_TEXT + 1)
     if not any(character.isalnum() for character in text):
@@ -177,9 +177,10 @@ def _check_words(
     names: Names,
     shown: Mapping[str, str],
 ) -> tuple[NewAtom, Sequence[str]]:
-    """Return an atom as its words allow: labelled, attributed to the assistant, or quarantined; and a remark on that.
+    """Check the words of an atom against what was said, and return the atom with remarks.
 
-    It may repeat the words of all statements that were `shown`.
+    A statement of the user may be labelled, attributed to the assistant, or replaced by the user's own words; one of
+    others is quarantined if nobody said it. The words of all statements that were `shown` count as said.
     """
     if atom.source == "quoted":
         return with_allowed_kind(atom), ()
@@ -229,7 +230,7 @@ def _other_values(
 
 
 def _strange_clauses(text: str, texts: Sequence[DatedText], names: Sequence[str]) -> list[str]:
-    """Return the clauses that share neither a word, except names, nor the meaning with any of the texts."""
+    """Return the clauses of a statement that share no word, except names, and no meaning with any of the texts."""
     texts_terms, name_terms = known_terms(*(dated.text for dated in texts)), known_terms(*names)
     strange: list[str] = []
     for clause in filter(None, pattern("CUT").split(without_dates(text))):
@@ -265,7 +266,7 @@ def _denies_quote(text: str, passages: Sequence[Passage]) -> bool:
 
 
 def _is_opposite(text: str, clauses: Sequence[str]) -> bool:
-    """Return whether all clauses with most words of a text are negative and the text is not, or the reverse."""
+    """Return whether the clauses that share the most words with a text all differ from it in negation."""
     shares = [share_of(text, known_terms(clause)) for clause in clauses]
     nearest_clauses = [clause for clause, share in zip(clauses, shares, strict=True) if share == max(shares)]
     is_denial = is_negative(text)
@@ -391,10 +392,10 @@ def _own_sentences(passage: Passage) -> str:
 def _check_rule(
     statement: ExtractedStatement, text: str, passages: Sequence[Passage], batch: TurnBatch, names: Names
 ) -> tuple[ExtractedStatement, str, str]:
-    """Return a rule with its text, or with the user's own words and a remark; no text without words of the user.
+    """Return a rule with its text, or with the user's own words and a remark; no text if it quotes no such words.
 
-    It needs a sentence of the user that may be an order, or an offer that the user accepts. The model's text is kept
-    if the sentence has its values, its negation and its limits.
+    The model's text is kept if the user's words may be an order or accept an offer, and have all values of the text. An
+    order must also have its negation and limits in the text.
     """
     users = [passage for passage in passages if passage.turn.role == "user" and not names.is_other(passage.turn)]
     own = [passage for passage in users if not _is_quotation(passage)]
@@ -455,7 +456,10 @@ def _suspicions(statement: ExtractedStatement, atom: NewAtom, passages: Sequence
 
 
 def _fact(statement: ExtractedStatement, names: Names, context: str) -> tuple[str, str, str] | None:
-    """Return entity, relation and value of the fact if the context, the statement and its turns, states it."""
+    """Return entity, relation and value of the statement's fact, if `context` states it; else None.
+
+    `context` is the text of the statement and of its turns.
+    """
     if statement.fact is None or _share_of_words(statement.fact.value, context) < _OF_A_FACT:
         return None
     entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))

@@ -30,7 +30,10 @@ _CALENDAR = re.compile(
 
 
 class Introduced(NamedTuple):
-    """A name that a sentence gives, and its bearer's relation to the user: `name` for the user, "" if not stated."""
+    """A name that a sentence gives, and the relation of its bearer to the user.
+
+    The relation is `name` for the user, and "" if it is not stated.
+    """
 
     name: str
     relation: str
@@ -39,8 +42,8 @@ class Introduced(NamedTuple):
 def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -> list[Introduced]:
     """Return the names that a sentence certainly introduces, each once, in order.
 
-    `opening`: it is in the user's first turn of a session, where "I'm Anna" is a name and seldom anything else.
-    `language_of`: a longer text in the same language.
+    `opening` means that it is in the user's first turn of a session, where "I'm Anna" nearly always gives a name.
+    `language_of` is a longer text in the same language.
     """
     has_capitals = _nouns_have_capitals(language_of or sentence)
     by_name = {person.name: person for person in (*_han(sentence), *_cased(sentence, opening, has_capitals))}

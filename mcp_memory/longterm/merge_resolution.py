@@ -52,7 +52,7 @@ _KINDS = {"persona": "persona", "episodic": "episodic", "instruction": "instruct
 
 
 def _id(value: Any, letter: str) -> str:
-    """Return the id of `a12`, `[A12]` and, since only one sort is meant, `12`."""
+    """Return an id from `a12`, `[A12]` or a bare `12`, which gets the letter."""
     text = str(value).strip(" \t\n[](){}\"'`.:").casefold()
     return letter + text if text.isdigit() else text
 
@@ -126,7 +126,7 @@ def why_protected(target: MergeTarget, draft: NewAtom, reason: str) -> str | Non
 
 
 def usable_text(text: str, sources: Sequence[NewAtom | Atom]) -> str:
-    """Return a new text on one line, empty if it says something that its sources do not."""
+    """Return a new text on one line; empty if it is too long or says something that its sources do not."""
     clean = one_line(text, _MAX_TEXT + 1)
     if not clean or len(clean) > _MAX_TEXT or not well_formed(clean):
         return ""
@@ -212,7 +212,7 @@ class Resolution:
 
 
 def resolved_atom(draft: NewAtom, resolution: Resolution, said_at: Mapping[str, datetime]) -> NewAtom:
-    """Return the atom to store; `said_at` has the times of its turns."""
+    """Return the atom to store for a draft; `said_at` maps turn ids to the times of the turns."""
     parts = [draft, *resolution.followers]
     old = [target.atom for target in resolution.onto]
     text = resolution.text or draft.text
@@ -251,14 +251,18 @@ def _source(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) ->
 
 
 def _keeps_words(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
-    """Return whether a text has words that only the old statement has; a single one may be mere wording."""
+    """Return whether a text has at least two words that only the old statement has; one may be mere wording."""
     new = {term for part in parts for term in index_terms(part.text)}
     words = {term for term in query_terms(text) if len(term) > 1} - new
     return len(words & set(index_terms(old.text))) > 1
 
 
 def _valid_from(draft: NewAtom, resolution: Resolution, text: str, said_at: Mapping[str, datetime]) -> datetime:
-    """Return the latest date that a part names; without any, the latest time at which a part was said."""
+    """Return when the atom of a draft becomes valid.
+
+    Unless the draft is joined with others, a date that it names counts. Otherwise this is the latest date that any part
+    names; without any, the time at which the draft was said, or for a joined atom the latest such time of its parts.
+    """
 
     def named_dates(evidence: Sequence[Evidence], since: datetime) -> list[datetime]:
         return [] if since in (said_at.get(quote.turn) for quote in evidence) else [since]
@@ -277,7 +281,7 @@ def _valid_from(draft: NewAtom, resolution: Resolution, text: str, said_at: Mapp
 
 
 def _keeps_date(draft: NewAtom, old: Atom, text: str) -> bool:
-    """Return whether a replacement is valid since the old date: it names the year, and changes no fact value."""
+    """Return whether a new statement keeps the date of the old one: it names its year and changes no fact value."""
     new_fact, old_fact = fact_key(draft), fact_key(old)
     is_changed = new_fact and old_fact and new_fact[:2] == old_fact[:2] and new_fact != old_fact
     return not is_changed and str(old.valid_from.year) in text
@@ -312,7 +316,7 @@ def _because(draft: NewAtom, resolution: Resolution) -> str:
 
 
 def _fact_fields(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[str, Any]:
-    """Return the fact of the first other statement whose value the text names; nothing if the draft has a fact."""
+    """Return the fields of the first other fact whose value the text names; empty if the draft has a fact."""
     if draft.entity:
         return {}
     words = set(index_terms(text))
@@ -333,10 +337,11 @@ def _entity_names(atoms: Iterable[NewAtom | Atom]) -> tuple[str, ...]:
 
 
 def _with_lasting_facts(resolution: Resolution, text: str, kind: Kind) -> list[Atom]:
-    """Return the old statements whose facts may stay.
+    """Return the old statements whose facts the new atom may keep.
 
-    Of replaced statements only if the text names the value literally, and not as a former value: "submitted her
-    screenplay" ends the goal "submit her screenplay", "X instead of Y" ends Y. An event states no lasting fact.
+    A replaced statement's fact lasts only if the text names its value literally, and not as a former value: "submitted
+    her screenplay" ends the goal "submit her screenplay", "X instead of Y" ends Y. An event keeps no fact of another
+    kind.
     """
     old = [target.atom for target in resolution.onto]
     if resolution.action == "merge":

@@ -43,7 +43,7 @@ from mcp_memory.store.values import Draft, Merge, Merging, NewAtom, Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeContext:
-    """The content of a question: new and current statements, and those that each new statement is compared with."""
+    """The content of a question: drafts, current statements, and what each draft is compared with."""
 
     drafts: Mapping[str, Draft]
     targets: Mapping[str, MergeTarget]
@@ -55,7 +55,10 @@ class MergeContext:
 
 
 def repeated_statement(context: MergeContext, draft: str) -> str | None:
-    """Return the atom or the earlier draft with the same content in the same words: no question is needed."""
+    """Return the id of an atom or earlier draft that has the same meaning and words, so that no question is needed.
+
+    None if there is none.
+    """
     earlier = list(takewhile(lambda id: id != draft, context.drafts))
     for id in sorted(context.near.get(draft, ()), key=lambda id: (id not in context.targets, len(id), id)):
         if id in context.targets:
@@ -101,9 +104,10 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeB
 
 
 def _is_clear(merge: MergeContext, draft: str) -> bool:
-    """Return whether a draft needs no question: nothing resembles it, or a clear statement has the same words.
+    """Return whether a draft needs no question.
 
-    A draft with a label of a check always needs one.
+    That is so if nothing resembles it, or if it repeats an atom, or a draft that needs no question, in the same words.
+    A draft that a check labelled always needs one.
     """
     if is_doubted(merge.drafts[draft].atom):
         return False
@@ -114,7 +118,7 @@ def _is_clear(merge: MergeContext, draft: str) -> bool:
 
 
 def _to_compare(merge: MergeContext, draft: str) -> list[str]:
-    """Return the similar statements that its extraction was not shown; it decided about the others."""
+    """Return the similar statements that the draft's extraction was not shown; it has decided about the others."""
     unseen = [other for other in merge.near[draft] if other not in merge.seen[draft]]
     return [other for other in unseen if other in merge.targets or repeated_statement(merge, other) is None]
 
@@ -160,8 +164,8 @@ def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeRep
 def _with_ends(own: Decision | None, draft: Draft, said_at: datetime) -> Decision:
     """Return the decision on a draft, extended by the atoms that its extraction ends.
 
-    The merge question does not show these, so a draft that is added ends them all the same. The reason has no words of
-    the turn: they may be forgotten.
+    The merge question does not show these atoms, so a decision to add becomes one to update them; one to merge or skip
+    is unchanged. The reason has no words of the turn, because these may be forgotten.
     """
     ends = [*draft.atom.supersedes]
     if own is None or own.action == "add":
@@ -197,7 +201,7 @@ def _merge_context(context: SearchContext, basis: MergeBasis) -> MergeContext:
 
 
 def _extractions(context: SearchContext, drafts: Iterable[Draft]) -> dict[str, ExtractionBasis]:
-    """Return the bases of the extractions of drafts, by job."""
+    """Return the inputs of the extractions that made the drafts, by job id."""
     jobs = {draft.job for draft in drafts}
     return {id: ExtractionBasis.model_validate_json(context.store.job(context.space, id).basis) for id in jobs}
 
@@ -241,7 +245,10 @@ def _line(id: str, atom: Atom | NewAtom, mark: str = "") -> str:
 
 
 def resolve_merge(context: MergeContext, decisions: Mapping[str, Decision]) -> tuple[list[Merging], Applied]:
-    """Return the rows to commit and a report of the accepted and refused decisions, which are given by draft."""
+    """Return the rows to commit, and a report of the accepted and refused decisions.
+
+    `decisions` maps draft ids to decisions.
+    """
     texts = {id: decision.text for id, decision in decisions.items()}
     context = replace(context, drafts=with_corrections(context.drafts, texts, context.said_at))
     resolver = _Resolver(context)
@@ -265,7 +272,7 @@ def resolve_merge(context: MergeContext, decisions: Mapping[str, Decision]) -> t
 
 
 class _Resolver:
-    """Processes the decisions in the order of the drafts; `resolutions` has the results so far."""
+    """Applies the decisions in the order of the drafts; `resolutions` has the results so far."""
 
     def __init__(self, context: MergeContext) -> None:
         self._context = context

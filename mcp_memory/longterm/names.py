@@ -36,13 +36,16 @@ def name_words(block: str) -> frozenset[str]:
 
 @cache
 def _user_nouns() -> list[str]:
-    """Return what the user is called, without pronouns."""
+    """Return the words that statements use for the user, without pronouns."""
     return [word for word in name_words("user") if len(word) >= (4 if word < "\u2e80" else 2)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """`user` is the user's own name, if known; `others` are the names of other people who speak."""
+    """The names that resolve mentions to entities.
+
+    `user` is the user's own name, if known; `others` are the names of other people who speak.
+    """
 
     user: str | None
     others: Sequence[str]
@@ -62,7 +65,10 @@ class Names:
         return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
     def chief(self, name: str) -> str | None:
-        """Return the main name of an entity; None for the assistant and for anything that is not a name."""
+        """Return the main name of the entity that has this name, or the name itself if the entity is unknown.
+
+        Returns None for the assistant and for anything that is not a name.
+        """
         name = one_line(name, MAX_NAME)
         folded = fold(name)
         if folded in name_words("user") or (self.user and folded == fold(self.user)):
@@ -80,8 +86,9 @@ class Names:
         return [USER, *entities] if contains_name([*_user_nouns(), self.user or ""], text) else entities
 
     def may_be(self, chief: str, name: str) -> bool:
-        """Return whether a name can be an alias of an entity: neither a second user nor a person who speaks for
-        themselves.
+        """Return whether a name can be an alias of the entity with the main name `chief`.
+
+        It cannot if it is another speaker's, or if the entity is the user and it differs from the user's known name.
         """
         if fold(name) in {fold(other) for other in self.others}:
             return False
@@ -124,7 +131,7 @@ _TURNS_READ = 8
 
 
 def with_stated_names(names: Names, store: Store, space: str, statements: Iterable[str]) -> Names:
-    """Return the names, extended by those that statements use and the user's turns have."""
+    """Return the names, extended by capitalised words of the statements that the user's turns contain."""
     words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
     stated = {word: turns for word in list(words)[:_SEARCHED] if (turns := _turns_with(store, space, word))}
     introduced = [
@@ -134,7 +141,10 @@ def with_stated_names(names: Names, store: Store, space: str, statements: Iterab
 
 
 def introduces(text: str, name: str, *, loosely: bool = False) -> bool:
-    """Return whether the speaker of a text gives their name: "I'm Anna"; `loosely`, with one word in between."""
+    """Return whether the speaker of a text gives this name as theirs: "I'm Anna".
+
+    `loosely` allows one word in between.
+    """
     between = r"(?:\w+ )?" if loosely else ""
     pattern = rf"\b{pattern_of(*_FILE, 'INTRODUCES').pattern}{between}{re.escape(name)}\b"
     return re.search(pattern, text, re.IGNORECASE) is not None
@@ -163,7 +173,7 @@ def _relation(store: Store, space: str, user: str | None, name: str) -> str | No
 
 
 def is_person(turn: Turn) -> bool:
-    """Return whether a turn is by a person: the user, or a named speaker in the assistant's role."""
+    """Return whether a turn is by a person: the user, or a speaker with a person's name in another role."""
     if turn.role == "user":
         return True
     words = fold(turn.name or "").split()
@@ -180,7 +190,7 @@ def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
 def _user(aliases: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
     """Return the user's name: an alias that speaks here, the first alias, or the only name that speaks here.
 
-    If turns come with and without a name, those without are the user's, and the names are of others.
+    If there are turns with and without a name, the nameless ones are the user's, so a name is not taken for the user's.
     """
     own = {fold(name) for name in aliases}
     here = next((name for name in speaking if fold(name) in own), None)

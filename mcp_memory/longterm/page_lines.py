@@ -33,9 +33,9 @@ STATEMENT = 2_000
 def dated_statements(
     atoms: Iterable[Atom], clean: Callable[[str], str], *, ends: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return lines with the statements in the order of their times, below a line for each time.
+    """Return lines with the statements in chronological order, below a line for each time.
 
-    `clean` prepares a text for the question; `ends` has for ended statements when and why they ended.
+    `clean` prepares a text for the question; `ends` maps the ids of ended statements to when and why they ended.
     """
     lines: list[str] = []
     last_time = ""
@@ -73,14 +73,14 @@ _HEADING = re.compile(r"(?m)^(#{1,6} .*)$")
 
 
 def numbered(stored: str, readable: str) -> Iterator[str]:
-    """Yield the lines of a page behind their numbers; `readable` is the page without forgotten words."""
+    """Yield the lines of a page, each after its number in `stored`; `readable` is the page without forgotten words."""
     return (f"{number}| {line}" for number, line in enumerate(_readable_lines(stored, readable), start=1) if line)
 
 
 def change_lines(stored: str, readable: str, changes: Sequence[str]) -> str:
     """Return the readable page with some lines changed.
 
-    Raises InvalidInput, worded for the author of the changes.
+    Raises InvalidInput with a message for the author of the changes.
     """
     lines = ["", *_readable_lines(stored, readable)]
     added: dict[int, list[str]] = {}

@@ -69,8 +69,9 @@ def due(store: Store, space: str) -> str | None:
 def body(store: Store, space: str, *, at: datetime | None = None) -> str:
     """Return the current page without the scenes.
 
-    For readers `at` a moment, without statements that are past by then, and with notes on plans whose day has passed
-    and on what has yet to begin. Without a moment: the content of the file, independent of the day.
+    With `at`, it is the page for readers at that moment: statements that are past by then are left out, and notes mark
+    plans whose day has passed and what has yet to begin. Without `at`, it is the content of the file, which does not
+    depend on the day.
     """
     version = store.persona(space)
     if version is None or not version.by_model:

@@ -149,7 +149,10 @@ def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
 
 
 def _relevant(atoms: Sequence[Atom], store: Store, space: str) -> list[Atom]:
-    """Return the statements about the user, without episodes that no scene used."""
+    """Return the statements that belong on a page about the user.
+
+    An episode is left out if no scene cites it although the scenes stage has read it.
+    """
     judged_upto = read_to(store, space, "scenes")
     in_scenes = {id for scene in store.scenes(space) for id in scene.atoms}
     return [
@@ -171,7 +174,7 @@ def _fitting(scenes: Sequence[Scene]) -> list[Scene]:
 
 
 def question(context: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply] | None:
-    """Format the basis from the current rows: content forgotten meanwhile is not shown.
+    """Return the question for a persona job, formatted from the current rows without content forgotten meanwhile.
 
     None if nothing new could change the current page.
     """
@@ -207,7 +210,7 @@ def question(context: SearchContext, basis: PersonaBasis) -> ModelQuestion[Perso
 
 
 def _stored_text(store: Store, space: str) -> str:
-    """Return the page as it is stored: line numbers refer to it, whatever is forgotten meanwhile."""
+    """Return the page as it is stored, because line numbers refer to it, whatever is forgotten meanwhile."""
     page = store.persona(space)
     return page.text if page else ""
 
@@ -223,7 +226,10 @@ def _ageing(store: Store, space: str, page: PersonaVersion, now: datetime) -> It
 
 
 def _closed(store: Store, space: str, page: PersonaVersion, new: Collection[str]) -> Iterator[str]:
-    """Yield the outdated statements of the page with their replacements, by id alone if these are `new`."""
+    """Yield a line for each outdated statement of the page, with its replacement.
+
+    A replacement whose id is in `new` is given by its id alone, because the question shows its text.
+    """
     for old, newer in ended_since(store, space, page):
         current = ""
         if newer is not None:

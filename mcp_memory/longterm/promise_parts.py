@@ -49,7 +49,7 @@ class ParsedPromise:
 
 @lru_cache(maxsize=1_024)
 def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
-    """Cut a promise into trigger and what to say; dates count from `said_at`."""
+    """Split a promise into its trigger and what to say; relative dates count from `said_at`."""
     text = " ".join(text.split())
     days = _days(text, said_at)
     start, end, say = _cut(text, days) or _cut_at_date(text, days) or _cut_before_order(text)
@@ -68,7 +68,10 @@ def asks_for_later(text: str, said_at: datetime) -> bool:
 
 
 def _days(text: str, said_at: datetime) -> list[DayAhead]:
-    """Return the days that a promise names, in order; "on Friday ping me" has one before its order."""
+    """Return the days that a promise names, in order.
+
+    The text before the order is read on its own too ("on Friday" in "on Friday ping me"), and its days come first.
+    """
     ask = _pattern("ASK").search(text)
     before = days_ahead(text[: ask.start()], said_at) if ask else ()
     others = (later for later in days_ahead(text, said_at) if not any(later.start < day.end for day in before))
@@ -76,7 +79,7 @@ def _days(text: str, said_at: datetime) -> list[DayAhead]:
 
 
 def _outside(text: str, days: Sequence[DayAhead], say: str) -> list[DayAhead]:
-    """Return the days outside the message of the promise: "in May", between it and the trigger or in front."""
+    """Return the days that are not within what to say: "in May", before it or after it."""
     start = text.find(say) if say else -1
     return [day for day in days if start < 0 or day.end <= start or day.start >= start + len(say)]
 
@@ -85,7 +88,10 @@ def _outside(text: str, days: Sequence[DayAhead], say: str) -> list[DayAhead]:
 
 
 def _cut(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
-    """Return the place of the trigger and what to say; None if no word begins or ends a trigger."""
+    """Return the start and end of the trigger, and what to say.
+
+    Returns None if no word begins or ends a trigger, or if the order follows a day.
+    """
     asks = list(_pattern("ASK").finditer(text))
     begins = [
         match
@@ -214,7 +220,7 @@ def _say(text: str) -> str:
 
 
 def _is_remark(say: str, comma: int) -> bool:
-    """Return whether the text after a comma is a separate clause, after a clause with enough words."""
+    """Return whether a comma has enough words before it for the rest to be a mere remark."""
     return (not say[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(say[:comma])) >= 4) or (
         say[:1] >= _SPACED_UNTIL and comma >= 4
     )

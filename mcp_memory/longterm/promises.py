@@ -1,12 +1,12 @@
-"""Open promises, and the promises that a prompt calls for.
+"""Finds the open promises, and those that a prompt calls for.
 
 A promise is a statement of the user with the label `promise`: "Next time I mention Lisbon, tell me that Bruno owes me
 40 euros." It is open until another statement supersedes it, which closes it as done, or it is forgotten, which
 dismisses it.
 
 A prompt calls for a promise if it is about the promise's trigger (`promise_parts`). A logistic regression over nine
-features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. The fewer promises
-are open, the lower is the limit: of the prompts that call for no promise, one in a hundred brings any. The model knows
+features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. Its limit depends
+on the number of open promises, so that only one in a hundred prompts that call for no promise gets any. The model knows
 nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
 """
 
@@ -53,7 +53,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？\n])\W*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """An open promise. `context` is the promise with what its turn says before it, which may name "him" or "it"."""
+    """An open promise. `context` also has the words before it in its turn, which may tell who "him" or "it" is."""
 
     atom: Atom
     said_at: datetime
@@ -92,10 +92,10 @@ class PromiseFeatures(NamedTuple):
 
 
 class PromiseModel(NamedTuple):
-    """`weights` has one number for each feature, the constant last.
+    """The fitted model. `weights` has one number for each feature, the constant last.
 
-    `limits` are log-odds by the number of open promises, for which one in a hundred prompts that call for no promise
-    brings any. `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
+    `limits` pairs numbers of open promises with log-odds, at which one in a hundred prompts that call for no promise
+    gets one. `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
     """
 
     weights: tuple[float, ...]
@@ -181,7 +181,7 @@ def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[
 
 
 def promise_features(parts: ParsedPromise, context: str, prompt: str) -> PromiseFeatures:
-    """Return the features of a promise and a prompt. EmbeddingFailed where the files of the package cannot be read."""
+    """Return the features of a promise and a prompt. Raises EmbeddingFailed if the package's files cannot be read."""
     about = parts.about or parts.trigger
     asked, trigger, around = (_halves(text) for text in (prompt, about, context))
     words, context_words = _content_words(prompt), _content_words(context)
@@ -219,7 +219,7 @@ def _halves(text: str) -> _Halves:
 
 
 def bundled_vector(text: str) -> Floats:
-    """Return both halves of a text's vector, each of length one, shape (dimensions,)."""
+    """Return the vector of a text by the bundled model: both halves, each of length one, joined into one array."""
     import numpy as np
 
     return np.concatenate([StaticEmbedder().embed([text])[0], encoder_vector(text)])

@@ -1,5 +1,7 @@
-"""Finds a quote in a text: exactly, then without case, width, white space, quotation marks, dashes and Markdown, then
-without its outer punctuation and with marked omissions.
+"""Finds a quote in a text.
+
+An exact match is tried first, then one without case, width, white space, quotation marks, dashes and Markdown, then one
+without the quote's outer punctuation and with marked omissions.
 """
 
 from __future__ import annotations

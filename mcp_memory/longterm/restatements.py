@@ -40,8 +40,8 @@ def restatements(
 ) -> dict[str, str]:
     """Return the ids of other rows with the content of the rows in `reach`: evidence first, then the most similar.
 
-    `agent_texts` are ids with texts that are compared too, and that also match if they have all words of `query`. Each
-    id maps to the text of an agent that matched, or to "".
+    `agent_texts` are (id, text) pairs that are compared too, and that also match if they have all words of `query`.
+    Each id in the result maps to the agent's text that matched, or to "".
     """
     forgotten = {*reach.ids, *reach.notes}
     scores, matching_text = defaultdict[str, float](float), dict[str, str]()
@@ -60,7 +60,7 @@ def restatements(
 
 
 def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of texts of agents with the content of erased texts, without those too short to tell."""
+    """Return the ids of the agents' texts that repeat erased texts; erased texts too short to tell are ignored."""
     distinct = [text for text in texts if len({*content_terms(text)}) >= _SHARED]
     return sorted(_similarities(distinct, agent_texts))
 

@@ -1,9 +1,9 @@
 """Checks the scene edits of a reply against the stored scenes, and returns the edits to commit.
 
-Removed with a note: invalid edits, lines without evidence, citations of atoms that were not shown, dead links. Restored
-with a note: a few statements that an edit forgot. Refused as a whole, with all reasons at once: an unknown page, too
-many pages, a page that is too long or mostly without evidence, and statements that no page would contain any more
-without a reason.
+Some faults are corrected with a note: invalid edits, lines without evidence, citations of atoms that were not shown and
+dead links are removed, and a few statements that an edit left out are restored. Others refuse the whole reply, with all
+reasons at once: an unknown page, too many pages, a page that is too long or mostly without evidence, and statements
+that no page would contain any more although the reply gives no reason.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def check_edits(reply: SceneReply, scene_round: SceneRound) -> tuple[list[SceneE
 
 @dataclass
 class _PageDrafts:
-    """The pages after the edits so far, with the errors and notes."""
+    """The pages after the edits applied so far, with the errors and notes."""
 
     round: SceneRound
     explained_ids: set[str]
@@ -200,7 +200,10 @@ class _PageDrafts:
         )
 
     def _changeable(self, name: str, *, in_full: bool = True) -> Scene | None:
-        """Return a page that this edit may change, or note an error; `in_full` if the question must have shown it."""
+        """Return the page with this name if an edit may change it; otherwise add an error and return None.
+
+        With `in_full`, the question must have shown the page in full.
+        """
         scene = find_scene(self.round.scenes, name)
         if scene is None:
             slugs = ", ".join(self.round.scenes) or "none yet"
@@ -269,12 +272,12 @@ class _PageDrafts:
         return one_line(edit.reason, _REASON) or (f"tells {_first_few(new)}" if new else "told anew")
 
     def _added_heat(self, text: str) -> int:
-        """Return 0 for news that are only about others than the user, otherwise 1."""
+        """Return 0 if a page has new statements and all are about others than the user, otherwise 1."""
         new = [self.round.atoms[id] for id in self._new_ids(text)]
         return int(not new or any(not atom.entities or USER in map(fold, atom.entities) for atom in new))
 
     def _summary(self, slug: str, text: str, body: str) -> str:
-        """Return the summary, or the page's first statement if the summary names something that the page does not."""
+        """Return the summary, or the page's gist if it is empty or names something that the page does not."""
         summary = one_line(without_citations(text), _SUMMARY)
         atoms = [self.round.atoms[id] for id in cited_atoms(body) if id in self.round.atoms]
         words = [word for atom in atoms for word in (atom.text, *atom.entities)]
@@ -326,10 +329,10 @@ class _PageDrafts:
         return [atom for atom in atoms if atom.valid_to is None and atom.id not in accounted_for]
 
     def restore_forgotten(self) -> None:
-        """Add the few statements that an edit forgot to its page, in their own words.
+        """Add the few statements that an edit left out back to its page, in their own words.
 
-        A second question would double the cost. A page that lost many, or over a third of its statements, is asked for
-        again.
+        This saves a second question, which would double the cost. If an edit left out many, or over a third of the
+        page's statements, nothing is restored, and the page is asked for again.
         """
         for slug, page in self.pages.items():
             lost = self._lost([slug])
@@ -404,7 +407,7 @@ def _entities(atoms: Mapping[str, Atom], ids: Iterable[str]) -> list[str]:
 
 
 def _with_sentences(body: str, added: str) -> str:
-    """Return a page with more about the present, which comes before its first heading."""
+    """Return a page with sentences added to its part about the present, which comes before its first heading."""
     present, heading, story = body.partition("\n## ")
     return f"{present.rstrip()}\n\n{added}\n{heading}{story}".strip()
 

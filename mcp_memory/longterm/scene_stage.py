@@ -1,8 +1,8 @@
-"""L2: pages that each cover one theme; every line cites its evidence.
+"""L2: the stage in which a model writes scenes, pages that each cover one theme; every line cites its evidence.
 
-Due when atoms were learned since the last round, or when the evidence of a page was forgotten or ended. A round shows
-the new atoms, the pages that they may belong to line by line, and the summaries of the others; a reply changes lines.
-Every version is kept.
+A round is due when atoms were learned since the last round, or when the evidence of a page was forgotten or ended. It
+shows the new atoms, the pages that they may belong to line by line, and the summaries of the other pages; a reply
+changes lines. Every version is kept.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ def _current_scenes(store: Store, space: str) -> dict[str, Scene]:
 
 
 def question(context: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply] | None:
-    """Format a round from the current rows; None if all of it was forgotten, joined or rewritten meanwhile."""
+    """Return the question of a round, formatted from the current rows.
+
+    None if all of the round was forgotten, joined or rewritten meanwhile.
+    """
     store, space = context.store, context.space
     stored = _stored(store, space)
     scenes = _current_scenes(store, space)
@@ -114,12 +117,12 @@ def question(context: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneRe
 
 
 def _stored(store: Store, space: str) -> dict[str, str]:
-    """Return the bodies as they are stored: line numbers refer to these, whatever is forgotten meanwhile."""
+    """Return the bodies as they are stored, because line numbers refer to these, whatever is forgotten meanwhile."""
     return {scene.slug: scene.body for scene in store.scenes(space)}
 
 
 def _writing_date(store: Store, space: str, new: Sequence[Atom], shown: Sequence[Scene]) -> Iterator[str]:
-    """Yield the day as of which the pages are written: the last on which something was said.
+    """Yield a sentence with the day as of which the pages are written: the last on which something was said.
 
     For imported conversations this is long before today.
     """
@@ -137,7 +140,7 @@ def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom
 
 
 def _room(count: int, most: int) -> str:
-    """Return the number of pages, and its consequence for new pages."""
+    """Return a sentence with the number of pages, and what it means for new pages."""
     pages = f"Pages: {count}, of {most - 1} at most."
     if count >= most:
         return f"{pages} Too many stand: first merge two or more that belong together, then write what is new."
@@ -168,9 +171,9 @@ def _quoted(text: str) -> str:
 
 
 def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
-    """Yield the statements of the pages that ended, or were joined into another, since the pages were written.
+    """Yield a line for each cited statement that ended, or was joined into another, since its page was written.
 
-    The pages describe earlier ends as past already.
+    The last line lists the statements that ended before: the pages already describe these as past.
     """
     cited_ids = dict.fromkeys(id for scene in shown for id in scene.atoms)
     ended_lately = {old.id for scene in shown for old, _ in ended_since(store, space, scene)}
@@ -193,7 +196,7 @@ def _end(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
 
 
 def _reference(atom: Atom, named: Collection[str]) -> str:
-    """Return the id of an atom, followed by its words unless it is `named`: elsewhere in the question."""
+    """Return the id of an atom, followed by its text unless the id is in `named`: the question shows those anyway."""
     return f"({atom.id})" if atom.id in named else f"({atom.id}) {_clean(atom.text)}"
 
 
@@ -278,9 +281,10 @@ _SIMILAR = 12  # similar atoms, some of which are new too
 def to_show(
     context: SearchContext, scenes: Mapping[str, Scene], due: Sequence[str], new: Sequence[Atom], *, smaller: int
 ) -> list[str]:
-    """Return the slugs: due scenes first, then the nearest; if two must be merged, also the candidates for merging.
+    """Return the slugs of the scenes to show in full: all if they are short, otherwise as many as fit.
 
-    `scenes` has all current ones, the hottest first.
+    Scenes that are due come first, then the nearest to the new atoms; if two must be merged, also the candidates for
+    merging. `scenes` has all current ones, the hottest first.
     """
     most = context.settings.max_scenes
     too_many, full = len(scenes) >= most, len(scenes) == most - 1

@@ -1,8 +1,8 @@
-"""Scenes as they are read: without forgotten lines, with ended statements marked and links to related scenes.
+"""Prepares scenes for readers: without forgotten lines, with ended statements marked and links to related scenes.
 
-A page is a projection; all of this is computed at reading time, and nothing is stored here. Until a model has written
-scenes, readers see scenes computed from the current statements (`readable_scenes`). The stages of a model, recall and
-exports use the stored scenes only.
+All of this is computed at reading time, and nothing is stored here. Until a model has written scenes, readers see
+scenes computed from the current statements (`readable_scenes`). The stages of a model, recall and exports use the
+stored scenes only.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def read_to(store: Store, space: str, stage: Stage) -> int:
 
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms that were current when a scene was written and are not now, each with its replacement."""
+    """Return the atoms cited by a scene that ended after it was written, each with its current replacement."""
     return ended_atoms(store, space, cited_atoms(scene.body), after=scene.updated)
 
 
@@ -145,7 +145,7 @@ _SHOWN = 100  # lines of a page
 
 
 def computed_scenes(store: Store, space: str) -> list[Scene]:
-    """Return a scene for each topic of the current statements, the hottest first; kept until a statement changes.
+    """Return a scene for each topic of the current statements, the hottest first; cached until a statement changes.
 
     The same statements give the same scenes. Empty if no statement was extracted without a model.
     """
@@ -330,7 +330,7 @@ def ended_atoms(
 ) -> list[tuple[Atom, Atom | None]]:
     """Return the atoms that ended after a moment, each with its current replacement.
 
-    `after` may be the number of the last atom at that moment, which is exact for equal times.
+    `after` may also be the number of the last atom at that moment, which is exact even if atoms have equal times.
     """
     ids = list(ids)
     standing = store.standing(space, ids)
@@ -347,8 +347,9 @@ def ended_atoms(
 def is_joined(old: Atom, newer: Atom | None) -> bool:
     """Return whether the newer atom includes an ended atom, with all of its evidence.
 
-    Then nothing in life has ended, and no reader should see that it did. A sentence replaced by the statement of a
-    model may have had a question of the assistant as evidence too.
+    Then the old statement is still true in the newer one, and readers must not see it as ended. A sentence that a
+    model's statement replaced counts without comparing evidence, since its evidence may include the assistant's
+    question.
     """
     if newer is None:
         return False

@@ -91,9 +91,9 @@ class TurnSentence:
 
 
 def sentences_of(turn: Turn, before: Turn | None, *, before_is_held: bool = False) -> list[TurnSentence]:
-    """Return the sentences of a user's turn that are their own words, in order; none of small talk.
+    """Return the sentences of a user's turn that are their own words, in order; none if the turn is small talk.
 
-    `before_is_held`: the previous turn is quarantined.
+    `before_is_held` means that the previous turn is quarantined.
     """
     content = turn.content[:_READ]
     if small_talk_kind(content, before) is not None:
@@ -165,7 +165,10 @@ def _labelled(sentence: TurnSentence, classified: Classified) -> _Labelled:
 
 
 def _label(sentence: TurnSentence, chances: Mapping[Label, float]) -> Label | None:
-    """Return the likeliest label; a promise is known by its form as well, so that it needs less probability."""
+    """Return the likeliest label; None without candidates. A rule needs a minimum probability.
+
+    A promise needs less, because it is recognized by its form as well.
+    """
     is_likely = chances.get("promise", 0.0) >= _LEAST_PROMISE
     if is_likely and asks_for_later(sentence.text, sentence.turn.said_at):
         return "promise"
@@ -255,9 +258,10 @@ def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
 
 
 def _cut(content: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the span without a lead-in, a trailing comment, and the clauses after the longest statement.
+    """Return the span without a lead-in and a trailing comment, shortened if it is too long.
 
-    None if it is too long and has no place for a cut, such as a sentence with a long address.
+    It is cut at the last end of a clause within the limit, else at the last space; None if there is no such place, as
+    in a sentence with a long address.
     """
     start, end = without_lead_in(content, start, end)
     if end - start <= _LONGEST:

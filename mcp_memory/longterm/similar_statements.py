@@ -1,9 +1,9 @@
 """Finds the stored statements that a new statement may repeat, continue or contradict.
 
-Two statements are candidates for merging (`near_statements`) if they share a single-valued relation, or if meaning and
-words together indicate it: how much higher their cosine is than usual for the new statement, and how many words they
-share, weighted by rarity. Cosines are taken relative to the usual ones, because models and languages differ in them.
-Numbers and months do not count: they are the parts that change.
+Two statements are candidates for merging (`near_statements`) if they share a single-valued relation, or if they are
+similar enough in meaning and words: how much their cosine exceeds the usual cosine of the new statement, and how many
+words they share, weighted by rarity. The usual cosine is subtracted because models and languages differ in it. Numbers
+and months do not count: they are the parts that change.
 
 `similar` judges explicit statements at once, without a model: does one contradict, update or repeat another?
 """
@@ -239,7 +239,7 @@ _JUDGED = 8  # candidates by words, and as many by cosine
 class SimilarAtoms:
     """Current atoms near a new atom, the likeliest contradictions first, then repetitions.
 
-    `contradicting` and `unsure` are ids of those that it surely, or perhaps, contradicts or updates.
+    `contradicting` has the ids of those that it surely contradicts or updates, `unsure` of those that it perhaps does.
     """
 
     atoms: list[Atom]
@@ -305,7 +305,7 @@ def _bundled_vectors(
 def _judge(text: str, candidates: Sequence[_Similarity], vectors: Mapping[str, NDArray[np.float32]]) -> SimilarAtoms:
     """Return the candidates that a statement contradicts, may contradict or repeats.
 
-    If the model's files cannot be read, slots and words alone decide, and nothing is sure.
+    If the model's files cannot be read, `slot_score` and the words alone decide, and no contradiction counts as sure.
     """
     model = pair_model()
     try:

@@ -27,7 +27,7 @@ class _Entry(NamedTuple, Generic[T]):
 
 
 class StatementCache(Generic[T]):
-    """One value for each of the last 64 spaces of a store, dropped with the store. Safe to use from any thread.
+    """Caches one value for each of the last 64 spaces of a store, as long as the store exists. Thread-safe.
 
     A commit that does not touch a statement (a recorded turn, a recall) leaves the values valid.
     """

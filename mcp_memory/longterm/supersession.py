@@ -1,4 +1,4 @@
-"""A statement of `remember` that supersedes older ones: their ids, the facts it keeps, and the promises it closes.
+"""Checks a statement of `remember` that supersedes older ones: their ids, the facts it keeps, the promises it closes.
 
 Any statement that supersedes a promise closes it as done, unless it is a promise itself. "I told the user about Bruno's
 40 euros" is a note of the agent on its own action, so it needs no words of the user. The words of the promise never
@@ -27,7 +27,10 @@ _UNSAID = {"unstated", "unsaid"}
 
 
 def superseded_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return the ids, each turn replaced by its current statements. NotFound if a turn has no statements."""
+    """Return the ids, with each turn replaced by the current statements that are based on it.
+
+    Raises NotFound if a turn has no current statements.
+    """
     resolved: list[str] = []
     for id in ids:
         if not (id.startswith("t") and ROW.fullmatch(id)):
@@ -63,8 +66,8 @@ def entities_of_correction(
 ) -> list[str]:
     """Return the entities that a new text is about.
 
-    These are the user if a superseded statement is about the user, those that the text names, and the `value` of its
-    fact if the value that it replaces is an entity.
+    These are the user, if a superseded statement is about the user; the entities that the text names; and `value`, the
+    new fact's value, if the value of a superseded fact is an entity.
     """
     about = {name for atom in older for name in atom.entities}
     old_values = {atom.fact.value for atom in older if atom.fact}
@@ -105,8 +108,8 @@ def check_closing(
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement that closes promises (`check_claim`), and a note for the agent.
 
-    A statement that the user did not make is the agent's; so is a possible note (`is_note`), unless other words of the
-    user have more of its terms than the promises have. A statement that resembles an attack closes nothing.
+    A statement that the user did not make counts as the agent's. So does a possible note (`is_note`), unless the user's
+    other words contain more of its terms than the promises do. A statement that resembles an attack closes nothing.
     """
     excluded = [promise.text for promise in promises]
     accepted, note = check_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)

@@ -175,7 +175,7 @@ def _centered(data: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _neighbours(data: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which rows are near to which, each to itself, as a square matrix."""
+    """Return a square matrix of which rows are near to each other; each row is near to itself."""
     import numpy as np
 
     near = np.empty((len(data), len(data)), dtype=np.bool_)

@@ -22,7 +22,7 @@ _TALK = ("user", "assistant")
 
 
 class SessionPart(BaseModel):
-    """Turns of a session from position `start` up to `stop`, without it."""
+    """The turns of a session from position `start` up to, but not including, `stop`."""
 
     session: str
     start: int
@@ -53,7 +53,11 @@ class TurnBatch:
 def read_batch(
     store: Store, space: str, parts: Sequence[SessionPart], *, most: int | None = None, background: int = 0
 ) -> TurnBatch:
-    """Return the batch of these parts; each ends after `most` turns that are not small talk."""
+    """Return the batch of these parts; `background` is the number of earlier turns to add for each.
+
+    With `most`, a part ends after that many turns that are not small talk, or at `MAX_CHARS`. It always ends before a
+    turn that has not been judged yet.
+    """
     batches = [_read_part(store, space, part, most=most, background=background) for part in parts]
     return TurnBatch(
         turns=[turn for batch in batches for turn in batch.turns],

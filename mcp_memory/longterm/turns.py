@@ -253,7 +253,7 @@ _LAUGH = r"(?:ha){2,}h?|(?:he){2,}h?|(?:hi){2,}|(?:ja){2,}|k{3,}|l(?:o+l)+|哈+|
 def phrases_of(text: str, names: frozenset[str] = frozenset()) -> set[Phrase] | None:
     """Return the kinds of phrases that a text consists of; None if it has any other words.
 
-    `names`, in the form of `bare`, only address somebody.
+    A word in `names`, in the form that `bare` returns, only addresses somebody and counts as filler.
     """
     table, pattern = _compiled()
     words = bare(text)

@@ -64,7 +64,7 @@ def current_atoms(
 ) -> list[Atom]:
     """Return the first `limit` statements after `after` that are not past, in the order of `Store.list_atoms`.
 
-    Includes statements that begin later and, with `filters.ended`, past ones. Fewer than `limit` are the last.
+    Includes statements that begin later and, with `filters.ended`, past ones. Fewer than `limit` are the last page.
     """
     filters = replace(filters, at=at)
     atoms: list[Atom] = []
@@ -97,7 +97,7 @@ def time_note(atom: Atom, at: datetime) -> str:
 
 
 def planned_day(atom: Atom) -> Span | None:
-    """Return the day for which a statement plans something; None without a plan or a single certain day."""
+    """Return the day for which a statement plans something; None if it plans nothing or names no single certain day."""
     if atom.kind != "episodic" or end_of(atom) is not None:
         return None
     return _planned_day(atom.text, atom.valid_from)
@@ -107,7 +107,7 @@ def planned_day(atom: Atom) -> Span | None:
 
 
 def with_end(text: str, end: datetime, said_at: datetime) -> str:
-    """Return a statement with its last day added, unless it names that day; `end` is the first moment after it."""
+    """Return a statement with its last day added, unless it names that day; `end` is exclusive."""
     if stated_end(text, said_at) == end:
         return text
     return f"{text} [until {end.astimezone() - timedelta(microseconds=1):%Y-%m-%d}]"
@@ -338,7 +338,7 @@ def _gaps(spans: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, 
 
 
 def _unit_that_begins(moment: datetime) -> str:
-    """Return the largest unit that begins at a midnight: on 1 January a year."""
+    """Return the largest unit (year, month or day) that begins at a midnight; on 1 January it is the year."""
     return "day" if moment.day > 1 else "month" if moment.month > 1 else "year"
 
 

@@ -1,7 +1,7 @@
 """Reads a text as clauses with values: the values that each clause states, and the words that they belong to.
 
 A *value* (`change_values`) is a date, weekday, time, amount, version or name. It belongs to the other words of its
-clause ("rent", "deadline of the draft"). Pure. Word lists are in `words/changes.txt`.
+clause ("rent", "deadline of the draft"). All functions are pure. Word lists are in `words/changes.txt`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def value_clauses(text: str) -> tuple[ValueClause, ...]:
 
 
 def first_clauses(text: str) -> tuple[ValueClause, ...]:
-    """Return the clauses at the start of a text."""
+    """Return the clauses at the start of a text; only these are compared."""
     return value_clauses(text[:READ])[:_FIRST]
 
 
@@ -85,14 +85,14 @@ def announces_change(text: str) -> bool:
 
 
 def calls_former(text: str, words: str) -> bool:
-    """Return whether a text has some words only as outdated: "Praxis Wallmann instead of Physio"."""
+    """Return whether a text mentions `words` only as outdated: "Physio" in "Praxis Wallmann instead of Physio"."""
     lower, sought = text.lower(), words.lower()
     places = [match.start() for match in re.finditer(re.escape(sought), lower)] if sought else []
     return bool(places) and all(_follows_former(text, start) for start in places)
 
 
 def words_alike(words: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
-    """Return how many words of each have a word of the same stem, or a compound with it, among the other's."""
+    """Return how many words of each set match a word of the other: the same word, stem, or a compound with it."""
     same = words & others
     left, right = _by_ends(words), _by_ends(others)
     pairs = [  # few words begin or end alike: only these are compared

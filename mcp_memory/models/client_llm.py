@@ -56,7 +56,10 @@ _NOT_PASSED = re.compile(
 
 
 class _Answer(BaseModel):
-    """Parsed output of a client. `tokens`: of the prompt and of the answer; `cached`: of the prompt, from a cache."""
+    """The parsed output of a client.
+
+    `tokens` has the tokens of the prompt and of the answer. `cached` of the prompt's tokens were read from a cache.
+    """
 
     text: str | None = None
     error: str | None = None
@@ -70,7 +73,7 @@ class _Client:
     """A client: its program and arguments, its command for signing in, and how to prepare a run and parse its output.
 
     `prepare` gets the run's folder, the user's environment and the system message, and returns the variables to add.
-    `takes_system`: the client gets the system message there; else the prompt begins with it.
+    If `takes_system`, `prepare` passes on the system message; else the prompt begins with it.
     """
 
     title: str
@@ -448,6 +451,6 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _error_line(text: str) -> str:
-    """Return the first line of a text with an error, else its first line."""
+    """Return the first line of a text that mentions an error, else its first line that is not blank."""
     lines = [line for line in text.splitlines() if line.strip()]
     return next((line for line in lines if re.search(r"error", line, re.I)), lines[0] if lines else "")

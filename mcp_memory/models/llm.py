@@ -376,7 +376,7 @@ def _end_of_value(text: str, start: int) -> int | None:
 
 
 def _interpretations(values: list[Any], shape: type[BaseModel]) -> Iterator[Any]:
-    """Yield possible replies: first each value unchanged, the last first; then lenient interpretations."""
+    """Yield candidate replies: the values unchanged, last value first, and after them lenient interpretations."""
     latest = values[::-1]
     yield from latest
     everything = [values, *latest] if len(values) > 1 else latest
@@ -400,7 +400,7 @@ def _lenient_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[Any
 
 
 def _list_field(shape: type[BaseModel]) -> str | None:
-    """Return the only required field if it is a list."""
+    """Return the name of the only required field (or, if none is required, of the only list field) if it is a list."""
     if issubclass(shape, RootModel):
         return None
     needed = [(name, field) for name, field in shape.model_fields.items() if field.is_required()]

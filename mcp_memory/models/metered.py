@@ -101,7 +101,7 @@ def _unchanged(reply: Any) -> Any:
 class MeteredModel:
     """The configured model with its ledger. Calls block and may come from any thread.
 
-    `others` are asked instead for the purposes that are their keys.
+    `others` maps purposes to the models that answer their questions instead of `llm`.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class StageContext(Generic[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """Result of a reply: sentences about kept and refused parts, and counts for the log."""
+    """What `apply` did with a reply: sentences about the kept and the refused parts, and counts for the log."""
 
     outcome: dict[str, int]
     kept: list[str] = field(default_factory=list[str])
@@ -256,7 +256,10 @@ class Applied:
 
 
 class PlanFunction(Protocol[C_contra, B_co]):
-    """`session` is only for extraction. `smaller`: how many times to halve the basis, after failed attempts."""
+    """Returns the basis of a stage, or None if there is nothing to do.
+
+    Only extraction uses `session`. `smaller` is how many times to halve the basis after failed attempts.
+    """
 
     def __call__(self, context: C_contra, /, *, session: str | None, smaller: int) -> B_co | None: ...
 

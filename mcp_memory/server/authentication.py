@@ -66,14 +66,14 @@ def _is_equal(token: str, expected: str) -> bool:
 
 
 class InsufficientScope(Exception):
-    """A valid OAuth token that has none of our scopes or no space."""
+    """An OAuth token is valid, but grants none of our scopes, or access to no space."""
 
 
 class Credentials:
-    """Checks the tokens of a server. Raises McpMemoryError if the store is needed and cannot be opened."""
+    """Checks the tokens of a server. Methods raise McpMemoryError if they need the store and it cannot be opened."""
 
     def __init__(self, settings: Settings, memory: Callable[[], Awaitable[Memory]], *, reachable: bool) -> None:
-        """`reachable`: other machines can reach the server, directly or through a proxy. Raises InvalidInput."""
+        """If `reachable`, other machines can reach the server, so a token is required. Raises InvalidInput."""
         self._configured_token = settings.token
         self._claim = settings.oauth_space_claim
         self._owner = ApiClient(who="", spaces=(settings.space,), right="admin", is_owner=True)
@@ -128,7 +128,7 @@ _SHARES_A_MINUTE = 20
 
 @dataclass
 class _Share:
-    """The requests that this server may still admit for a key, or the time until which the store has none for it."""
+    """How many requests this server may still admit for a key, and until when it does not ask the store for more."""
 
     left: int = 0
     empty_until: float = 0.0
@@ -136,9 +136,9 @@ class _Share:
 
 
 class RateLimit:
-    """Requests per minute for each key, shared by all servers of a memory.
+    """Limits the requests per minute of each key, summed over all servers of a memory.
 
-    A server takes them from the store in shares of a twentieth of the minute's limit, and admits from its share.
+    To avoid a query for each request, a server reserves a twentieth of the limit at a time in the store.
     """
 
     def __init__(self, name: str, per_minute: int, memory: Callable[[], Awaitable[Memory]]) -> None:

@@ -69,7 +69,7 @@ def uris_of(topic: str) -> list[str]:
 
 @dataclass
 class _Feed:
-    """Listeners of a space, and the last change they were notified of."""
+    """The listeners of a space, of both protocol generations, and the last change of which they were notified."""
 
     listeners: dict[object, Callable[[ServerEvent], None]] = field(
         default_factory=dict[object, Callable[[ServerEvent], None]]

@@ -72,12 +72,12 @@ class WaitingJobs:
 
 
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
-    """Yield the due stages, those nearest to completion first. `eager`: all possible ones, without waiting."""
+    """Yield the due stages, those nearest to completion first. With `eager`, none waits for time or more input."""
     return (stage for stage in planned(store, space, settings, now, eager=eager) if stage.at <= now)
 
 
 def planned(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
-    """Yield the stages that are due, and those that time alone will make due."""
+    """Yield the stages that are due now, and those that become due later even if nothing is written."""
     log: dict[Stage, Done] = {done.stage: done for done in store.stage_logs(space)}
     planner = _Planner(store, space, settings, now, eager, log)
     yield from planner.conversation_stages()
@@ -90,7 +90,7 @@ def unread_sessions(store: Store, space: str) -> list[Backlog]:
 
 
 def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) -> WaitingJobs:
-    """Return the work that a model would be asked to do if all possible jobs were run now."""
+    """Return the work that a model would be asked to do if all stages were run now, due or not."""
     from mcp_memory.longterm.persona_stage import trigger
     from mcp_memory.shortterm import canvas_stage, summary_stage
 
@@ -150,25 +150,28 @@ class _Planner:
             yield DueStage(stage="persona", at=now)
 
     def _can_afford_question(self, sessions: Sequence[Backlog]) -> bool:
-        """Return whether another question keeps the promise of at most one per ten turns."""
+        """Return whether another question stays within the limit of one per ten turns, after the first few."""
         read = self.log["extract"].outcome.get("turns", 0) if "extract" in self.log else 0
         turns = read + sum(backlog.turns for backlog in sessions)
         asked = sum(done.asked for stage, done in self.log.items() if stage not in _TASK_STAGES)
         return asked < FIRST_QUESTIONS + turns / TURNS_A_QUESTION
 
     def _least_turns(self) -> int:
-        """Return how many turns of the user are worth a question."""
+        """Return how many unread turns of the user justify a question; fewer for the first extraction."""
         every_turns = self.settings.every_turns
         return every_turns if "extract" in self.log else min(FIRST_TURNS, every_turns)
 
     def _extract_at(self, backlog: Backlog, is_enough: bool) -> datetime:
-        """Return when a session is read. `is_enough`: the unread turns of the space are worth a question."""
+        """Return when a session is due for extraction.
+
+        `is_enough` is true if the unread turns of the space justify a question.
+        """
         if self.eager or backlog.flush > backlog.start or backlog.turns >= self.settings.batch_turns:
             return self.now
         return self._after(backlog.last, timedelta(seconds=self.settings.idle_seconds) if is_enough else LATEST)
 
     def _merge_at(self, drafts: Sequence[Draft], state: StageState | None) -> datetime:
-        """Return when the drafts are worth a question: they are many, were requested, or have waited long."""
+        """Return when merging is due: now if there are many drafts or it was requested, else after a long wait."""
         extracted = self.log.get("extract")
         is_requested = state is not None and bool(state.wanted)
         if self.eager or is_requested or len(drafts) >= DRAFTS or extracted is None:
@@ -176,7 +179,7 @@ class _Planner:
         return self._after(extracted.last, LATEST)
 
     def _scenes_at(self, new_atoms: Sequence[Atom], state: StageState | None) -> datetime | None:
-        """Return when scenes are written, or checked whether they have to be."""
+        """Return when to write scenes, or to check whether any is stale; None if there is nothing to do."""
         from mcp_memory.longterm.scenes import is_stale
 
         now = self.now
@@ -210,5 +213,5 @@ class _Planner:
             yield DueStage(stage="canvas", at=now)
 
     def _after(self, last: datetime, span: timedelta) -> datetime:
-        """Return the moment `span` after `last`; now if `last` is that far in the future: a clock was set back."""
+        """Return `last + span`; now if `last` is at least `span` in the future, because a clock was set back."""
         return self.now if last - self.now >= span else last + span

@@ -60,7 +60,7 @@ _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
 @dataclass(frozen=True, kw_only=True)
 class ExcerptRequest:
-    """How to show an answer: around the words of which query, in what detail, within how many tokens."""
+    """How to show an answer: the query whose words to excerpt around, the detail, and the budget in tokens."""
 
     query: str
     detail: Detail
@@ -136,12 +136,12 @@ def shown_memories(results: MemoryResults, request: ExcerptRequest) -> ShownMemo
 
 
 def _count_results(results: Sequence[ResultHit], facts: int) -> int:
-    """Return how many results are shown with this number of facts: both shrink together."""
+    """Return how many results to show with this number of facts. Both shrink in proportion."""
     return math.ceil(len(results) * facts / _FACTS[0])
 
 
 def _note_omissions(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
-    """Return the note, with the numbers and names of the facts, scenes and lines that did not fit."""
+    """Return the note, extended by what did not fit: the number of facts, the names of scenes, the number of lines."""
     sentences = [note] if note else []
     if facts > 0:
         sentences.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")

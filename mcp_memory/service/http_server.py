@@ -117,8 +117,8 @@ _TAKING_SECONDS = 60.0
 def make_protocol(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
     """Return uvicorn's HTTP protocol with timeouts.
 
-    `seconds`: for the head of each request. `taking`: for a client that reads nothing of its response; slow reading is
-    allowed.
+    A client has `seconds` to send the head of each request. A client that reads nothing of its response is disconnected
+    after `taking` seconds; slow reading is allowed.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 

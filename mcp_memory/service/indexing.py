@@ -120,7 +120,7 @@ class Indexing:
     # --- for the verbs ------------------------------------------------------------------------------
 
     def of_rows(self, texts: Sequence[str]) -> Vectors | None:
-        """Return vectors to store with new rows, or None if the background will make them."""
+        """Return vectors to store with new rows; None if there is no model or the background thread will make them."""
         embedder = self._embedder
         if embedder is None or not texts:
             return None

@@ -28,7 +28,7 @@ _KEPT = timedelta(hours=1)  # recalled context in a session's prompt; an older p
 
 
 class RecallLog:
-    """The waiting entries, and the thread. `open_memory` calls `close()`."""
+    """Queues entries and writes them on its thread. `open_memory` calls `close()`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

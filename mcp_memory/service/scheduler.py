@@ -105,7 +105,7 @@ class Scheduler:
     # --- the connected agent ------------------------------------------------------------------------
 
     def lease_for_agent(self) -> LeasedJob | None:
-        """Lease the next possible job to the connected agent."""
+        """Lease the next job to the connected agent, due or not; None if there is no job with a question."""
         return self._lease_next(holder=f"agent {self._holder}", lease=_AGENT_LEASE, eager=True)
 
     def answer(self, id: str, reply: str) -> Applied:
@@ -151,7 +151,7 @@ class Scheduler:
         return True
 
     def step(self, model: MeteredModel) -> bool | None:
-        """Run one possible job, as `run` does, unless a worker has claimed the space: then return None."""
+        """Run one job, due or not, as `run` does. Return None, running nothing, if a worker has claimed the space."""
         if next(self._due(eager=True), None) is None:
             return False
         claim = self._store.claim_space(DISTIL, lease=self._lease, space=self._space)
@@ -178,7 +178,7 @@ class Scheduler:
         return due_stages.due(self._store, self._space, self._settings, self._now(), eager=eager)
 
     def _lease_next(self, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | None:
-        """Lease the next job that needs an answer, None if nothing is due. Jobs that need none are applied first."""
+        """Apply due jobs that need no answer until one needs an answer; lease and return that job, or None."""
         while True:
             for due in self._due(eager=eager):
                 leased = self._lease_stage(due, holder=holder, lease=lease, eager=eager)
@@ -190,7 +190,7 @@ class Scheduler:
                 return None
 
     def _lease_stage(self, due: DueStage, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | Applied | None:
-        """Lease a job of the stage, or apply it if it needs no answer. None: there is nothing to do."""
+        """Lease a job of the stage, or apply it if it needs no answer. Return None if there is nothing to do."""
         if due.waiting and due.waiting == self._seen_waiting:
             return None
         stage, context = _stages()[due.stage], self.context()

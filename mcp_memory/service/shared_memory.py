@@ -55,7 +55,7 @@ class SharedMemory:
 
     @asynccontextmanager
     async def hold(self) -> AsyncGenerator[None]:
-        """Keep the Memory open, once it is, until the block ends; the last block to end closes it."""
+        """Keep the Memory open until the block ends, once `get` has opened it. The last block to end closes it."""
         self._holders += 1
         try:
             yield

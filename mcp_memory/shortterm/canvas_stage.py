@@ -294,7 +294,7 @@ def _step_line(node: Node, state: CanvasState, titled: set[str]) -> str:
 
 
 def _edge_lines(folded: Canvas, shown: Sequence[Node]) -> Iterator[str]:
-    """Yield the sources of each step that does not simply follow the step above it."""
+    """Yield a line for each shown step that does not simply follow the step above it, with the steps it follows."""
     above = folded.nodes[-len(shown) - 1].id if len(shown) < len(folded.nodes) else ""
     for node in shown:
         into = [(edge.source, edge.label) for edge in folded.edges if edge.target == node.id]

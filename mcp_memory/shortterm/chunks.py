@@ -45,9 +45,10 @@ class LineRun:
 
 
 def index_next(store: Store, passing: dict[str, set[str]], space: str, going_on: Callable[[], bool]) -> bool:
-    """Index a waiting ref of a space; return whether there was one. A damaged ref is added to `passing`.
+    """Index a waiting ref of a space; return whether there was one.
 
-    `going_on` is called between batches, and may block; once it returns False, the rest waits.
+    Refs in `passing`, by space, are skipped, and a damaged ref is added there. `going_on` is called between batches and
+    may block; once it returns False, the rest is left for a later call.
     """
     waiting = store.unindexed_ref(space, passing=passing.get(space, ()))
     if waiting is None:
@@ -140,7 +141,7 @@ def _runs(text: str, start: int, end: int, number: int, size: int) -> Iterator[L
 
 @dataclass(frozen=True, slots=True)
 class _ChunkLine:
-    """A line, or a piece of a long line. `rank`: how well a run may begin with it; 3 best, 0 not at all."""
+    """A line, or a piece of a long line. `rank`, 0 to 3, is how well a run may begin with it; 0: not at all."""
 
     number: int
     start: int

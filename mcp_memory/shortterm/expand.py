@@ -154,9 +154,9 @@ def _fit(query: _ExpandQuery, window: Window, counter: TokenCounter, max_tokens:
 
 
 def _answer(query: _ExpandQuery, window: Window, length: int, *, brief: bool) -> Expansion:
-    """Return header, content, and a last line if there is more, its tokens not counted yet.
+    """Return an answer with the first `length` characters of the window; its tokens are not counted yet.
 
-    `brief` is for the smallest budgets.
+    `brief` shortens the header and the last line, for the smallest budgets.
     """
     shown = window.cut(length)
     parts = [query.ref if brief else _header(query, window.header, shown), shown.text]
@@ -209,7 +209,7 @@ RANGE = re.compile(r"(?:(?P<one>\d{1,12})|(?P<a>\d{1,12})\s*[-–]\s*(?P<b>\d{1,
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """Some content. `next` is the offset at which to continue, None at the end."""
+    """The shown part of a window. `next` is the offset at which to continue, None at the end."""
 
     text: str
     next: int | None

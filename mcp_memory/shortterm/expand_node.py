@@ -45,7 +45,7 @@ _SEARCHED = 50  # newest results of a node that `grep` reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExpandRequest:
-    """A checked request. If `view` is None, it depends on the target. `argument`: see `expand_text`."""
+    """A checked request. If `view` is None, the target decides the view. `expand_text` explains `argument`."""
 
     view: Layer | None
     argument: str
@@ -214,7 +214,7 @@ def _expansion(
 
 
 def _line(record: Record) -> str:
-    """`003-N4 04-16 22:19 pytest tests → 2 failed, 40 passed (r-9f2c1a7b3d4e, 5,120 tokens)`"""
+    """Return `003-N4 04-16 22:19 pytest tests → 2 failed, 40 passed (r-9f2c1a7b3d4e, 5,120 tokens)`."""
     at = record.timestamp.strftime("%m-%d %H:%M")
     return f"{record.node_id} {at} {record.tool_call} → {record.summary} ({record.ref}, {record.tokens_raw:,} tokens)"
 

@@ -48,7 +48,7 @@ _CUT_UP_TO = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Text from a result. `whole`: it is the complete result."""
+    """Text from a result. `whole` is true for the complete result."""
 
     text: str
     whole: bool
@@ -107,7 +107,7 @@ _ANSWER_TOKENS = 2_000
 
 
 class SummaryBasis(BaseModel):
-    """The numbers of the records of a question, and the range of numbers considered."""
+    """The numbers of the records in a question, which were chosen from those after `after` up to `upto`."""
 
     after: int
     upto: int
@@ -115,7 +115,7 @@ class SummaryBasis(BaseModel):
 
 
 def _whole(value: Any) -> Any:
-    """Return an integer for `6.5` and `"result 14"` too."""
+    """Return the integer in a text (`14` of `"result 14"`) or a rounded float; any other value unchanged."""
     digits = re.search(r"\d+", value) if isinstance(value, str) else None
     return int(digits[0]) if digits else round(value) if isinstance(value, float) and isfinite(value) else value
 

@@ -45,7 +45,7 @@ def cited_atoms(text: str) -> list[str]:
 
 
 def links(text: str) -> list[str]:
-    """Return the names in `[[…]]`, in order, without repetitions; of `[[name|as shown]]` the name."""
+    """Return the names in `[[name]]` and `[[name|shown text]]`, in order, without repetitions."""
     return list(dict.fromkeys(name for match in _LINK.finditer(text) if (name := match[1].strip())))
 
 
@@ -70,7 +70,7 @@ def _tail(line: str) -> str:
 
 
 def without_uncited(text: str) -> str:
-    """Return the text without its uncovered lines and tails, and without headings left without text."""
+    """Return the text without uncited lines and tails, and without headings that then have no text below."""
     bare = set(uncited_lines(text))
     lines = [line for line in text.splitlines() if line.strip() not in bare]
     return tidy([line[: len(line) - len(_tail(line))].rstrip() for line in lines])
@@ -79,7 +79,7 @@ def without_uncited(text: str) -> str:
 def without_atoms(text: str, ids: Collection[str]) -> str:
     """Return the text without the words that only these atoms support, and without their ids elsewhere.
 
-    Headings left without text are removed.
+    Headings that then have no text below are removed.
     """
     gone = set(ids)
     if gone.isdisjoint(cited_atoms(text)):
@@ -89,14 +89,15 @@ def without_atoms(text: str, ids: Collection[str]) -> str:
 
 
 def rename_atoms(text: str, names: Mapping[str, str]) -> str:
-    """Return the text with the cited atoms under other ids."""
+    """Return the text with the ids of cited atoms replaced; `names` maps old ids to new ids."""
     return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
 
 
 def mark_citations(text: str, marks: Mapping[str, str], *, says_mark: Callable[[str, str], bool] | None = None) -> str:
-    """Return the text with a mark before each citation whose atoms all have that mark, such as `…, from a tool (a12)`.
+    """Return the text with a mark before each citation whose atoms all have marks, such as `…, from a tool (a12)`.
 
-    No mark is added if `says_mark(mark, words)` is true for the words of the sentence up to the citation.
+    `marks` maps atoms to marks; the mark of the first cited atom is written. It is not added if the words before the
+    citation end with it, or if `says_mark(mark, words)` is true for the words of the sentence up to the citation.
     """
     end = 0
 
@@ -130,7 +131,7 @@ def without_citations(text: str) -> str:
 
 
 def without_links(text: str, names: Collection[str]) -> str:
-    """Return the text with these links as plain text."""
+    """Return the text with the links to these names replaced by the text they show."""
     return _LINK.sub(lambda link: _as_shown(link) if link[1].strip() in names else link[0], text)
 
 
@@ -194,7 +195,7 @@ def _parts(group: re.Match[str]) -> Sequence[str]:
 
 
 def _stop(line: str, end: int) -> int:
-    """Return the end of the words that a citation supports: after its full stop."""
+    """Return the index after the punctuation that follows a citation, where the words that it supports end."""
     match = _STOP.match(line, end)
     return match.end() if match else end
 
@@ -242,7 +243,7 @@ def scene_without(scene: Scene, gone: Collection[str]) -> Scene:
 
 
 def gist(body: str) -> str:
-    """Return the first statement of a page as one line."""
+    """Return the first line of a page that has a citation, without the citation and shortened to one line."""
     lines = (
         without_citations(line).lstrip(" -*+•>")
         for line in body.splitlines()
@@ -275,7 +276,7 @@ class NamedResult:
 
 
 def find_results(text: str) -> list[NamedResult]:
-    """Return the results that a text names, in order, without repetitions; at most the first hundreds."""
+    """Return the results that a text names, in order, without repetitions; at most the first 200."""
     if "r-" not in text and "-N" not in text:  # true for nearly every turn; the pattern takes ten times as long
         return []
     results: dict[NamedResult, None] = {}

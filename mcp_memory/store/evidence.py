@@ -1,6 +1,6 @@
-"""The hash of a turn, which proves that its words are those that a client sent.
+"""The hash of a turn, which detects words that differ from those that a client sent.
 
-It covers the fields as the client gave them, tagged with a version, so that old hashes can still be checked if the
+It covers the fields as the client sent them. It includes a version, so that old hashes can still be checked if the
 fields ever change. It does not depend on the engine.
 """
 

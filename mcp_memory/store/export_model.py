@@ -4,9 +4,9 @@ Forgotten rows are left out; a `Tombstone` names them without any words. Also le
 derives (index terms, vectors, files, chunks of results) and data of a machine (followed logs, the usage ledger,
 tokens).
 
-A row is recognised by its origin: its home, space, id and the time when it was learned there,
-`<home>:<space>:t12@1763812345678`. So two copies of a home that diverged do not mistake each other's rows. A row
-that was imported carries its earlier origins (`origins`); its own is added by the reader.
+An import recognises a row by its origin: its home, its space, its id and the time when it was learned there, such as
+`<home>:<space>:t12@1763812345678`. The time distinguishes rows of two copies of a home that diverged. A row that was
+itself imported carries its earlier origins in `origins`; the importer adds the origin in the exporting store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Origin:
 
 
 def origin_of(of: Origin, id: str, at: datetime | None = None) -> str:
-    """Return the origin of a row; `at` is when it was learned, for ids that are numbers."""
+    """Return the origin of a row. `at` is the time when it was learned, which ids that are only numbers need."""
     moment = "" if at is None else f"@{(at - _EPOCH) // timedelta(milliseconds=1)}"
     return f"{of.home}:{of.space}:{id}{moment}"
 
@@ -39,7 +39,10 @@ NOTHING, UNDONE = "-", "undone"
 
 
 def gone_by(tombstone: str) -> str:
-    """Return the name of a row that was forgotten elsewhere before its import, by the origin of its tombstone."""
+    """Return the value stored instead of a local id for a row that was forgotten elsewhere before its import.
+
+    It contains the origin of the tombstone.
+    """
     return f"gone {tombstone}"
 
 
@@ -54,7 +57,7 @@ def read_mark(turn: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRef:
-    """The front matter of a tool result; `file` names its bytes, which `data` has when they are available."""
+    """The metadata of a tool result. `file` is the name of its file; `data` has its bytes, or None if unavailable."""
 
     id: str
     file: str
@@ -74,7 +77,7 @@ class ExportedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTurn:
-    """`dated`: the client gave `said_at`, and it is part of the hash. A note carries its statement."""
+    """A turn. If `dated`, the client gave `said_at`, and the hash includes it. `told` is the statement of a note."""
 
     id: str
     session: str
@@ -98,7 +101,7 @@ class ExportedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExportedQuote:
-    """`turn.content[start:end] == quote`."""
+    """Evidence of an atom: a part of a turn, where `turn.content[start:end] == quote`."""
 
     turn: str
     start: int
@@ -116,7 +119,7 @@ class ExportedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedAtom:
-    """`evidence` begins with the first evidence of the atom."""
+    """An atom. `evidence` begins with the first evidence of the atom."""
 
     id: str
     kind: Kind
@@ -152,7 +155,7 @@ class ExportedReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRecord:
-    """`step` is its change to the canvas, as JSON."""
+    """A record of a tool call. `step` is its change to the canvas, as JSON."""
 
     id: str
     canvas: int
@@ -174,7 +177,10 @@ class ExportedRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedVersion:
-    """A version of a canvas; `delta` is of its groups and text to the version before, None if that was erased."""
+    """A version of a canvas.
+
+    `delta` is the change of its groups and text from the previous version, or None if it was erased.
+    """
 
     version: int
     kind: str
@@ -190,7 +196,7 @@ class ExportedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCanvas:
-    """`begun`: the time of its first record. Exports from before canvases had `versions` lack them."""
+    """A canvas. `begun` is the time of its first record. `versions` is empty in exports of programs without them."""
 
     number: int
     label: str
@@ -248,7 +254,7 @@ class ExportedCitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedSession:
-    """`read`: the last turn whose statements are among the atoms. `canvas` is the active canvas."""
+    """A session. `read` is the last turn whose statements were extracted; `canvas` is the active canvas."""
 
     name: str
     read: str | None
@@ -267,7 +273,7 @@ class ExportedProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTombstone:
-    """Rows that were forgotten together, by origin; empty if that was undone."""
+    """A tombstone. `gone` are the origins of the rows that were forgotten; it is empty if that was undone."""
 
     id: str
     at: datetime
@@ -299,8 +305,9 @@ ExportedRow = (
 class ImportReport:
     """The result of importing rows.
 
-    `names`: their local ids, `a5` → `a19`, empty for forgotten rows. Rows imported before are `known`, or `forgotten`
-    since; `changed` are the ids of updated rows. `left` are sentences about rows that were left out.
+    `names` maps the ids of the rows to their local ids (`a5` to `a19`), which are empty for forgotten rows. `known`
+    counts rows that were imported before, without those that were `forgotten` since. `changed` are the ids of updated
+    rows. `left` are sentences about rows that were left out.
     """
 
     names: dict[str, str]

@@ -1,10 +1,10 @@
 """The files of a home: their formats, byte for byte, and how they are written.
 
-Formats are those of the README: a ref is YAML front matter over raw bytes, a scene the same over Markdown, a record
-and a journal entry are one JSON line each. Values in the front matter are JSON, which YAML reads.
+The file of a ref is YAML front matter followed by raw bytes; that of a scene is front matter followed by Markdown. A
+record and a journal entry are one JSON line each. Values in the front matter are JSON, which YAML can read.
 
-Results are evidence: they are on the disk before their rows are committed. The other files are copies of rows, written
-after the commit (`sqlite.copies`).
+Results are evidence, so they are on the disk before their rows are committed. The other files are copies of rows,
+written after the commit (`sqlite.copies`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _FENCE = b"---\n"
 
 
 def database_is_gone(home: Path) -> str | None:
-    """Return the next step for a home that has the files of a memory but no database; None for any other home.
+    """Return an error message if a home has the files of a memory but no database; None for any other home.
 
-    If it were opened as new, its content would be lost and its ids given again. The files are checked first, because a
-    new memory gets its database before its files.
+    If such a home were opened as new, its content would be lost and its ids would be used again. The files are checked
+    before the database, because another process that creates a home creates the database before the files.
     """
     has_files = any(path.is_file() and path.stat().st_size for path in (home / "spaces").glob("*/**/*"))
     database = home / "memory.db"
@@ -52,7 +52,7 @@ def ref_name(tool: str, day: str, digest: str) -> str:
 
 
 def ref_file(ref: Ref, data: bytes) -> bytes:
-    """Return the file: front matter, a line `---`, then the data unchanged."""
+    """Return the content of the file of a ref: front matter, a line `---`, then the data unchanged."""
     fields: dict[str, Any] = {
         "ref": ref.id,
         "tool": ref.tool,
@@ -72,7 +72,7 @@ def ref_file(ref: Ref, data: bytes) -> bytes:
 
 
 def scene_file(scene: Scene) -> bytes:
-    """Return the file of a scene: front matter, then its title and body in Markdown. Times are in UTC."""
+    """Return the content of a scene's file: front matter, then its title and body in Markdown. Times are in UTC."""
     fields: dict[str, Any] = {
         "created": iso(scene.created.astimezone(UTC)),
         "updated": iso(scene.updated.astimezone(UTC)),
@@ -86,7 +86,10 @@ def scene_file(scene: Scene) -> bytes:
 
 
 def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return front matter and data. Raises Damaged when the bytes do not match their own hash."""
+    """Parse the file of a ref into front matter and data.
+
+    Raises Damaged if the front matter cannot be read, or if the data does not match the hash in it.
+    """
     end = content.find(b"\n" + _FENCE, len(_FENCE))
     if not content.startswith(_FENCE) or end < 0:
         raise Damaged("it has no front matter")
@@ -104,7 +107,7 @@ def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def with_session(content: bytes, session: str) -> bytes:
-    """Return the file of a ref with another session in its front matter."""
+    """Return the content of the file of a ref with another session in its front matter."""
     end = content.find(b"\n" + _FENCE, len(_FENCE))
     head, rest = content[: max(end, 0)], content[max(end, 0) :]
     return (
@@ -117,10 +120,10 @@ def is_scene_file(content: bytes) -> bool:
 
 
 def record_line(record: Record, *, number: int, step: str | None) -> bytes:
-    """Return the line of `offload-<session>.jsonl`; the first seven names are fixed by the format.
+    """Return the line for a record in `offload-<session>.jsonl`. The format fixes the first seven names.
 
-    `number` counts the records of a home, and `step` is its change to the canvas. A later line with the same number
-    (or `timestamp`, `node_id` and `ref`) is the same call with a better summary, and takes precedence.
+    `number` is the number of the record, and `step` is its change to the canvas. A later line with the same number (or
+    the same `timestamp`, `node_id` and `ref`) replaces an earlier one: it is the same call with a better summary.
     """
     return _line(
         {
@@ -146,10 +149,10 @@ def record_line(record: Record, *, number: int, step: str | None) -> bytes:
 def journal_line(
     turn: Turn, *, client_id: str | None, statement: dict[str, Any] | None = None, reasons: Sequence[str] = ()
 ) -> bytes:
-    """Return the line of `conversations/<day>.jsonl`; a note has the fields to rebuild its atom.
+    """Return the line for a turn in `conversations/<day>.jsonl`.
 
-    `reasons` has the reasons why a turn is quarantined. Times are in UTC, so that the bytes do not depend on the
-    machine's time zone.
+    For a note, `statement` has the fields to rebuild its atom. `reasons` are the reasons why a turn is quarantined.
+    Times are in UTC, so that the bytes do not depend on the machine's time zone.
     """
     fields: dict[str, Any] = {
         "turn": turn.id,
@@ -168,7 +171,7 @@ def journal_line(
 
 
 def json_line(fields: dict[str, Any]) -> bytes:
-    """Return the line of any other `.jsonl` file."""
+    """Return fields as a line of a `.jsonl` file."""
     return _line(fields)
 
 
@@ -185,9 +188,9 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
 
 
 def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write a temporary file and rename it, so that the file has either the old or the new content.
+    """Write a file by renaming a temporary one, so that it always has either the old or the new content.
 
-    With `durable` it is on the disk when this returns.
+    With `durable`, the new content is on the disk when this returns.
     """
     make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")

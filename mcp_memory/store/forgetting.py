@@ -18,8 +18,10 @@ Keeping = Literal["turns", "results", "purge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Conditions on rows to forget; all must match. `terms` are `text.base_terms`; times are when a turn was said or a
-    result was taken.
+    """Conditions on rows to forget; all must match.
+
+    `terms` are terms of `words.base_terms`. `since` and `until` are compared with the time when a turn was said or a
+    result was recorded.
     """
 
     terms: Sequence[str] = ()
@@ -33,7 +35,7 @@ class Reach:
     """All rows that are forgotten when some ids are forgotten.
 
     `along` are atoms that were not named but lose all their evidence. `notes` are turns of role `note`, forgotten with
-    the explicit statements they store. `said_in` are turns that stay but have the evidence of a forgotten atom.
+    the explicit statements they store. `said_in` are turns that are not forgotten, but are evidence of forgotten atoms.
     """
 
     turns: Sequence[str]
@@ -58,7 +60,10 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """The rows to erase: tombstones by id, and pages and canvases derived from their words, without them."""
+    """The forgotten rows to erase, by the ids of their tombstones.
+
+    Pages and canvases that were derived from the erased words are given in a version without these words.
+    """
 
     tombstones: Sequence[str]
     personas: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -82,7 +87,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The days that a space keeps a kind of rows; `ran_at` is the last run of the policy."""
+    """A retention policy: a space keeps a kind of rows for `days`. `ran_at` is the time of the last run."""
 
     what: Keeping
     days: int

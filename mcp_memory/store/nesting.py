@@ -16,14 +16,14 @@ class NestedCall(RuntimeError):
 
 
 class NestingGuard:
-    """One per database; safe to use from any thread."""
+    """Detects nested calls of a database. It is safe to use from any thread."""
 
     def __init__(self) -> None:
         self._calls = threading.local()
 
     @contextmanager
     def call(self) -> Generator[None]:
-        """Run a call of the database in this thread. Raises NestedCall inside another one, before anything waits."""
+        """Mark this thread as inside a call of the database. Raises NestedCall at once if it already is."""
         if getattr(self._calls, "is_running", False):
             raise NestedCall(
                 "This thread is inside a call of the store, and holds its connection. Use the transaction that is "

@@ -1,14 +1,14 @@
-"""The Store: the contract of every engine, verb by verb; `sqlite/` implements it.
+"""The contract of a store, verb by verb. `sqlite/` and `postgres/` implement it.
 
 Model
-    Evidence (turns, refs) is appended and hashed, never changed. All else is a projection of it.
+    Evidence (turns, refs) is appended and hashed, never changed. Everything else is derived from it.
     Every verb takes a `space` and sees nothing outside it.
     A verb that writes is one transaction: rows, index entries and files are committed together or not at all.
     When it returns, the write survives a kill of the process at any moment.
 
 Concurrency
     Verbs are plain functions, safe to call from any thread; several processes may open the same home.
-    Writers queue and never wait for readers. A read sees one consistent state.
+    Writers of a space queue and never wait for readers. A read sees one consistent state.
 
 Failure
     InvalidInput, NotFound, Damaged and StoreUnavailable (see `errors`); no other error is raised on purpose.
@@ -113,11 +113,12 @@ class TurnStore(Protocol):
     ) -> Appended:
         """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
 
-        A turn is stored once: a turn whose `client_id` and hash the session has is a duplicate; so is, for turns
-        without an id, the longest run at the start of `new` that repeats the end of the session (a client that sends
-        its history again). `said_at` is part of the hash if the client gave it as known. Forgotten turns are not stored
-        again: turns with the same words that were said before the forgetting, or that come without a time in a session
-        that had the forgotten words.
+        Turns that the session already has are counted as duplicates and not stored. A turn with a `client_id` is a
+        duplicate if the session has a turn with the same id and hash. Turns without an id are duplicates if they are
+        part of the longest run at the start of `new` that repeats the end of the session, because some clients send
+        their history again. The hash includes `said_at` only if the client knew that time. Forgotten turns are not
+        stored again: these are turns with forgotten words that were said before the words were forgotten, or that have
+        no time and belong to a session that had these words.
         """
         ...
 
@@ -153,11 +154,11 @@ class TurnStore(Protocol):
         ...
 
     def known_client_ids(self, space: str, /, ids: Sequence[str]) -> dict[str, bool]:
-        """Map the ids that a turn of any session has to whether that turn is forgotten."""
+        """Map each of these client ids that a turn of any session has to whether that turn is forgotten."""
         ...
 
     def stored_calls(self, space: str, /, session: str, ids: Sequence[str]) -> set[str]:
-        """Return the ids of a session's tool calls, among these, whose result is stored, forgotten or not."""
+        """Return those of these ids of a session's tool calls whose result is stored, even if it was forgotten."""
         ...
 
     def imported_files(self, space: str, /) -> list[Imported]:
@@ -183,10 +184,10 @@ class KnowledgeStore(Protocol):
     def add_atom(self, space: str, /, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
         """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
 
-        Replaced atoms get `valid_to` and `superseded_by` and stay. If a current atom has the same text (compared
-        without case and white space), the statement is a duplicate, unless it adds something; if it supersedes others,
-        it also replaces that atom. Raises NotFound when `supersedes` names an unknown atom, InvalidInput when that atom
-        has ended, Refused when the statement was forgotten after `now`.
+        Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same text
+        (compared without case and white space), the statement is a duplicate, unless it adds something; if it
+        supersedes others, it also replaces that atom. Raises NotFound if `supersedes` names an unknown atom,
+        InvalidInput if that atom has ended, and Refused if the statement was forgotten after `now`.
         """
         ...
 
@@ -195,7 +196,10 @@ class KnowledgeStore(Protocol):
         ...
 
     def standing(self, space: str, /, ids: Iterable[str]) -> dict[str, bool]:
-        """Map the existing, not forgotten atoms among these to whether they are current; texts are not read."""
+        """Map each of these atoms to whether it is current, without reading its text.
+
+        Unknown and forgotten atoms are left out.
+        """
         ...
 
     def list_atoms(self, space: str, /, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
@@ -207,11 +211,11 @@ class KnowledgeStore(Protocol):
         ...
 
     def atoms_based_on(self, space: str, /, turn: str) -> list[Atom]:
-        """Return the atoms that a turn is evidence of, including ended atoms."""
+        """Return the atoms that a turn is evidence for, including ended atoms."""
         ...
 
     def facts(self, space: str, /, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
-        """Return facts that are current (at `filters.as_of`) by entity, relation, then time."""
+        """Return facts that are current (at `filters.as_of`), ordered by entity, relation and start of validity."""
         ...
 
     def entities(self, space: str, /, *, prefix: str = "", limit: int = 100) -> list[Entity]:
@@ -219,21 +223,24 @@ class KnowledgeStore(Protocol):
         ...
 
     def entity_names(self, space: str, /) -> dict[str, str]:
-        """Map each name of each entity to the chief name, oldest first.
+        """Map each name of each entity to the main name of that entity, oldest first.
 
         Entities that only forgotten or quarantined statements mention are left out.
         """
         ...
 
     def names(self, space: str, /, known_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return all names of the entity with each of these names, the chief name first.
+        """Map each of these names to all names of its entity, the main name first.
 
         Unknown names, and names of forgotten entities, are left out.
         """
         ...
 
     def related_entities(self, space: str, /, name: str, *, limit: int) -> list[tuple[str, int]]:
-        """Return the entities that current atoms mention together with this entity, and in how many; most first."""
+        """Return the entities that current atoms mention together with this entity, and the number of these atoms.
+
+        The entity with the most such atoms comes first.
+        """
         ...
 
     def evidence(self, space: str, /, atom: str) -> list[Evidence]:
@@ -241,14 +248,18 @@ class KnowledgeStore(Protocol):
         ...
 
     def atoms_since(self, space: str, /, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
-        """Return atoms numbered above `after`, oldest first, also ended atoms; `superseded_by` finds those they ended.
+        """Return atoms with a number above `after`, including ended atoms, oldest first.
 
-        Without `sentences`, atoms that were extracted without a model are left out: its stages do not work on them.
+        `superseded_by` returns the atoms that these ended. Without `sentences`, atoms that were extracted without a
+        model are left out, because the stages that use a model do not work on them.
         """
         ...
 
     def superseded_by(self, space: str, /, by: Sequence[str]) -> list[Atom]:
-        """Return the atoms that these superseded, without sentences that gave way, which did not end a truth."""
+        """Return the atoms that these atoms superseded.
+
+        Sentences that were replaced by a statement from the same words are left out, because nothing ceased to be true.
+        """
         ...
 
     def scenes(self, space: str, /) -> list[Scene]:
@@ -275,7 +286,10 @@ class KnowledgeStore(Protocol):
         ...
 
     def citations(self, space: str, /, sources: Sequence[str]) -> dict[str, list[Citation]]:
-        """Return the results that turns (`t8`) and atoms (`a5`) name, by source; an atom's turns count as the atom."""
+        """Map turns (`t8`) and atoms (`a5`) to the results that they cite.
+
+        An atom also cites the results that its turns cite.
+        """
         ...
 
     def cited_by(self, space: str, /, ref: str) -> list[Citation]:
@@ -284,10 +298,10 @@ class KnowledgeStore(Protocol):
 
 
 class JobStore(Protocol):
-    """Questions to a model: leased, answered and committed; and the progress of each stage.
+    """Jobs, which are questions to a model that are leased, answered and committed; and the progress of each stage.
 
-    A commit raises Conflict, storing nothing, when the job is done or was leased by another process: the question is
-    asked again, or was answered already.
+    A commit raises Conflict and stores nothing if the job is done or was leased by another process, because the
+    question was answered already, or is being asked again.
     """
 
     def backlog(self, space: str, /, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
@@ -299,11 +313,14 @@ class JobStore(Protocol):
         ...
 
     def stage_states(self, space: str, /) -> dict[Stage, StageState]:
-        """Return the progress of `scenes`, `persona` and `read`; without stages that never ran, unless requested."""
+        """Return the progress of the stages that have a cursor in the space.
+
+        Stages that never ran and were not requested are left out.
+        """
         ...
 
     def request_stage(self, space: str, /, stage: Stage, reason: str) -> None:
-        """Request a stage before it is due; the next commit of a job that was made later fulfils it."""
+        """Request a stage before it is due. The request ends with the commit of a job that was created after it."""
         ...
 
     def jobs(self, space: str, /, *, stage: Stage | None = None) -> list[Work]:
@@ -327,17 +344,21 @@ class JobStore(Protocol):
         now: datetime,
         eager: bool = False,
     ) -> Work | None:
-        """Create a job of a stage (of a session) and lease it for a while; it replaces an abandoned job.
+        """Create a job of a stage (for `extract`: of a session), and lease it to `holder` for the time `lease`.
 
-        Returns None while another holder has the lease; while the job is parked, unless `eager`; and when the stage is
-        already past the basis, by its `start` (extract) or `after` (scenes). A new job has a new id, so a commit under
-        the old id is a Conflict; attempts and error are kept. The same holder with the same basis gets the same job,
-        with a longer lease. A job without a `holder` asks no model.
+        The same holder with the same basis gets the same job, with a longer lease. Any other unfinished job of the
+        stage is replaced; the new job keeps its attempts and error, but has a new id, so that a commit under the old id
+        raises Conflict. Returns None if another holder has the lease, if the job is parked and its wait has not ended
+        (unless `eager`), or if another job has committed since `basis` was planned. A job with an empty `holder` asks
+        no model. Raises NotFound for an unknown session.
         """
         ...
 
     def park_job(self, space: str, /, id: str, *, error: str, wait: timedelta) -> None:
-        """Record that a job failed; only eager holders may lease it before that wait. Does nothing if it is gone."""
+        """Record that a job failed. Until `wait` is over, `lease_job` leases it only with `eager`.
+
+        Does nothing if the job is gone.
+        """
         ...
 
     def release_job(self, space: str, /, id: str) -> None:
@@ -345,11 +366,11 @@ class JobStore(Protocol):
         ...
 
     def next_retry(self, space: str, /) -> timedelta | None:
-        """Return how long until a holder that is not eager may lease an open or parked job; None without jobs."""
+        """Return how long until `lease_job` without `eager` may lease an open or parked job; None without jobs."""
         ...
 
     def stage_logs(self, space: str, /) -> list[Done]:
-        """Return the sums of the job log, by stage."""
+        """Return the totals of the job log, by stage."""
         ...
 
     def drafts(self, space: str, /, *, limit: int = 100) -> list[Draft]:
@@ -357,23 +378,24 @@ class JobStore(Protocol):
         ...
 
     def unread_turns(self, space: str, /, *, limit: int) -> list[Turn]:
-        """Return the next turns of the user for the sentence reader, by number; a commit of `Readings` moves on.
+        """Return the next turns of the user for the sentence reader, by number. A commit of `Readings` moves on.
 
-        These are turns after its cursor that no model has read, up to the first unjudged turn; quarantined turns are
-        left out. Turns before the cursor that were released since come first.
+        These are turns after the reader's cursor that no model has read, up to the first turn that waits for the
+        background check of quarantine; quarantined turns are left out. Turns before the cursor that were released from
+        quarantine since come first.
         """
         ...
 
     def commit(
         self, space: str, /, work: str | None, output: StageOutput, *, outcome: Outcome, now: datetime
     ) -> Committed:
-        """Store the output of a stage, the end of its job, its log entry and its cursor.
+        """Store the output of a stage, the end of its job `work`, its log entry and its cursor.
 
-        Scenes, a page of the persona and a canvas may come without a job: a person's edit, which moves no cursor.
-        Readings always do. If a model has read all the turns of a sentence, the sentence gives way to the statements.
-        Conflict, storing nothing, also if a scene or a canvas is no longer at the version that the output expects.
-        InvalidInput if a draft has no evidence or its quote is not in its turn, and for a new scene whose name is
-        taken; NotFound for an update of an unknown scene.
+        Scenes, a page of the persona and a canvas have no job if a person edited them, and then move no cursor.
+        Readings never have a job. If a model has read all the turns of a sentence, its statements replace the sentence.
+        Raises Conflict, storing nothing, also if a scene or a canvas is no longer at the version that the output
+        expects; InvalidInput if a draft has no evidence, if its quote is not in its turn, or if the name of a new scene
+        is taken; and NotFound for an update of an unknown scene.
         """
         ...
 
@@ -424,11 +446,11 @@ class SearchStore(Protocol):
     def postings(
         self, space: str, /, layer: Layer, query_terms: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
-        """Return the rows with any of the query terms, leaving out common terms while there are rarer terms.
+        """Return the rows with any of the query terms. Common terms are left out if there are rarer terms.
 
-        Atoms and chunks that do not pass the filters are left out. Turns are not, since they may be the context of
-        others (see `turn_metadata`); but every turn that passes and has a query term is included, of a common term the
-        newest. Terms of `also` are returned if they are rare.
+        Atoms and chunks that do not pass the filters are left out. Turns that do not pass may be returned, because they
+        may be the context of others (see `turn_metadata`). Every turn that passes and has a query term is returned; for
+        a common term, only the newest turns. Terms of `also` are returned if they are rare.
         """
         ...
 
@@ -437,8 +459,8 @@ class SearchStore(Protocol):
     ) -> TurnMetadata:
         """Return the metadata of these turns, and which of them pass the filters; unknown numbers are left out.
 
-        With a `reach`, also of as many turns before and after each in its session, which are then in its stretch.
-        Notes do not count.
+        The metadata of up to `reach` turns before and after each turn in its session is returned as well. These turns
+        are in the same stretch. Notes are neither returned nor counted.
         """
         ...
 
@@ -471,11 +493,11 @@ class SearchStore(Protocol):
         ...
 
     def maintain_indexes(self, *, limit: int) -> bool:
-        """Do a part of the background work on the indexes; return True while more is left.
+        """Do a part of the background work on the indexes; return whether more may be left.
 
-        Rows with terms of an earlier version are indexed again, up to `limit` of them, newest first; then the index of
-        many vectors is optimised. Searches are complete before, meanwhile and after. Other writers wait for some 20 ms
-        at a time. Any number of processes may do it at once, and be killed.
+        First, rows with terms of an earlier version are indexed again, newest first, up to `limit` at a time; then the
+        index of many vectors is optimised. Searches find everything before, during and after this work. Other writers
+        wait for some 20 ms at a time. Several processes may do it at the same time, and any of them may be killed.
         """
         ...
 
@@ -488,9 +510,10 @@ class TaskStore(Protocol):
     """Raw tool results, records of calls, canvases; edits of message lists and the token savings."""
 
     def put_ref(self, space: str, /, new: NewRef, *, refuse: bool = True) -> Ref:
-        """Write the raw bytes to `refs/` and return their address; the same bytes are stored once.
+        """Store the raw bytes of a result and return its ref; the same bytes are stored once.
 
-        A forgotten ref is only restored by an undo: its bytes are Refused or, without `refuse`, left forgotten.
+        Only an undo restores a forgotten ref. For the bytes of a forgotten ref, Refused is raised; without `refuse`,
+        that ref is returned and stays forgotten.
         """
         ...
 
@@ -503,7 +526,10 @@ class TaskStore(Protocol):
         ...
 
     def unindexed_ref(self, space: str, /, *, passing: Iterable[str] = ()) -> UnindexedRef | None:
-        """Return a ref outside `passing` whose lines are not indexed, or with terms of an earlier version."""
+        """Return a ref that is not fully indexed, or whose terms are of an earlier version; None if there is none.
+
+        The refs in `passing` are skipped.
+        """
         ...
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
@@ -532,7 +558,7 @@ class TaskStore(Protocol):
         step: str | None = None,
         result: OffloadedResult | None = None,
     ) -> tuple[Record, bool]:
-        """Append the record (a row, a line of its session's file) and commit the canvas's next version, both together.
+        """Append a record and commit the next version of its canvas, in one transaction.
 
         With a `result`, the result and everything that belongs to it is stored first, in the same transaction; the
         record gets its ref. If the session has a record of the same call and result, return that record and False, and
@@ -547,7 +573,7 @@ class TaskStore(Protocol):
     def note_replaced(
         self, space: str, /, *, session: str, tool_call_id: str, ref: str, tokens_kept: int, at: datetime
     ) -> bool:
-        """Record the size in tokens of the text that replaced a call's result in the context, and enter the saving.
+        """Record that a text of `tokens_kept` tokens replaced a call's result in the context, and store the saving.
 
         Returns False if that was recorded before, if the text is not smaller than the result, or if the record does not
         exist.
@@ -647,7 +673,7 @@ class TaskStore(Protocol):
     def message_edits(
         self, space: str, /, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
     ) -> list[MessageEdit]:
-        """Return edits that show any of these digests, or reach any of these places; oldest first.
+        """Return edits whose `shown` is in `shown` or whose `after` is in `reaching`, oldest first.
 
         Edits that name a forgotten ref are left out.
         """
@@ -656,7 +682,7 @@ class TaskStore(Protocol):
     def put_message_edits(self, space: str, /, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
         """Store edits together with their saving.
 
-        Conflict, storing nothing, when an edit newer than `seen` reaches any of their places.
+        Raises Conflict, storing nothing, if an edit with an id above `seen` shares its `after` with any of them.
         """
         ...
 
@@ -690,7 +716,7 @@ class RetentionStore(Protocol):
         ...
 
     def reach(self, space: str, /, ids: Sequence[str]) -> Reach:
-        """Return everything that `forget` would take. Raises the same errors; nothing is changed."""
+        """Return all rows that `forget` would forget. Raises the same errors; nothing is changed."""
         ...
 
     def forget(
@@ -704,24 +730,26 @@ class RetentionStore(Protocol):
         how: How = "ids",
         redrawn: Sequence[CanvasChange] = (),
     ) -> Tombstone:
-        """Take turns, atoms and refs out of every search, listing and read; the evidence stays on disk.
+        """Exclude turns, atoms and refs from every search, listing and read; the evidence stays on disk.
 
-        `reach` returns all rows that go: an atom with its facts and its note, and with the last turn that it is based
-        on. It is not learned again. `redrawn` are canvases without the words of forgotten refs; Conflict, changing
-        nothing, if a canvas has moved on. NotFound names unknown ids, and nothing is changed.
+        `reach` returns all rows that are forgotten: an atom is forgotten with its facts and its note, or with the last
+        turn that it is based on. Forgotten statements are not learned again. `redrawn` are the next versions of
+        canvases, without the words of forgotten refs. Raises NotFound for unknown ids, and Conflict if a canvas has
+        another version now; then nothing is changed.
 
-        With `how="correction"` the atoms that these explicit statements ended are current again. InvalidInput if one
-        of the statements was replaced itself or ended nothing, or if a single-valued fact has another value now.
+        With `how="correction"` the atoms that these explicit statements ended become current again. Raises InvalidInput
+        if any of the statements was replaced itself or ended nothing, or if a single-valued fact has another value now.
         """
         ...
 
     def undo_forget(
         self, space: str, /, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()
     ) -> Tombstone:
-        """Restore exactly the rows that a tombstone took. NotFound if the tombstone was undone or purged.
+        """Restore exactly the rows that were forgotten under a tombstone.
 
-        Undoing a correction ends the same atoms again, unless they have ended since.
-        InvalidInput if a single-valued fact has another value now, or all evidence of an atom was forgotten since.
+        Undoing a correction ends the same atoms again, unless they have ended since. Raises NotFound if the tombstone
+        was undone or purged, and InvalidInput if a single-valued fact has another value now, or if all evidence of an
+        atom was forgotten since.
         """
         ...
 
@@ -745,18 +773,20 @@ class RetentionStore(Protocol):
         ...
 
     def purge(self, space: str, /, what: Purge, *, now: datetime) -> Purged:
-        """Erase forgotten content from rows and files, for good; `secure_delete` and a search follow.
+        """Erase forgotten content from rows and files, for good.
 
-        It is still recognised: turns, atoms and refs keep their ids and positions without any words, and everything
-        that quoted them loses those words. Conflict, changing nothing, if a canvas has moved on. NotFound for a
-        tombstone that cannot be purged.
+        The caller then runs `secure_delete` and searches the files for residual matches. Erased turns, atoms and refs
+        keep their ids and positions without any words, and everything that quoted them loses those words. Their digests
+        are kept, so that the same content is not stored again. Raises Conflict, changing nothing, if a canvas has
+        another version now, and NotFound for a tombstone that cannot be purged.
         """
         ...
 
     def note_recall(self, space: str, /, entry: RecallEntry) -> None:
-        """Add to the log of recalls, which has the last 500 of a space; does nothing if the space has no rows.
+        """Add an entry to the log of recalls, which keeps the last 500 of a space.
 
-        The log is not evidence: it is not exported. A purge erases the queries of its space.
+        Does nothing if the space has no rows. The log is not evidence, so it is not exported. A purge erases the
+        queries in the log of its space.
         """
         ...
 
@@ -773,7 +803,10 @@ class RetentionStore(Protocol):
         ...
 
     def due_policies(self, space: str, /, *, now: datetime, eager: bool = False) -> list[Policy]:
-        """Return policies that were not run today (with `eager`, all). They count as run: the caller must run them."""
+        """Return policies that have not run for 23 hours; with `eager`, all policies.
+
+        They are recorded as run now, so the caller must run them.
+        """
         ...
 
     def overdue(self, space: str, /, what: Keeping, *, before: datetime, limit: int) -> list[str]:
@@ -801,15 +834,19 @@ class RetentionStore(Protocol):
     def quarantined(
         self, space: str, /, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100
     ) -> list[Held]:
-        """Return rows that wait for review, newest first; with ids, every row among them that has reasons against it:
-        quarantined, reviewed, or only labelled (`Held`).
+        """Return rows that wait for review, newest first; with `decided`, reviewed rows, latest review first.
 
-        With `decided`, return reviewed rows, latest review first. Forgotten rows are left out.
+        With `ids`, return those of these rows that are quarantined, reviewed or labelled (see `Held`). Forgotten rows
+        are left out.
         """
         ...
 
     def may_have_attacks(self, space: str, /) -> bool:
-        """Return whether there are chunks of tool results, which are judged when shown, or quarantined rows."""
+        """Return whether the space may contain the text of an attack.
+
+        This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or
+        had reasons for quarantine.
+        """
         ...
 
     def unjudged(self, space: str, /, *, limit: int) -> list[str]:
@@ -817,14 +854,17 @@ class RetentionStore(Protocol):
         ...
 
     def judge(self, space: str, /, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-        """Replace the mark `UNJUDGED` of rows by these reasons; rows without reasons leave quarantine.
+        """Replace the reason `UNJUDGED` of rows by the reasons found; rows without any reason leave quarantine.
 
         Rows that were reviewed or forgotten meanwhile stay as they are.
         """
         ...
 
     def review(self, space: str, /, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-        """Review quarantined rows; a decision may be changed. NotFound names all other ids, and nothing is changed."""
+        """Store the decision on quarantined rows, and return them; a decision may be changed later.
+
+        Raises NotFound, changing nothing, if any of the ids is not that of such a row.
+        """
         ...
 
 
@@ -856,7 +896,7 @@ class AdminStore(Protocol):
         ...
 
     def grown(self, space: str, /, *, since: datetime) -> Grown:
-        """Return how many rows a space got at or after a moment."""
+        """Return how many rows were added to a space at or after a moment."""
         ...
 
     def last_change(self, space: str, /) -> int:
@@ -887,9 +927,9 @@ class AdminStore(Protocol):
         ...
 
     def export_rows(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
-        """Pass every row of some spaces that was not forgotten to `take`, with its space, from one snapshot.
+        """Call `take(space, row)` for every row of these spaces that is not forgotten, all from one snapshot.
 
-        Kinds are ordered as `import_rows` requires; the same store gives the same rows.
+        Rows are ordered by kind, as `import_rows` requires. An unchanged store always gives the same rows.
         """
         ...
 
@@ -903,23 +943,26 @@ class AdminStore(Protocol):
         names: Mapping[str, str],
         now: datetime,
     ) -> model.ImportReport:
-        """Store rows that `export_rows` gave elsewhere, and return their local ids. Repeated rows are stored once.
+        """Store rows that `export_rows` gave elsewhere, and report their local ids. Repeated rows are stored once.
 
-        `names` are the local ids of rows imported earlier. Atoms come after the turn of their first evidence, records
-        with their canvas, versions of a page together. Rows that were forgotten here are not stored. InvalidInput if a
-        quote is not in its turn.
+        `names` maps the ids of rows that were imported earlier to their local ids. An atom must come after the turn of
+        its first evidence, records in the same call as their canvas, and all versions of a page in one call. Rows that
+        were forgotten here are not stored. Raises InvalidInput if a quote is not in its turn.
         """
         ...
 
     def known_as(self, space: str, /, origins: Sequence[str]) -> dict[str, str]:
-        """Map the known origins among these, of imported rows or of rows of this space, to local ids.
+        """Map those of these origins that are known here (of imported rows, or of rows of this space) to local ids.
 
         The id is empty for a row that was forgotten before it was imported.
         """
         ...
 
     def forgotten_statements(self, space: str, /, statements: Sequence[Sequence[str]]) -> set[int]:
-        """Return the indexes of statements, each with all its wordings, that were forgotten as a statement or turn."""
+        """Return the indexes of the statements that were forgotten here, as a statement or as a turn.
+
+        Each statement is given as all its wordings; one forgotten wording is enough.
+        """
         ...
 
     def note_origins(self, space: str, /, names: Mapping[str, str]) -> None:
@@ -931,7 +974,7 @@ class AdminStore(Protocol):
         ...
 
     def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]:
-        """Return the sums of calls at or after `since`, and before `until`, by purpose, then model."""
+        """Return the totals of calls from `since` up to, but not including, `until`, by purpose and model."""
         ...
 
     def spent_between(self, moments: Sequence[datetime]) -> list[list[Spent]]:
@@ -971,9 +1014,10 @@ class AdminStore(Protocol):
         ...
 
     def take_requests(self, key: str, *, count: int, a_minute: int) -> int:
-        """Spend up to `count` requests of a client's allowance; return how many were granted.
+        """Take up to `count` requests from the rate limit of a client; return how many were granted.
 
-        The allowance is at most `a_minute` and refills at that rate. All processes share it.
+        `key` names the client. The limit allows bursts of up to `a_minute` requests and refills at that rate per
+        minute. All processes share it.
         """
         ...
 
@@ -1000,7 +1044,10 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def kept_beside(self, space: str, /) -> list[Path]:
-        """Return backups of line files that had more lines than the database when they were rewritten."""
+        """Return the line files that were renamed before they were rewritten from the database.
+
+        They were longer than the database's copy, or damaged.
+        """
         ...
 
     def snapshot(self, to: Path) -> None:
@@ -1015,20 +1062,21 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def compact(self, *, vacuum: bool) -> None:
-        """Merge the word index and empty the write-ahead log; with `vacuum`, release free pages too.
+        """Merge the segments of the word index and empty the write-ahead log; with `vacuum`, release free pages too.
 
-        It works in steps, so that others can read and write; during a vacuum writers wait, some 10 s for each GB.
+        The merge is done in steps, so that others can read and write. During a vacuum writers wait some 10 s per GB.
         """
         ...
 
     def free_bytes(self) -> tuple[int, int]:
-        """Return how much of the database is unused, and how large it is."""
+        """Return how many bytes of the database are unused, and its size in bytes."""
         ...
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:
         """Erase deleted content from free pages, indexes and logs of the engine. Writers wait meanwhile.
 
-        Returns False if others read an older state for `patience` seconds: then it has to be called again.
+        Returns False if it has to be called again, because other connections read an older state for `patience`
+        seconds, or copies that may have erased words could not be rewritten.
         """
         ...
 

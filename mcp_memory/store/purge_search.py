@@ -1,17 +1,17 @@
-"""Purge verification: search every file of a home for residual matches of erased texts, in bytes.
+"""Purge verification: searches the bytes of every file of a home for remains of erased texts.
 
-A text is searched for in pieces of PIECE bytes, starting at every STEP bytes, as UTF-8 and as JSON escapes it. So no
-run of PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and
-named (`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched
-too.
+A text is searched for in pieces of PIECE bytes that start at every STEP bytes, both as UTF-8 and as escaped in JSON. So
+every run of PIECE + STEP bytes of the text is found (of long texts only parts are searched for). Pieces that also occur
+in retained texts prove nothing, so they are excluded (`excuse`). Texts shorter than LEAST bytes would match by chance
+and are not searched for. Archives (.zip) are searched too.
 
-Single words of at least LEAST bytes are searched for as well, and the erased names of sessions, files and tools. Words
-that occur in retained texts prove nothing. All other words are reported by file and word: they may be part of the name
-of something else, such as a space.
+Single words of at least LEAST bytes, and the erased names of sessions, files and tools, are searched for as well,
+unless they occur in retained texts. They are reported as file and word, because a word may be part of the name of
+something else, such as a space.
 
-A match means something different in each of three kinds of files. The store's own files are made of rows: a match is a
-fault and is reported. Logs and quarantined line files lose the lines that match. Any other file is a copy, such as a
-backup: it is named, and deleted only on request.
+The treatment of a match depends on the kind of file. In the store's own files, which are derived from rows, it is a
+fault and is reported. In logs and in line files that were set aside, the lines that match are removed. Any other file
+is a copy, such as a backup: it is reported, and deleted only on request.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _join_blocks(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int],
 
 @dataclass(slots=True)
 class Matches:
-    """The residual matches of a file: places of longer pieces, and single words. `bytes` were read."""
+    """The residual matches of a file: the places of pieces, and single words. `bytes` counts the bytes read."""
 
     places: list[str] = field(default_factory=list[str])
     words: set[str] = field(default_factory=set[str])
@@ -98,9 +98,10 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _PieceIndex:
-    """Pieces by their first bytes: `heads` are sorted, `marked` is a quick filter by a few bits of a head.
+    """An index of pieces by their heads, which are their first LEAST bytes as a number.
 
-    `short` has the pieces shorter than PIECE, by their heads.
+    `heads` are sorted. `marked` is a quick filter by a hash of the head. `short` maps heads to the pieces that are
+    shorter than PIECE.
     """
 
     heads: NDArray[np.uint64]
@@ -137,7 +138,7 @@ def _words(texts: Iterable[bytes]) -> Iterator[str]:
 
 
 def _spellings(words: Iterable[str]) -> dict[bytes, str]:
-    """Return the first PIECE bytes of each word as it may be written, with the word."""
+    """Map the first PIECE bytes of each word, in each way it may be written, to the word in lower case."""
     by_start = dict[bytes, str]()
     for word in words:
         for spelling in {word, word.lower(), word.capitalize(), word.upper()}:
@@ -152,7 +153,7 @@ def _spellings(words: Iterable[str]) -> dict[bytes, str]:
 class Traces:
     """The pieces of erased texts to search for; pieces that retained texts contain too can be excluded.
 
-    `words`: texts whose single words are searched for as well; `names` are searched for as a whole too.
+    The single words of the texts `words` are searched for as well, and so are `names`, as a whole and word by word.
     """
 
     def __init__(self, texts: Iterable[bytes], *, words: Iterable[bytes] = (), names: Iterable[str] = ()) -> None:
@@ -175,9 +176,10 @@ class Traces:
         return len(self._wanted - self._words.keys())
 
     def excuse(self, kept: Iterable[tuple[str, bytes]], *, words: bool = True) -> list[str]:
-        """Exclude pieces that occur in retained texts, given by name; return the names of the texts with any.
+        """Exclude pieces that occur in retained texts, given as (name, text).
 
-        Single words are only excluded with `words`, which is meant for contents, not for names.
+        Returns the names of the texts that contain any piece. Single words are excluded only with `words`, which is
+        meant for contents, not for names.
         """
         names, excused = dict[str, None](), set[str]()
         for starts, text_names, data in _join_blocks(kept):
@@ -297,7 +299,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The report of a purge verification: `found` has a line for each file of the store with a residual match."""
+    """The report of a purge verification. `found` has a line for each file of the store with a residual match."""
 
     files: int
     bytes: int

@@ -18,10 +18,10 @@ EMBEDDED_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
 
 def quantise(data: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Return the rows as int8, each of the same length; a row of zeros (no known word) is near to nothing.
+    """Return the rows as int8, scaled to the same length; a row of zeros (no known word) stays zero.
 
-    A unit vector is stored times 12 √dimensions (127 at least): components are around 12, so rounding moves a
-    cosine by some thousandths, and only components above two thirds of the whole length are cut.
+    A unit vector is multiplied by 12 √dimensions (at least 127). Components are then around 12, so rounding changes a
+    cosine by some thousandths, and only components above 127 are cut.
     """
     import numpy as np
 
@@ -51,15 +51,15 @@ def unit(query: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def cosines(rows: NDArray[np.int8], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cosines of stored rows to a query, of which `by` is the `unit`.
+    """Return the cosines of stored rows to a query; `by` is the result of `unit` for the query.
 
-    Each row on its own, so that equal rows get equal cosines to the last bit, whatever their position and engine.
+    Each row is summed on its own, so that equal rows get bitwise equal cosines, whatever their position and engine.
     """
     return (rows * by).sum(axis=1)
 
 
 def by_layer(rows: Sequence[tuple[str, str]]) -> dict[tuple[str, Layer], list[int]]:
-    """Return the places of rows, given as (space, id) in any order, for each space and layer."""
+    """Group rows, given as (space, id), by space and layer; return the indexes of the rows of each group."""
     places = defaultdict[tuple[str, Layer], list[int]](list)
     for place, (space, id) in enumerate(rows):
         places[space, "turn" if id[:1] == "t" else "atom"].append(place)

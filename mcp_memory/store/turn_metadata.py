@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TurnMetadata:
-    """Columns of equal length, by place; `note`s are left out.
+    """Columns of equal length, indexed by place; turns of role `note` are left out.
 
-    `rows` are row numbers (812 for t812), `sessions`, `stretches` and `speakers` arbitrary numbers, `said_at`
-    milliseconds since 1970, `sizes` bytes of UTF-8, `asks` whether the turn ends with a question.
+    `rows` are row numbers (812 for t812). `sessions`, `stretches` and `speakers` are arbitrary numbers, equal for turns
+    of the same session, stretch or speaker. `said_at` is in milliseconds since 1970, `sizes` in bytes of UTF-8. `asks`
+    tells whether there is a question mark in the last 120 characters of the turn.
     """
 
     rows: NDArray[np.int64]

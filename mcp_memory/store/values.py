@@ -57,7 +57,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """`stored` has the new turns; `duplicates` counts the turns that were stored before."""
+    """The result of appending turns: the new turns, and the number of turns that were stored before."""
 
     stored: list[Turn]
     duplicates: int
@@ -69,11 +69,11 @@ class Appended:
 class Filters:
     """Filters of a search, applied before ranking. None means any.
 
-    `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from. `as_of`:
-    atoms valid at that moment; None means now. `session`, `role`: turns only. For atoms only: `kind`; `entity` (any
-    name of an entity that they mention, compared without case); `scene` (its page cites them; for a scene that is not
-    stored, `scene_atoms` lists them). `upto`: rows that existed when `Store.newest` returned this value, so that later
-    pages of a query see the same rows.
+    `since` (inclusive) and `until` (exclusive) are compared with the `said_at` of turns and the `valid_from` of atoms.
+    `as_of` selects atoms that were valid at that moment; None means now. `session` and `role` apply to turns only.
+    `kind`, `entity` and `scene` apply to atoms only: `entity` is any name, compared without case, of an entity that the
+    atom mentions; `scene` is a page that cites the atom (`scene_atoms` lists the atoms of a scene that is not stored).
+    `upto` is a row number: newer rows are left out, so that later pages of a query see the same rows.
     """
 
     session: str | None = None
@@ -100,7 +100,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A search hit. Higher is better; scores of different legs are not comparable."""
+    """A search hit. A higher score is better; scores of different kinds of search are not comparable."""
 
     id: str
     score: float
@@ -110,7 +110,8 @@ class Scored:
 class Totals:
     """How many rows a layer of a space has, and the number of the newest row, or 0.
 
-    Of turns also the number of sessions with a turn, the mean size in bytes of UTF-8, and the sorted names of speakers.
+    The other fields are for turns only: the number of sessions with a turn, the mean size of a turn in bytes of UTF-8,
+    and the sorted names of speakers.
     """
 
     rows: int
@@ -122,9 +123,10 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posting:
-    """The rows with a term, as row numbers (812 for t812), and the number of documents: all rows of the layer with it.
+    """The rows with a term, as row numbers (812 for t812).
 
-    A common term has more documents than rows, because only its newest rows are returned.
+    `documents` counts all rows of the layer with the term. It is greater than the number of `rows` for a common term,
+    because only its newest rows are returned.
     """
 
     term: str
@@ -138,7 +140,7 @@ class NewAtom:
 
     Without `evidence` it is an explicit statement: its text is appended to the session's turns and the journal as a
     note, which becomes its evidence. With `evidence` it was extracted from those turns. If the atom that it would
-    replace became true later, this atom is stored as history, closed by the other.
+    replace became true later than this atom, this atom is stored as history: it has ended, superseded by the other.
     """
 
     kind: Kind
@@ -183,7 +185,7 @@ DOUBTS = frozenset(("other_value", "contradicted"))
 
 
 def quarantines(reasons: Iterable[str]) -> bool:
-    """Return whether reasons quarantine a row. Doubts alone only label it: it is recalled, with a mark."""
+    """Return whether these reasons quarantine a row. A row with doubts only is recalled, with a label."""
     return not DOUBTS.issuperset(reasons)
 
 
@@ -212,7 +214,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The turns of a session that no model has read yet, from position `start` on, without notes."""
+    """The turns of users and assistants in a session that no model has read yet, from position `start` on."""
 
     session: str
     start: int
@@ -229,10 +231,11 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A job, `w12`: a question to a model. `basis` is JSON of its stage, from which the question can be made again.
+    """A job with an id such as `w12`: a question to a model.
 
-    `open`: leased until `until`, by the clock of the database; after that any process may lease it. `parked`: it failed
-    `attempts` times, last with `error`, and waits until `until`. `done`: it is in the log, with `outcome`.
+    `basis` is JSON from which its stage can make the question again. An `open` job is leased until `until`, by the
+    clock of the database; after that any process may lease it. A `parked` job has failed `attempts` times, last with
+    `error`, and waits until `until`. A `done` job is in the log, with its `outcome`.
     """
 
     id: str
@@ -275,7 +278,10 @@ Outcome = dict[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An extracted atom that waits to be merged with the stored ones; `d7`. `job` is the id of its extraction."""
+    """An extracted atom that waits to be merged with the stored atoms. Its id is such as `d7`.
+
+    `job` is the id of the job that extracted it.
+    """
 
     id: str
     atom: NewAtom
@@ -284,10 +290,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merging:
-    """The resolution of a draft.
+    """How a draft is merged with the stored atoms.
 
-    If `atom` is None, the draft repeats stored atoms, and its evidence is added to `onto`, whose confidence grows.
-    Otherwise `atom` is stored, closing the atoms it supersedes; `onto` is empty.
+    If `atom` is None, the draft repeats the stored atoms `onto`: they get its evidence, and their confidence grows.
+    Otherwise `atom` is stored and ends the atoms that it supersedes, and `onto` is empty.
     """
 
     draft: str
@@ -297,7 +303,7 @@ class Merging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneEdit:
-    """A checked edit: the new version of a scene. With action `delete` the rest may be empty."""
+    """The new version of a scene, already validated. With the action `delete`, title and texts may be empty."""
 
     action: SceneAction
     slug: str
@@ -314,10 +320,10 @@ class SceneEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Output of L1's first half: drafts from the turns of sessions, each read before its position `upto`.
+    """The output of extraction, the first half of L1: drafts from the turns of sessions.
 
-    `aliases` maps a name to further names of the same entity; a name that belongs to another entity stays there. The
-    user is the entity `user`.
+    `upto` maps each session to the position up to which it was read (exclusive). `aliases` maps a name to further names
+    of the same entity; names that belong to another entity already are ignored. The user is the entity `user`.
     """
 
     upto: Mapping[str, int]
@@ -327,10 +333,11 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Output of L1's second half: drafts as atoms. `vectors` has one row for each Merging that has an atom, in order.
+    """The output of the second half of L1: drafts as atoms.
 
-    Superseded atoms that have ended or are gone are skipped, and so is a Merging whose draft is gone. If a turn of the
-    evidence was forgotten, or all of `onto` ended, the draft waits for the next merge.
+    `vectors` has one row for each Merging that has an atom, in order. A Merging whose draft no longer exists is
+    skipped, and so are superseded atoms that have ended or no longer exist. If a turn of the evidence was forgotten, or
+    all atoms of `onto` have ended, the draft waits for the next merge.
     """
 
     merged: Sequence[Merging]
@@ -339,7 +346,10 @@ class Merge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneChanges:
-    """Output of L2: edits of scenes, made of the atoms up to number `upto`. `wanted` is the reason to request L3."""
+    """The output of L2: edits of scenes, from the atoms up to number `upto`.
+
+    `wanted` is the reason to request L3, or None.
+    """
 
     edits: Sequence[SceneEdit]
     upto: int = 0
@@ -348,7 +358,7 @@ class SceneChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaPage:
-    """Output of L3: the next version of the page, made of the atoms up to number `upto`."""
+    """The output of L3: the next version of the persona page, from the atoms up to number `upto`."""
 
     text: str
     reason: str = ""
@@ -357,10 +367,10 @@ class PersonaPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """Output of the sentence reader: statements from `turns` of the user, at least one, by id.
+    """The output of the sentence reader: statements from `turns` of the user.
 
-    `vectors` has one row for each of the `atoms`, in order. Statements are left out if their words were
-    forgotten, or if a model has read their turns in the meantime.
+    `turns` has at least one id. `vectors` has one row for each of the `atoms`, in order. Statements are left out if
+    their words were forgotten, or if a model has read their turns in the meantime.
     """
 
     turns: Sequence[str]
@@ -370,14 +380,17 @@ class Readings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasPatch:
-    """The next versions of a canvas that a model proposes, in order, based on the version it read; empty: no change."""
+    """The next versions of a canvas that a model proposes, in order; empty if nothing changes.
+
+    The first is based on the version that the model read.
+    """
 
     changes: Sequence[CanvasChange] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summaries:
-    """Better summaries of records up to number `upto`, and the canvases that show them.
+    """Better summaries for records up to number `upto`, and the next versions of the canvases that show them.
 
     Records that an agent or a model summarised meanwhile are skipped.
     """
@@ -400,9 +413,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageState:
-    """The progress of a stage in a space: `position` is the number of the last atom, `at` the time of the last run.
+    """The progress of a stage in a space.
 
-    Of the stage `read`, `position` is the number of the last turn.
+    `position` is the number of the last atom that the stage has processed (of the last turn for `read`, of the last
+    record for `summaries`); `at` is the time of the last run.
     """
 
     position: int
@@ -413,7 +427,7 @@ class StageState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Totals of the log of a stage. `asked` counts jobs with a question to a model; other jobs needed no question."""
+    """Totals of the job log of a stage. `works` counts all jobs, `asked` those that asked a model."""
 
     stage: Stage
     works: int
@@ -437,7 +451,7 @@ class Imported:
 class FollowedLog:
     """The progress of reading a client's log. `head` and `tail` are hashes that detect a replaced file.
 
-    `state` is JSON with the reader's knowledge of the lines before `offset` (bytes).
+    The log was read up to `offset` (bytes); `state` is JSON with what the reader has to know of the lines before it.
     """
 
     path: str
@@ -452,7 +466,10 @@ class FollowedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAtom:
-    """A stored atom. `duplicate`: the statement was stored before as `atom`, and no row was written."""
+    """A stored atom, and the atoms that it replaced.
+
+    If `duplicate` is True, the statement was already stored as `atom`, and no row was written.
+    """
 
     atom: Atom
     replaced: list[Atom]
@@ -477,7 +494,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRef:
-    """A raw result to store in `refs/`. `data` is kept byte for byte; `masked` has the places of secrets."""
+    """A raw result to store in `refs/`. `data` is stored byte for byte; `masked` lists the places of secrets in it."""
 
     data: bytes
     tool: str
@@ -500,9 +517,10 @@ class NewRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadedResult:
-    """A result to store with its step. `chunks`: its index, None if it is indexed in the background.
+    """A result to store together with its step.
 
-    `left`: the canvas that the session leaves for this step's canvas. `saving`: the entry for the ledger.
+    `chunks` are the chunks to index, or None if the result is indexed in the background. `left` is the next version of
+    the canvas that the session leaves for the canvas of this step. `saving` is the entry for the ledger.
     """
 
     new: NewRef
@@ -513,9 +531,10 @@ class OffloadedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasChange:
-    """The next version of a canvas: `row` has its new content and the version it is based on; `kind` of change.
+    """The next version of a canvas.
 
-    `detail`: for `undone` the number of the version that is reverted, for `forgotten` the refs, as JSON.
+    `row` has its new content and the version it is based on; `kind` is the kind of change. `detail` is the number of
+    the reverted version for `undone`, and the refs as JSON for `forgotten`.
     """
 
     row: CanvasRow
@@ -539,8 +558,8 @@ class CanvasVersion:
 class TakenStep:
     """A record of a step, and the change that its call made to the canvas.
 
-    `step` is the JSON of a `shortterm.canvas.placement.StepNote`, or None if the call changed nothing. A
-    forgotten record has its text here, too.
+    `step` is the JSON of a `shortterm.canvas.placement.StepNote`, or None if the call changed nothing. A record that
+    was forgotten still has its text here.
     """
 
     record: Record
@@ -580,7 +599,7 @@ class UnindexedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasGrowth:
-    """Records of a canvas since its last review by a model; `upto` is the number of the newest."""
+    """The records of a canvas since its last review by a model: `steps` counts them, `upto` is the newest's number."""
 
     canvas: int
     status: StepStatus
@@ -590,7 +609,7 @@ class CanvasGrowth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinRecord:
-    """A record with a summary by a program, and its number in the store."""
+    """A record whose summary was written by a program, which a model may improve; and its number in the store."""
 
     number: int
     record: Record
@@ -611,7 +630,7 @@ class Amended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorIndex:
-    """Rows embedded by one model."""
+    """The vectors of one model: its identity, their dimensions, and how many rows it has embedded."""
 
     identity: str
     dimensions: int
@@ -669,7 +688,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grown:
-    """The numbers of rows that a space got since a moment, including forgotten ones."""
+    """The numbers of rows that were added to a space since a moment: forgotten rows count, notes do not."""
 
     turns: int
     atoms: int
@@ -678,11 +697,11 @@ class Grown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEdit:
-    """The replacement of messages between two positions of a compressed message list, see `compression`.
+    """The replacement of messages between two positions of a message list, see `compression`.
 
-    `texts`: new texts by part of the single message there; or a `note` in place of all messages between the two.
-    `shown` is the digest of the replacement; `refs` have the removed content. `id` grows with time; 0 before it is
-    stored.
+    Either `texts` maps parts of the single message there to their new texts, or a `note` replaces all messages between
+    the positions `before` and `after`. `shown` is the digest of the replacement; `refs` contain the removed content.
+    Later edits have a higher `id`; it is 0 before the edit is stored.
     """
 
     id: int = 0
@@ -718,7 +737,11 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """Totals of the savings of a kind. `…_later` counts a saving once for each recorded later call of its session."""
+    """Totals of the savings of a kind.
+
+    `…_later` counts a saving once for each later call of the model in its session, because each call repeats it, until
+    the client compacts its context.
+    """
 
     kind: SavingKind
     times: int

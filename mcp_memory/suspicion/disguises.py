@@ -123,7 +123,7 @@ def _words_of(name: str) -> list[str]:
 
 
 def _line(lines: re.Match[str]) -> str:
-    """Return short lines as one, without list marks."""
+    """Return short lines joined to one line, without list marks."""
     return " ".join(_AT_LINE.sub("", lines[0]).split())
 
 
@@ -190,11 +190,14 @@ _BACK = re.compile(r"(?<=\w)[.!?]?[\"'”»\]})]++[,;]?$", re.MULTILINE)
 
 
 def messages_of(text: str) -> str:
-    """Return the text with every line cut to its message; a cell, an item and a line of a log are paragraphs."""
+    """Return the text with every line cut to its message; each cell, list item and log line becomes a paragraph."""
     return _BACK.sub("", _FRONT.sub(_paragraph_break, _CELL.sub("\n\n", text)))
 
 
 def _paragraph_break(front: re.Match[str]) -> str:
-    """Return a new paragraph as far from the line before as the message was, or nothing for mere marks."""
+    """Return a line break, padded to the length of the removed front so that distances between words stay the same.
+
+    Return nothing if the front consists of marks only.
+    """
     begins = any(character.isalnum() or character in "-*•+" for character in front[0])
     return "\n".rjust(len(front[0])) if begins else ""

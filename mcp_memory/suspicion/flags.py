@@ -56,8 +56,8 @@ _PIECE, _OVERLAP = 20_000, 1_000
 def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = False) -> tuple[Flag, ...]:
     """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have no flags.
 
-    Without `meaning` the bundled model does not judge its sentences, which takes most of the time. `is_turn`: the text
-    is a turn of a conversation, in which an assistant may describe itself ("As an AI, …").
+    Without `meaning` the bundled model does not judge its sentences, which takes most of the time. Set
+    `is_turn` for a turn of a conversation, in which an assistant may describe itself ("As an AI, …").
     """
     return flags_of([(text, source)], meaning=meaning, are_turns=is_turn)[0]
 
@@ -86,7 +86,7 @@ def wording_flags(text: str) -> set[Flag]:
 
 
 def _wording_flags(texts: Sequence[str], meaning: bool, turns: Collection[int] = ()) -> list[set[Flag]]:
-    """Return the flags of each text; `turns` are the places of an assistant's turns to its user."""
+    """Return the flags of each text; `turns` are the indices of the texts that are turns of an assistant."""
     texts = [without_self_reference(text) if at in turns else text for at, text in enumerate(texts)]
     flag_sets = _judge(texts, meaning)
     bare = {
@@ -109,7 +109,7 @@ def _judge(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
 
 
 def _by_words(text: str) -> set[Flag]:
-    """Return the flags of the words of a text, which is read in pieces that overlap."""
+    """Return the flags that a text gets by its words alone; it is read in pieces that overlap."""
     starts = range(0, max(1, len(text) - _OVERLAP), _PIECE)
     return set[Flag]().union(*(_by_words_of_piece(text[start : start + _PIECE + _OVERLAP]) for start in starts))
 

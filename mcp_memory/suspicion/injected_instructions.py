@@ -187,7 +187,7 @@ def _named_in_front(text: str, by_concept: dict[str, list[Match]]) -> dict[str, 
 
 
 def _speaking(text: str) -> int:
-    """Return the languages in which a text may have words of a system or its makers: "System: ..."."""
+    """Return, as bits, the languages in which a text may have words of a system or its makers: "System: ..."."""
     languages = 0
     for place in _SPEAKER.finditer(text):
         languages |= concepts_of(place[1]).get("boss", 0)
@@ -211,7 +211,10 @@ def _has(sign: Sign, by_concept: dict[str, list[Match]], text: str) -> bool:
 def _around(
     first: Match, concepts: Sequence[str], span: int, by_concept: dict[str, list[Match]], sentence_of: str | None
 ) -> int:
-    """Return the languages in which any of the concepts is within the span of a match, and in its sentence."""
+    """Return, as bits, the languages in which any of the concepts is within `span` characters of a match.
+
+    If a text is given as `sentence_of`, both must be in the same sentence of it.
+    """
     languages = 0
     for concept in concepts:
         rows = by_concept.get(concept, ())

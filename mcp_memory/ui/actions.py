@@ -80,7 +80,7 @@ def _confirmation_text(name: str, values: Sequence[str]) -> str:
 
 
 def _count_kinds(values: Sequence[str]) -> str:
-    """Return how many statements, turns and tool results these are."""
+    """Format three numbers, of statements, turns and tool results, as words; numbers that are 0 are left out."""
     keys = ("item.gone_statements", "item.gone_turns", "item.gone_results")
     numbers = [int(value) for value in values if value.isdecimal()]
     counts = [t(key, count=number) for key, number in zip(keys, numbers, strict=False) if number]
@@ -98,7 +98,7 @@ class Forbidden(Refused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One use of an action: whose memory, by whom, with which fields of the form."""
+    """A call of an action: the memory it works on, the reader who calls it, and the fields of the form."""
 
     memory: Memory
     reader: Reader
@@ -184,7 +184,10 @@ def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
 
 
 def _since(call: Call, older: Sequence[Atom]) -> str | None:
-    """Return the start of a correction: the given day, or the start of the earliest statement if it was never true."""
+    """Return the time from which a correction is valid, None for the default of `remember`.
+
+    It is the given day or, if the corrected statements were never true, the earliest start of them.
+    """
     if day := call.text("valid_from"):
         return day
     if older and call.text("when") == "never":
@@ -216,7 +219,7 @@ async def _undo(call: Call) -> str:
 
 
 def _kinds(ids: Iterable[str]) -> list[int]:
-    """Return how many of these are statements, turns and tool results."""
+    """Return the numbers of statements, turns and tool results among these ids, in this order."""
     many = Counter(id[0] for id in ids)
     return [many[kind] for kind in "atr"]
 

@@ -127,7 +127,7 @@ class Interface:
         host: str | None,
         has_tokens: bool = False,
     ) -> None:
-        """`host`: the only accepted Host, None if checked before. `has_tokens`: readers enter tokens, not keys."""
+        """`host` is the only accepted Host, None if the caller checks it. If `has_tokens`, readers enter tokens."""
         self._memory, self._authenticator, self._host = memory, authenticator, host
         self._base = base.rstrip("/")
         self._kind = "token" if has_tokens else "key"

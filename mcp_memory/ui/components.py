@@ -27,7 +27,7 @@ class View:
     """A request for a page: the memory, the parts of the address and its query, and the reader's rights.
 
     `form_token` is empty if nothing can be changed, as in the App: pages then have no forms that change anything.
-    `is_owner`: the reader owns this machine, so pages may name other spaces, tokens and folders.
+    If `is_owner`, the reader owns this machine, so pages may name other spaces, tokens and folders.
     """
 
     memory: Memory
@@ -72,7 +72,7 @@ def link(path: str, *children: Any, class_: str | None = None, **query: object) 
 
 
 def moment(at: datetime, *, day: bool = False) -> Element:
-    """Return a time; the scripts show it in the reader's zone. `day`: without the hour."""
+    """Return a time, or with `day` only its date. The scripts show it in the reader's time zone."""
     return el("time", f"{at:%Y-%m-%d}" if day else f"{at:%Y-%m-%d %H:%M}", datetime=at.isoformat(timespec="seconds"),
               data_day=day)  # fmt: skip
 
@@ -298,6 +298,6 @@ def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: 
 
 def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: str = "", key: str | None = None,
            **values: object) -> Element | None:  # fmt: skip
-    """Return a button that runs an action at once. `kind`: danger or main; `key`: a key of the keyboard for it."""
+    """Return a button that runs an action at once. `kind` is its style, danger or main; `key` its keyboard shortcut."""
     button = el("button", text, class_=kind or None, data_key=key)
     return form(view, name, button, needs=needs, class_="inline", id_=None, **values)

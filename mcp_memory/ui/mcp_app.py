@@ -75,7 +75,10 @@ def fit_page(page: Page, path: str) -> AppView:
 
 
 def _fit_trees(trees: list[Any], room: int) -> list[Any]:
-    """Return trees cut to `room` bytes of JSON: the largest tree if it is most of the content, else the last trees."""
+    """Return trees cut to `room` bytes of JSON.
+
+    If the others fit in half of it, only the largest tree is cut; otherwise the trees at the end are.
+    """
     sizes = [len(to_json(node)) + 1 for node in trees]
     if sum(sizes) <= room:
         return trees

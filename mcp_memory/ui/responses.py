@@ -73,10 +73,10 @@ def is_host(request: Request, host: str) -> bool:
 
 
 def check_origin(request: Request, host: str | None) -> None:
-    """Raise Rejected for a request that changes something and does not come from one of our pages.
+    """Raise Rejected unless a request comes from our pages. It is called for requests that change something.
 
-    `host` is ours; None if the Host header is checked before, and the origin must match it. Then `Sec-Fetch-Site` may
-    be missing: browsers send it only over HTTPS and to this machine.
+    `host` is our host. If it is None, the Host header was checked before, and the origin must match it;
+    `Sec-Fetch-Site` may then be missing, because browsers send it only over HTTPS and to this machine.
     """
     origins, site = request.headers.getlist("origin"), request.headers.get("sec-fetch-site")
     if host is not None:

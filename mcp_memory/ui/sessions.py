@@ -123,7 +123,7 @@ class Sessions:
     def of(self, cookie: str | None, *, by_reader: bool = True) -> Session | None:
         """Return the session of a cookie, None if it has ended.
 
-        `by_reader`: the request counts as use. Requests that a page makes by script do not.
+        Requests that a page makes by script are not `by_reader`, so they do not keep an unused session open.
         """
         id = _hash(cookie or "")
         session = self._open.get(id)

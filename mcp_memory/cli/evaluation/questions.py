@@ -62,9 +62,10 @@ _STEM, _ENDING, _ENDINGS_SEEN = 5, 3, 5
 
 @dataclass(frozen=True, eq=False)
 class Talk:
-    """`turns` session after session, each in order; `places` has, for each word, the turns that use it.
+    """The turns to mine questions from, indexed by word.
 
-    `turn_count` and `sessions` count those of the whole space.
+    `turns` are ordered by session and position; `places` has, for each word, the indexes of the turns that use it.
+    `turn_count` and `sessions` are the numbers of the whole space, of which only a part may have been read.
     """
 
     turns: Sequence[Turn]
@@ -142,10 +143,10 @@ class Talk:
 
     @cached_property
     def forms(self) -> Mapping[str, Sequence[str]]:
-        """Each word's other forms in these turns: the same stem, with two endings that often alternate.
+        """Other forms of each word in these turns: words with the same stem and an alternative ending.
 
-        Whether (`ing`, `ed`) or (`en`, `t`) are endings and (`nt`, `xt`) are not is decided by how many stems take
-        both: no word list of any language is needed.
+        Two endings, such as `ing` and `ed`, are alternatives if many stems occur with both, so no word list of any
+        language is needed.
         """
         endings: dict[str, set[str]] = defaultdict(set)
         for word in self.places:
@@ -228,7 +229,10 @@ _QUESTION_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedQuestion:
-    """`text` is the question, `target` the turn sought. Turns in `left_out` lent it words, and are not counted."""
+    """A question and its `target`, the turn to be found.
+
+    `left_out` has the ids of turns from which the question took words; they are removed from the results.
+    """
 
     kind: str
     text: str

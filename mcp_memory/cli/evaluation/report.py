@@ -184,9 +184,10 @@ _EXCERPT = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Figures of a system on a kind: the share of questions whose turn came first, or among ten, in per cent.
+    """Figures of a system on a kind of question.
 
-    `mrr10` is the mean of 100 / rank, 0 beyond ten; `median_ms` the median duration of a search.
+    `hit1` and `hit10` are the percentages of questions whose target came first, or among the first ten. `mrr10` is the
+    mean of 100 / rank, 0 beyond ten; `median_ms` is the median duration of a search.
     """
 
     hit1: Figure
@@ -197,7 +198,10 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Lead of our search over a baseline, in points, by paired questions; `differ` counts unequal ranks."""
+    """How far our search is ahead of a baseline on the same questions, in points of 0 to 100.
+
+    `differ` counts the questions for which the two ranked the target differently.
+    """
 
     hit1: Figure
     hit10: Figure
@@ -208,7 +212,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindReport:
-    """Results for a kind of question. `refused`: why figures are missing."""
+    """Results for a kind of question. `refused` explains why figures are missing; None if there are."""
 
     kind: str
     asks: str
@@ -230,7 +234,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchReport:
-    """`turns_read` of the space's `turns` were read to mine from. `stopped`: time ran out."""
+    """The result of `measure`. Questions were mined from `turns_read` of the `turns` in the space.
+
+    `stopped` is true if time ran out before all questions were asked.
+    """
 
     space: str
     turns: int

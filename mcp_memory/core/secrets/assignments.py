@@ -105,7 +105,7 @@ def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, in
 
 
 def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
-    """Return a value after a space: in quotes, or alone up to the end of a line that begins with the name."""
+    """Return the span of a value after a space: in quotes, or alone up to the end of a line that the name begins."""
     match = _SPACED.match(text, name.end)
     if match is None or (name.is_short and not match["quote"]):
         return []
@@ -131,7 +131,7 @@ def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
 
 
 def _quoted_value(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
-    """Return the value between quotes. It may contain spaces, as passphrases do."""
+    """Return the span of a value between quotes. It may contain spaces, as passphrases do."""
     closing = quote.lstrip("rbufN")
     line = text.find("\n", start, start + LONGEST)
     end = text.find(closing, start, line if line >= 0 else start + LONGEST)
@@ -168,8 +168,10 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
 
 
 def _is_mixed_in_parts(parts: list[str]) -> bool:
-    """Return whether a few parts are unlike prose: any is mixed, or several have numbers, at least once with
-    letters.
+    """Return whether the parts of a value are unlike prose.
+
+    Of up to four parts one must mix letters and digits. Of up to six, two must contain digits, and one of these two
+    also letters.
     """
     numbered = [part for part in parts if any(map(str.isdigit, part))]
     return (len(parts) <= 4 and any(map(is_mixed, parts))) or (
@@ -184,7 +186,7 @@ def _is_label(text: str, start: int, end: int) -> bool:
 
 
 def _listed_values(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
-    """Return the secret values of a list of quoted strings."""
+    """Return the spans of the secret values in a list of quoted strings."""
     closing = quote.lstrip("rbufN")
     end = text.find("]", start, start + LONGEST)
     inside = re.finditer(
@@ -196,7 +198,7 @@ def _listed_values(text: str, name: Name, start: int, quote: str) -> list[tuple[
 
 
 def _option_value(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
-    """Return the value of an option. In a list (`["--password", "…"]`) any value counts, because it cannot be prose."""
+    """Return the span of an option's value. In a list (`["--password", "…"]`), never prose, it may be a word."""
     if (quote := text[start - 1]) in "\"'":
         spans = _quoted_value(text, name, start, quote)
         if spans and (" " in text[slice(*spans[0])] or text[start] == "/"):
@@ -220,7 +222,7 @@ def _is_metavar(value: str) -> bool:
 
 
 def _unquoted_value(text: str, name: Name, match: re.Match[str], *, prose: bool) -> list[tuple[int, int]]:
-    """Return an unquoted value in a position that a program reads."""
+    """Return the span of an unquoted value in a position that a program reads."""
     start = match.end()
     tight = match["joint"] == match["sign"] == "="
     before = text[name.start - 1 : name.start]

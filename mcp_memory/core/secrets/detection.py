@@ -196,10 +196,10 @@ def merge_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A text, and a function from its positions to those of the original.
+    """A form of the original text in which secrets are searched. `place` maps its positions to those of the original.
 
-    `cuts` are the spans of the previous view that this view omits, if they begin lines. `is_part`: this view has only
-    the surroundings of marks such as `&amp;`.
+    `cuts` are the prefixes of lines of the previous view that this view omits; None if it was made in another way. If
+    `is_part`, the view has only the surroundings of references such as `&amp;`.
     """
 
     text: str
@@ -264,7 +264,10 @@ def text_views(text: str) -> Iterator[View]:
 
 
 def _with_gaps(cuts: list[tuple[int, int, str]], length: int) -> list[tuple[int, int, str]]:
-    """Add cuts for the text between distant cuts, which the first view contains unchanged."""
+    """Return the cuts, and further cuts that leave out the text far from any of them.
+
+    That text was already searched in an earlier view.
+    """
     more: list[tuple[int, int, str]] = []
     last = -_AROUND
     for start, end, shown in [*cuts, (length + _AROUND, length, "")]:

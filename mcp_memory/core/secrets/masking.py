@@ -279,9 +279,10 @@ def _escape_json(text: str) -> str:
 
 
 def _map_to_string(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret]:
-    """Map secrets of a text that contains a string, escaped, from `start` on, to the beginning or end of the string.
+    """Map secrets of a larger text to positions in a string that the text contains, escaped, at `start`.
 
-    Secrets in the middle are found in the string itself, with its line breaks unescaped.
+    Only secrets that reach the beginning or the end of the string are mapped. Those inside it are found by searching
+    the string itself, with its line breaks unescaped.
     """
     escaped = _escape_json(text)
     secrets = [secret for secret in secrets if secret.start <= start or secret.end >= start + len(escaped)]

@@ -89,7 +89,10 @@ _SHARE_OF_WORDS = 1 / 3
 
 
 def find_nearby(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value near a name, in its sentence or in the answer to it, that is too random for anything else."""
+    """Return the span of the first value after a name, in its sentence or the answer to it, that looks like a secret.
+
+    Without one, a random value before the name is taken.
+    """
     if name.of_hash:
         return None  # a digest in the same sentence may be of a commit or a file
     at_once = name.is_short and not ACCOUNT.search(text, max(0, name.start - 80), name.start)
@@ -109,7 +112,7 @@ def find_nearby(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _find_before(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a random value before a name in its sentence: "I set … as the new password"."""
+    """Return the span of a random value before a name in its sentence: "I set … as the new password"."""
     if not name.of_password or name.is_short:
         return None
     start = max(0, name.start - _LONGEST_BEFORE)
@@ -145,7 +148,7 @@ def _within_bracket(text: str, at: int, value: str) -> str:
 
 
 def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
-    """Return whether a value near a name is its secret. `is_given`: words such as "is" connect the two."""
+    """Return whether a value near a name is its secret. If `is_given`, words such as "is" connect the two."""
     if OTHER.search(value) or _VERSION.fullmatch(value) or is_placeholder(value, in_code=True):
         return False
     if not name.of_password:

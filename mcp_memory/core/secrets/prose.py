@@ -122,7 +122,7 @@ def _has_joint(text: str, name: Name, span: tuple[int, int]) -> bool:
 
 
 def _value_before_name(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value before its name: "it's …, my password", "use … as the password"."""
+    """Return the span of a value before its name: "it's …, my password", "use … as the password"."""
     if not name.of_password or name.is_short or _END_OF_CLAUSE.match(text, name.end) is None:
         return None
     match = _AHEAD.search(text, max(0, name.start - 120), name.start)
@@ -198,7 +198,7 @@ def _value_in_brackets(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _value_at_once(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a mixed value directly after a name: "use password … for the staging box"."""
+    """Return the span of a mixed value directly after a name: "use password … for the staging box"."""
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
     token = _TOKEN.match(text, bare.end()) if bare else None
     value = strip_sentence_end(token[0]) if token else ""

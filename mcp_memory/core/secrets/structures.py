@@ -34,9 +34,10 @@ Places = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True)
 class _Structure:
-    """A structure in which programs keep secrets. A text without all `needs`, in lower case, cannot contain it.
+    """A structure in which programs keep secrets. A text that lacks any of `needs`, in lower case, cannot contain it.
 
-    With `begins` the pattern begins with the first of `needs`, so it is tried only there.
+    If `begins`, each match starts with the first of `needs`, so the pattern is tried only at its positions. `takes`
+    decides whether the value of a match is a secret.
     """
 
     needs: tuple[str, ...]
@@ -244,7 +245,7 @@ def _is_secret(value: str, name: str) -> bool:
 
 
 def _kind_of(name: str) -> str | None:
-    """Return whether a name denotes a password or a key; None for neither."""
+    """Return `password` or `key` for the name of either; None for any other name."""
     small = name.lower()
     for hint in HINTS if _OF_NAMES.search(small) or not small.isascii() else ():
         at = small.find(hint)
@@ -441,7 +442,10 @@ def _is_rule(line: str) -> bool:
 
 
 def _is_word_of_login(value: str) -> bool:
-    """Return whether a word next to a login is its password. Only programs write such lists, so any word counts."""
+    """Return whether a word next to a login is its password: any lower-case word of six or more letters.
+
+    Only programs write such lists, so the password may be an ordinary word, except a placeholder or description.
+    """
     return (
         len(value) >= 6 and value.isalpha() and value.islower() and not (is_placeholder(value) or may_describe(value))
     )

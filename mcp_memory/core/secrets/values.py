@@ -90,7 +90,7 @@ _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 def is_placeholder(value: str, name: str = "", *, in_code: bool = False) -> bool:
     """Return whether a value is not a secret itself: a placeholder, a default, a type, or code that provides the value.
 
-    `in_code`: the value is unquoted, so code may assign an attribute, as in `password = form.password.data`.
+    If `in_code`, the value is unquoted, so code may assign an attribute, as in `password = form.password.data`.
     Elsewhere (a URL, a header, a string, an environment variable) `a.b.c` is a literal.
     """
     value = value[:_JUDGED]

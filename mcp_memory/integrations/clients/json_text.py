@@ -313,7 +313,7 @@ Added = dict[int, list[tuple[str | None, Any]]]
 
 
 def _changes(node: JsonNode, new: Any) -> tuple[Kept, Added] | None:
-    """Return which children stay and which are new; None unless both values are objects or both are arrays."""
+    """Return the children that stay and those to add. None unless both values are objects, or both are arrays."""
     old: object = node.value
     if isinstance(old, dict) and isinstance(new, dict):
         return _members(node, cast("dict[str, Any]", new))

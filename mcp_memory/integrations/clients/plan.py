@@ -2,8 +2,8 @@
 
 Installing twice changes nothing the second time. Uninstalling restores every byte, or deletes a file that did not exist
 before, unless others wrote to it; then only our part is removed. No record of the installation is needed: the original
-is the backup next to the file. The rest is untouched if adding our part to the original and removing it again gives the
-same text as removing it from the file.
+is the backup next to the file. If adding our part to the original and removing it again gives the same text as removing
+it from the file, the rest of the file counts as unchanged.
 
 Files are replaced atomically. Links are followed: their target is replaced, and the link stays. Mode and, if possible,
 owner of the file stay. If another program wrote to the file in between, nothing is written.

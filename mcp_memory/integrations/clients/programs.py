@@ -81,7 +81,7 @@ def this_machine() -> Machine:
 
 
 def clients_for(project: PurePath | None) -> list[ClientName]:
-    """Return the clients that can have a server in a project, or (None) for the user."""
+    """Return the clients that can be configured for a project or, if `project` is None, for the user."""
     return [client for client in CLIENTS if project is None or client != "claude-desktop"]
 
 
@@ -210,8 +210,8 @@ class WrongShape(ValueError):
 class ClientProgram:
     """A client, as `clients.toml` describes it: its title, its command, and how it writes its servers.
 
-    `key` is the member that contains the servers; `typed`: each names its transport; `after`, `after_hooks`: the
-    user's next step.
+    `key` is the member that contains the servers. If `typed`, the entry of each server names its transport. `after`
+    and `after_hooks` are the next step for the user after an installation.
     """
 
     name: ClientName
@@ -335,8 +335,9 @@ def find_plugins(document: Document) -> dict[str, bool]:
 
 
 def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without our hooks. `empty` is the document before the installation, whose empty lists are
-    kept.
+    """Return the document without our hooks. Lists that become empty are removed, unless `empty` has them.
+
+    `empty` is the document before the installation.
     """
     ours = find_hooks(document)
     if not ours:

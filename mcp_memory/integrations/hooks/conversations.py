@@ -134,8 +134,9 @@ _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
 
 async def opening_text(memory: Memory, session: str, *, source: str, recorded: bool, shown: Sequence[str] = ()) -> str:
-    """Return the text for the start of a conversation, without parts already `shown`; after a compaction, with its
-    canvas.
+    """Return the text to inject at the start of a conversation, without the parts that the model was already `shown`.
+
+    After a compaction it includes the canvas of the session.
     """
     parts = [_recording_notice(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
@@ -291,7 +292,7 @@ class Conversations:
         return _answer_with_text(event, text)
 
     async def _warm(self, memory: Memory) -> None:
-        """Prepare, once, while the user types the first prompt."""
+        """Load what the first prompt needs and follow grown logs, while the user types. Errors are only logged."""
         try:
             await warm_up(memory)
             await self._follow_grown(memory)

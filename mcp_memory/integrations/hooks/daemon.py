@@ -256,7 +256,10 @@ class HookDaemon:
                     self._conversations.note_delivered(event, answer)
 
     async def _answer_in_time(self, event: HookEvent) -> HookAnswer:
-        """Return the answer if it is ready while its hook waits. The work is finished in any case."""
+        """Return the answer if it is ready while its hook waits, else an empty one; the work then continues.
+
+        While earlier work is late, tool outputs are not processed at all.
+        """
         if event.kind == "tool" and self._overdue:
             return HookAnswer()  # the store is too slow now
         task = asyncio.create_task(self._conversations.answer(event))

@@ -91,7 +91,7 @@ def make_folders(files: DaemonFiles) -> None:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Compare two versions by their numbers."""
+    """Return whether `version` is older than `than`, comparing only their numbers."""
     numbers, other_numbers = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
     return numbers < other_numbers
 
@@ -159,8 +159,9 @@ def equal(first: bytes, second: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingLog:
-    """A log to be read, and whose. `flushed`: extraction is requested afterwards, because the conversation is over or
-    compacted.
+    """A note that a client's log is to be read.
+
+    If `flushed`, extraction is requested afterwards, because the conversation has ended or was compacted.
     """
 
     log: str

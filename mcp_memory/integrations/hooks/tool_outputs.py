@@ -58,7 +58,7 @@ class ToolResponse:
 
 @dataclass(frozen=True, slots=True)
 class OutputPart:
-    """A text of a response. `keys` lead to it: to a string, or to a list whose items are its lines."""
+    """A text in a response. The path `keys` leads to a string, or to a list whose items are the lines of the text."""
 
     keys: KeyPath
     text: str
@@ -207,7 +207,7 @@ async def _offload_part(
 
 
 def _shown_text(call: ToolResponse, part: OutputPart) -> str:
-    """Return how much of a part the client would have shown."""
+    """Return the text of a part as the client would have shown it to its model, perhaps shortened."""
     file = full_output_path(call.tool, call.response) if part.keys == ("stdout",) else None
     size = cast("dict[str, Any]", call.response).get(_ELSEWHERE[1]) if file else None
     return shown_of(

@@ -135,8 +135,9 @@ class LogFollower:
         self._prompts: dict[str, deque[str]] = {}
 
     def note_prompt(self, session: str, prompt: str) -> None:
-        """Remember a typed prompt, to separate it from text that the client attaches to it in its log. It is never
-        stored.
+        """Remember a typed prompt in memory, to find it in the log among text that the client attached to it.
+
+        Very long prompts are ignored.
         """
         if len(prompt) <= _LONGEST_PROMPT:
             self._prompts.setdefault(session, deque(maxlen=_PROMPTS)).append(prompt)
@@ -201,7 +202,7 @@ class LogFollower:
                 await anyio.to_thread.run_sync(note.discard, self._files)
 
     async def _read(self, memory: Memory, note: PendingLog) -> bool:
-        """Read a log for a while; return whether all of it is read."""
+        """Read a log for a while. Return whether it is done: read to its end, or unreadable, which is logged."""
         client = agent_named(note.client)
         if client is None:
             return True

@@ -224,7 +224,10 @@ def codex_records(line: LogLine) -> Iterator[LogRecord]:
 
 
 def _note_conversation(meta: Mapping[str, Any], state: LogState) -> None:
-    """Note whose log it is; a fork has its parent's lines after its own, including the parent's first line."""
+    """Take the conversation of a log from its first metadata line, and whether it is a sub-agent's.
+
+    Later ones are ignored, because a fork contains the lines of its parent, including the parent's metadata.
+    """
     id = log_id(meta.get("id"))
     if state.conversation is None and id is not None:
         state.conversation = state.turn = id
@@ -275,7 +278,7 @@ def _codex_whole_result(line: LogLine, item: Mapping[str, Any]) -> Iterator[LogR
 
 
 def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Return whether it is context for the model, or the raw answer from which a compaction is made."""
+    """Return whether a message is context from the client, or the raw answer from which a compaction is made."""
     if part_of(line, "metadata").get("compaction_output") is True:
         return True
     kinds = list(map(str, items_of(part_of(item, _CODEX_METADATA), "content_item_kinds")))

@@ -85,10 +85,10 @@ async def select_new_results(memory: Memory, session: str, results: Sequence[Imp
 
 @dataclass(kw_only=True)
 class FollowReport(ImportCounts):
-    """A reading of a log.
+    """The result of reading a log.
 
-    `bad` and `misdated` count lines and times that cannot be read, `offset` the bytes read. `torn`: the last line is
-    incomplete; `unread`: time ran out before the end.
+    `bad` counts unreadable lines and `misdated` unreadable times; the next reading continues at the byte `offset`.
+    `torn` is true if the last line is incomplete, `unread` if time ran out before the end of the log.
     """
 
     path: Path
@@ -107,7 +107,7 @@ class FollowReport(ImportCounts):
 
 
 class _LogReading:
-    """The state of a reading: each turn and each result of it counts once."""
+    """The state of one reading of a log, by which repeated turns and results are recognised and skipped."""
 
     def __init__(self, path: Path, client: Agent, position: FollowedLog | None) -> None:
         self.done = FollowReport(
@@ -117,7 +117,7 @@ class _LogReading:
         self._calls = set[str]()
 
     def take(self, chunk: LogChunk) -> tuple[dict[str, NewTurn], list[ImportedResult], list[ImportedResult]]:
-        """Return the new turns of a chunk by id, its new large results, and its notes for offloaded results."""
+        """Return a chunk's new turns by id, its new large results, and its notes that replace offloaded results."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + chunk.bad, chunk.torn, chunk.offset
         done.misdated += chunk.skipped.misdated
@@ -156,10 +156,10 @@ async def follow_log(
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
-    `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: the
-    agent that wrote the log, if known; `again` reads it from its start. `prompts` are what the client's hook reported
-    as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises InvalidInput for a
-    file that cannot be read or is not a log.
+    If `live`, results of the last hour go to the session's canvas; all others are only kept and indexed. `client` is
+    the agent that wrote the log, if known. `again` reads the log from its start. `prompts` are those that the client's
+    hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues. Raises
+    InvalidInput for a file that cannot be read or is not a log.
     """
     try:
         path = await to_thread(path.resolve)
@@ -238,7 +238,7 @@ async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done:
 async def _keep(
     memory: Memory, done: FollowReport, conversation: str, results: Sequence[ImportedResult], *, since: datetime | None
 ) -> None:
-    """Keep results; those after `since` also go to the canvas of the session."""
+    """Store new tool results. Those later than `since` also become steps on the session's canvas."""
     assert done.session is not None
     for result in await select_new_results(memory, done.session, results):
         data: str | bytes = result.text
@@ -268,9 +268,9 @@ def preview_log(
     within: HistorySize | None = None,
     secret: bytes = b"",
 ) -> FileReport:
-    """Preview `follow_log`: the counts, and the cost of a model reading it. Stores nothing; blocks.
+    """Return what `follow_log` would store, and the estimated cost of extraction. Stores nothing; blocks.
 
-    Turns already stored under another session count too. The turns are added to `within`.
+    Turns that are already stored in another session are counted too. If given, `within` sums up all previewed files.
     """
     reading, size = _LogReading(path, client, position), HistorySize(settings.batch_turns, within)
     done = reading.done
@@ -291,12 +291,11 @@ async def watch_logs(
     report: Callable[[AgentLog, FollowReport | McpMemoryError], None],
     every: float = 1.0,
 ) -> None:
-    """Follow the logs that `find` returns until cancelled; `find` is called every `every` seconds, and may return new
-    logs.
+    """Store the new parts of logs until cancelled. `find` returns the logs; it is called about every `every` seconds.
 
-    Logs are polled, which works on every system and network share. Content at the first look is history, later content
-    is live. Each reading, and each error, is passed to `report`; after an error the log is tried again at the next
-    look.
+    Logs are polled, because that works on every system and network share. Their content at the first poll is
+    history, later content is live. Each reading, and each error, is passed to `report`; a log with an error is read
+    again at the next poll.
     """
     seen: dict[Path, tuple[int, int]] = {}
     live = False

@@ -75,7 +75,11 @@ _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt|zip))?(\.gz)?$", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """`session` is for turns that name none; by default, the file's name. `again` reads imported files again."""
+    """Options of an import.
+
+    `session` is the session of turns that name none, by default the file's name. If `again`, files that were imported
+    before are read again.
+    """
 
     session: str | None = None
     format: Format = "auto"
@@ -141,10 +145,10 @@ def preview_file(
     forgotten: Forgotten | None = None,
     secret: bytes = b"",
 ) -> FileReport:
-    """Preview `import_file`: the counts, and the cost of extraction. Writes nothing; blocks.
+    """Return what `import_file` would store, and the estimated cost of extraction. Writes nothing; blocks.
 
-    `files` are the recorded imports, with hashes keyed with `secret`. Duplicates are only known once stored. Turns are
-    added to `within`.
+    `files` are the recorded imports, whose hashes are keyed with `secret`. Turns that are stored already are counted
+    too, because only the import recognises them. If given, `within` sums up all previewed files.
     """
     if files and not options.again:
         earlier = _find_unchanged(files, source) or _find_by_digest(files, _digest(source, secret))
@@ -223,7 +227,7 @@ def _atom(statement: ImportedStatement, *, session: str, now: datetime) -> NewAt
 
 
 def _find_unchanged(files: Sequence[Imported], source: ImportSource) -> Imported | None:
-    """Return the import of a file that was not modified since; a folder has to be read to know."""
+    """Return the import of this file if it was not modified since. None for a folder, which has to be read to know."""
     if source.is_folder:
         return None
     seen = (_address(source), source.modified)
@@ -264,7 +268,10 @@ def _address(source: ImportSource) -> str:
 def survey(
     source: ImportSource, options: ImportOptions, *, on_read: ReadProgress, size: HistorySize | None = None
 ) -> Survey:
-    """Read a whole file. Problems are counted and listed by place; turns are added to `size`."""
+    """Read a file, store nothing, and return its contents and problems. Turns are also added to `size`.
+
+    Unless problems are to be skipped, reading stops early at a file with very many.
+    """
     layout = _layout(source, options)
     contents = Survey(layout=layout, start=_start(source, 0), remarks=list(remarks(source, layout)))
     places = TurnPlacement(default=_default_session(source, options), start=contents.start)
@@ -335,7 +342,7 @@ def _statement_session(source: ImportSource, options: ImportOptions) -> str:
 
 
 def _start(source: ImportSource, undated: int) -> datetime:
-    """Return the guess for the first turn without a time, such that the last turn has the time of the file."""
+    """Return the guessed time of the first of `undated` turns, so that they end at the file's modification time."""
     return datetime.fromtimestamp(source.modified / 1000, UTC) - STEP * undated
 
 
@@ -399,11 +406,11 @@ class _SessionClock:
 class TurnPlacement:
     """Gives each turn of a file its session, its time, and an id by which it is recognised.
 
-    `default` is the session of turns that name none, `start` the guess for the first turn without a time; a guess is
-    100 ms after the turn before. The id depends on the turn and not on the file: its own id; otherwise its session,
-    role, name, words and time, and the number of turns in the session since that time, so that two equal turns are
-    stored twice. A guess is part neither of the id nor of the turn's hash: the history is recognised in a file of
-    another date.
+    `default` is the session of turns that name none. A turn without a time gets a guessed one, 100 ms after the turn
+    before; `start` is the guess for the first turn. The id depends on the turn and not on the file: it is the turn's
+    own id, otherwise computed from its session, role, name, words and time, and from the number of turns in the
+    session since that time, so that two equal turns are stored twice. A guessed time is part neither of the id nor of
+    the turn's hash, so the same history is recognised in a file of another date.
     """
 
     def __init__(self, *, default: str | None, start: datetime) -> None:

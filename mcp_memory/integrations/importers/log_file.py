@@ -98,7 +98,7 @@ class LogChunk:
 
     @property
     def conversation(self) -> str | None:
-        """The client's id of the conversation; None before it is known, and for a sub-agent's."""
+        """The client's id of the conversation; None until a line gives it, and always in the log of a sub-agent."""
         return None if self.state.is_subagent else self.state.conversation
 
     def position(self, path: Path, client: Agent, session: str, *, at: datetime) -> FollowedLog:
@@ -115,7 +115,7 @@ class LogChunk:
         )
 
     def add(self, agent: Agent, value: dict[str, Any] | None, where: str) -> None:
-        """Add the records of a line, None if it cannot be read."""
+        """Add the records of a line. `value` is its object, or None for an unreadable line, which is only counted."""
         if value is None:
             self.bad += 1
             return

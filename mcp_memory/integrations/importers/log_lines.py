@@ -138,7 +138,7 @@ class LogLine:
         *,
         said_at: datetime | None = None,
     ) -> Iterator[ImportedResult]:
-        """Yield a result with text; the match `whole` has the path of a file with the full result."""
+        """Yield a tool result, unless it has no text. Group 1 of `whole` is the path of a file with the full result."""
         if text.strip():
             yield ImportedResult(
                 where=self.where,

@@ -93,9 +93,9 @@ def statement(
     id: str | None = None,
     program: str = "memory",
 ) -> ImportedStatement | ImportedTurn:
-    """Return a statement, without lone surrogates and private passages; without `text`, the text is that of the fact.
+    """Return a statement without lone surrogates and private passages. If `text` is None, the fact is its text.
 
-    A text that is too long for a statement becomes a turn. Raises InvalidRecord if it is empty.
+    A text that is too long for a statement is returned as a turn. Raises InvalidRecord if it is empty.
     """
     # Masked first: a key without its underscores would not be recognised.
     content = _clean_text(

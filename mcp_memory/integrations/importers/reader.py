@@ -59,7 +59,7 @@ _SHOWN = 3
 
 
 class _CountedFile(io.FileIO):
-    """The first `size` bytes of a file; `at` receives the number of bytes read."""
+    """A file cut to its first `size` bytes. `on_read` is called with the number of bytes read so far."""
 
     def __init__(self, path: Path, size: int, on_read: Callable[[int], None]) -> None:
         super().__init__(path, opener=opener)
@@ -148,7 +148,10 @@ def _select_members(packed: zipfile.ZipFile, name: str, *, size: int, notes: boo
 
 
 def _conversations(paths: Sequence[str]) -> list[int]:
-    """Return the indexes of the paths with conversations, in order; a folder's only if no file contains them all."""
+    """Return the indexes of the paths that contain conversations, in natural order.
+
+    Files of a `conversations` folder are used only if no file contains all conversations.
+    """
     matches = [nth for nth, path in enumerate(paths) if _CONVERSATIONS.search(path)]
     whole = [nth for nth in matches if not _MIRROR.search(paths[nth])]
     return sorted(whole or matches, key=lambda nth: _natural_key(paths[nth]))
@@ -281,7 +284,7 @@ _DECODER = json.JSONDecoder(strict=False)  # exports contain raw tabs and line b
 class ImportSource:
     """A file to read, or a folder of notes.
 
-    `name` is for people, `size` how much of it is read, `modified` its mtime in ms.
+    `name` is shown to people, `size` is the number of bytes that are read, and `modified` the mtime in ms since 1970.
     """
 
     path: Path
@@ -503,7 +506,7 @@ class _Document:
                     return value
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        """Return whether a value may only seem invalid because the rest of it is not read yet."""
+        """Return whether a parse error may be due to a value whose end has not been read yet."""
         return _is_unterminated(error) or error.pos > len(self._buffer) - 16
 
     def _more(self) -> bool:

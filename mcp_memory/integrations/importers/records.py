@@ -112,8 +112,8 @@ class ImportedResult:
 class ImportedStatement:
     """A statement of another memory. `fact` is (entity, relation, value); `about` are names.
 
-    `id` is the statement's id in that memory, which stays when it is reworded. It counts as the word of a program,
-    whatever that program's source.
+    `id` is the statement's id in that memory, which stays the same when the statement is reworded. The source of the
+    statement is always a program and never the user, wherever that program got it from.
     """
 
     where: str
@@ -128,7 +128,10 @@ class ImportedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProblem:
-    """A place that cannot be imported, and what to do. `torn`: the last line of a file that is still being written."""
+    """Something that cannot be imported: where it is, and what to do.
+
+    If `torn`, it is the incomplete last line of a file that is still being written.
+    """
 
     where: str
     what: str

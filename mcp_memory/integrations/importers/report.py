@@ -82,8 +82,9 @@ class ImportCounts:
 class FileReport(ImportCounts):
     """The result of importing a file, or of a preview.
 
-    `state`: `stored`; `known` (imported before, and not read again); `refused` (`bad` places, the first of them in
-    `wrong`; nothing was stored); `seen` (a dry run). `noise`, of a dry run: turns that no model would be shown.
+    `state` is `stored`, `known` (nothing new since the last import), `refused` (nothing was stored, because of `bad`
+    problems, the first of them in `wrong`), or `seen` (a preview). A preview counts as `noise` the turns that no model
+    would be shown.
     """
 
     file: str
@@ -95,9 +96,9 @@ class FileReport(ImportCounts):
 
 @dataclass(kw_only=True)
 class Survey(ImportCounts):
-    """The contents of a file after the first pass. `undated` counts turns without a time.
+    """What the first pass found in a file. `undated` counts turns without a time.
 
-    `wrong` are the first of the `bad` places; `remarks` name skipped members of the file.
+    `wrong` has the first of the `bad` problems; `remarks` name members of an archive that are skipped.
     """
 
     layout: Layout
@@ -204,7 +205,7 @@ _RESULTS_PER_SUMMARY_JOB = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """An estimate. `price` is in dollars, None if a model's is unknown; `days` is None if the caps forbid all calls."""
+    """The estimate. `price` is in dollars, None if unknown; `days` is None if the caps forbid all calls."""
 
     model: str
     questions: int
@@ -215,9 +216,9 @@ class CostEstimate:
 
 
 class HistorySize:
-    """The size of a history in extraction jobs of `batch_turns`. Add its turns in order.
+    """Measures how many extraction jobs of `batch_turns` turns a history needs. Its turns are added in order.
 
-    They are also added to `within`: the size of all histories together.
+    Each is also added to `within`, if given, which measures several histories together.
     """
 
     def __init__(self, batch_turns: int, within: HistorySize | None = None) -> None:
@@ -261,7 +262,7 @@ class HistorySize:
             self._tokens += estimate_tokens(shown)
 
     def tokens(self, background_turns: int) -> int:
-        """Return the tokens of all turns, each shown once as new and some again as background of the next job."""
+        """Estimate the tokens of turns in all prompts: each turn once, some again as background of the next job."""
         if not self._sampled:
             return 0
         a_character = self._tokens / self._sampled

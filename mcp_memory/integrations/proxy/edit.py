@@ -54,7 +54,7 @@ def tools_of(result: Message) -> list[dict[str, Any]]:
 
 
 def shows_itself(tool: Mapping[str, Any]) -> bool:
-    """Return whether the tool has a view (an MCP App), which reads its structured content; models do not see that."""
+    """Return whether a tool has its own view (an MCP App). The view reads the structured content; models do not."""
     match tool.get("_meta"):
         case {"ui": _} | {"ui/resourceUri": _} | {"openai/outputTemplate": _}:
             return True
@@ -104,7 +104,7 @@ def _rebased_reference(key: str, value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ResultText:
-    """A text of a result: of the blocks `start` to `stop`, of a resource, or of its structured content."""
+    """A text of a result: from its blocks `start` to `stop`, from a resource, or from its structured content."""
 
     kind: Literal["text", "resource", "structured"]
     start: int

@@ -113,7 +113,7 @@ class HttpServer:
         return 0 if self._is_closed else 1
 
     def _learn(self, message: wire.JSONRPCMessage) -> None:
-        """Note the negotiated version, and which arguments a gateway routes by."""
+        """Remember the negotiated version, and which arguments of each tool are sent as HTTP headers for routing."""
         match message:
             case wire.JSONRPCResponse(result={"protocolVersion": str() as version, "capabilities": _}):
                 self._version = version

@@ -82,7 +82,7 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def looks_like_ours(name: str, arguments: object) -> bool:
-    """Return whether a call seems to be of this tool, by a client that has its name from an old listing."""
+    """Return whether a call under an unknown name seems to be of our tool, from a client with an old list of tools."""
     match arguments:
         case {"ref": str() as ref} if name.startswith("expand_"):
             return _OUR_ID.fullmatch(ref) is not None
@@ -143,7 +143,7 @@ class KeptText:
 
 @dataclass(slots=True)
 class _LateText:
-    """A text that is still being kept when its call has been answered. The text is released once it is kept."""
+    """A text whose call was answered before it was stored. Once it is stored, `text` is emptied and `ref` is set."""
 
     text: str
     ended: asyncio.Task[None]
@@ -209,7 +209,8 @@ class ResultKeeper:
     async def keep(self, call: ProxiedCall, text: str, expand: str, *, late: bool) -> KeptText | None:
         """Keep a text, and return its replacement; None to pass it unchanged.
 
-        `late`: the tool `expand` is this proxy's, so it can expand texts that are kept after their call was answered.
+        `expand` is the name of the tool that expands it. If `late`, this proxy provides that tool, so the text may
+        be stored after its call was answered.
         """
         # A running thread cannot be cancelled, so a slow write is left to finish.
         keeping = asyncio.create_task(self._keep(call, text, expand))
@@ -237,7 +238,7 @@ class ResultKeeper:
     async def _keep_in_background(
         self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str
     ) -> KeptText:
-        """Continue to keep a text in the background; return a replacement for now."""
+        """Let `keeping` store the text in the background. Return a replacement with a temporary name for the text."""
         name = f"r-{secrets.token_hex(6)}"
 
         async def to_an_end() -> None:
@@ -259,7 +260,10 @@ class ResultKeeper:
         )
 
     async def _resolve_late(self, name: str) -> tuple[str, str]:
-        """Return the ref of a text that was kept late; or the text, if keeping it failed."""
+        """Return (ref, "") for the temporary name of a stored text, ("", text) if storing it failed.
+
+        Any other name is returned unchanged. Raises Refused while the text is still being stored.
+        """
         late = self._late.get(name)
         if late is None:
             return name, ""
@@ -327,7 +331,7 @@ class ResultKeeper:
         return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
 
     def _pause(self, why: str, cause: BaseException | None = None) -> None:
-        """Do not use the memory for a while."""
+        """Stop using the memory for RETRY_SECONDS, and log why."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
         fault = cause if not isinstance(cause, McpMemoryError) else None
         self._warn_once("large results pass as they are: %s", SafeText(why), exc_info=fault)

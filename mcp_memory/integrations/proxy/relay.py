@@ -216,7 +216,10 @@ class Relay:
             await self._end_piece(cut_off)
 
     async def _end_piece(self, request: PendingRequest | None) -> None:
-        """End a line that the server left unfinished, so that later messages can be read."""
+        """End a line that the server left unfinished, so that the client can read later messages.
+
+        The request that the line answered is pending again.
+        """
         try:
             await self._client.send_piece(b"\n")
         except OSError:

@@ -42,7 +42,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LinePart:
-    """A part of a line that is too long to hold; `last`: the line ends with it, and it includes the line break."""
+    """A part of a line that is too long to hold. The `last` part of a line includes the line break."""
 
     data: bytes
     last: bool

@@ -131,7 +131,7 @@ def _has_its_date(dated: _Dated, with_date: Sequence[_Dated], now: datetime) -> 
 
 
 def _has_its_year(days: MeantDays, before: _Dated | None, start: int) -> bool:
-    """Return whether the phrase before names the year: "last year in November"."""
+    """Return whether the phrase just before a date without its year names that year: "last year in November"."""
     if before is None or before.days is None or before.days.unit != "year" or before.days.only_year:
         return False
     return days.only_year and start - before.end <= _BESIDE and days.first.year == before.days.first.year

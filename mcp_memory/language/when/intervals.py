@@ -44,7 +44,7 @@ _DAY = LENGTH["day"]
 
 
 class Interval(NamedTuple):
-    """From `start` until before `end`; the time meant may be up to `slack` outside."""
+    """The time from `start` to `end` (exclusive); the time meant may be up to `slack` outside."""
 
     start: datetime
     end: datetime
@@ -191,7 +191,7 @@ def _relative_unit(unit: str | None, shift: int | None, now: datetime) -> Interv
 
 
 class _Yearly(NamedTuple):
-    """Chooses a yearly recurrence: by its year, else by last, this or next, else the latest."""
+    """Chooses one occurrence of a yearly interval: by its year, else by last, this or next, else the latest begun."""
 
     now: datetime
     year: int | None

@@ -25,7 +25,8 @@ WEEK = timedelta(weeks=1)
 class MeantDays(NamedTuple):
     """Days from `first` to `last`, both included, with the precision of `unit`.
 
-    `about`: approximate. `either`: the first or the last day, none between. `only_year`: the text has the rest.
+    With `about` the days are approximate. With `either` the first or the last day is meant, none between. With
+    `only_year` the text lacks only the year.
     """
 
     first: date
@@ -64,7 +65,7 @@ def _in_year(year: int, month: int) -> MeantDays:
 
 
 def _next_weekday(today: date, weekday: int) -> date | None:
-    """Return the next such day; None on that weekday, because two days are possible."""
+    """Return the next day that is this weekday; None if today is one, because today or in a week may be meant."""
     ahead = (weekday - today.weekday()) % 7
     return today + ahead * DAY if ahead else None
 
@@ -183,7 +184,10 @@ def _calendar_unit(context: Context) -> MeantDays | None:
 
 
 def _shifted_unit(context: Context, unit: str | None, shift: int, *, next_is_certain: bool = True) -> MeantDays | None:
-    """Return a unit relative to the current. `next_is_certain`: "next weekend" cannot mean the coming weekend."""
+    """Return the calendar unit `shift` units after the current one, None if it is uncertain.
+
+    Set `next_is_certain` for wording such that "next weekend" cannot mean the coming weekend.
+    """
     weekday = context.today.weekday()
     if unit == "week" and shift == 0 and weekday == 6:  # the week may begin with today
         return None

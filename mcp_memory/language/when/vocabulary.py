@@ -107,12 +107,13 @@ class TimeToken(NamedTuple):
 
 
 class TimeLexicon(NamedTuple):
-    """The parsed file of a language. `words`: by class, each form with its value.
+    """The parsed file of a language.
 
-    `entries`: in scripts with spaces, each first word with the rest of its phrases, longest first; else whole phrases.
-    `cues` are for turns, not for questions: for each direction ("past", "future", "habit", or "unsure": birthdays,
-    possibilities) a pattern of words that indicate it. `longest`: characters of the longest phrase.
-    `beginnings`: the first characters of phrases and numbers.
+    `words` maps each class to its forms and their values. `entries` maps the first word of a phrase to the rest of
+    each such phrase, longest first; in scripts without spaces the keys are whole phrases. `cues`, which only turns
+    need, maps each direction ("past", "future", "habit", or "unsure": birthdays, possibilities) to a pattern of words
+    that indicate it. `longest` is the length of the longest phrase in characters. `beginnings` has the first
+    characters of phrases and numbers.
     """
 
     words: Mapping[str, Mapping[str, Any]]

@@ -95,8 +95,8 @@ def bundle(
 def stable(context: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
     """Return the stable block for the start of a session, and in the dynamic block the promises that are due.
 
-    Without a page written by a model, the stable block is that of `opening`, and both fit into its budget. Promises
-    come first, and take at most half of it.
+    If no model wrote the persona page, the stable block is that of `opening`, and both blocks together have at most
+    `START_TOKENS`. Promises come first, and take at most half of these.
     """
     missing: list[str] = []
     promises = due_promises(context, session=session)
@@ -116,8 +116,9 @@ def stable(context: SearchContext, *, counter: TokenCounter, budget: int, sessio
 def automatic(
     context: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, shown: str
 ) -> Bundle:
-    """Return context for a prompt without what its session already shows: `known`, the blocks recalled earlier, and its
-    turns since the last summary.
+    """Return context for a prompt, without what its session already shows.
+
+    That is the blocks recalled earlier (`shown`) and the turns since the last summary.
     """
     promises = PromiseLines([], [])
     if small_talk_kind(question) is None:
@@ -143,7 +144,10 @@ def _promises_first(promises: Sequence[RecallLine], lines: Iterable[RecallLine])
 
 
 def _in_context(context: SearchContext, session: str) -> set[str]:
-    """Return the ids of the turns since the last summary of a session, which a compaction puts in place of the rest."""
+    """Return the ids of the last summary of a session and the turns after it, else of its latest turns.
+
+    A client that compacts its context replaces the earlier turns by the summary.
+    """
     turns = context.store.last_turns(context.space, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system"))
     begin = max((place for place, turn in enumerate(turns) if (turn.role, turn.name) == SUMMARY), default=0)
     return {turn.id for turn in turns[begin:]}

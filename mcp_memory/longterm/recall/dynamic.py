@@ -68,7 +68,7 @@ TRUST: dict[Source, float] = {
 
 
 def top_by_confidence(context: SearchContext, *, shown: str) -> Iterator[RecallLine]:
-    """Yield the atoms by confidence alone, without those in `shown`."""
+    """Yield lines of current atoms by confidence, weighted by the trust in their source, without those in `shown`."""
     atoms = current_atoms(context.store, context.space, Filters(unheld=True), context.now, limit=_SUREST)
     ordered = sorted(atoms, key=lambda atom: -atom.confidence * TRUST[atom.source])
     return mark_suspects(context, (of_atom(atom, context.now) for atom in ordered if not is_shown_in(atom, shown)))
@@ -84,7 +84,7 @@ def dynamic_lines(
     reach: RecallLimits = RecallLimits(),  # noqa: B008  frozen
     judgement: Judgement | None,
 ) -> Iterator[RecallLine]:
-    """Yield lines for the question and the turns of the context, without anything in `shown_text` or these turns.
+    """Yield lines for the question and the recent turns, without anything that is in `shown_text` or these turns.
 
     The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is the judgement of the
     question, None if it is empty. Lines are made lazily: lines beyond the budget cost nothing.

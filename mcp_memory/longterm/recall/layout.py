@@ -138,7 +138,7 @@ def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
 
 
 def _time(line: RecallLine) -> tuple[float, int]:
-    """Return when a line was said and its place among the turns that were recorded together."""
+    """Return when a line was said, and its position in its session, since turns recorded together have one time."""
     return line.said_at.timestamp() if line.said_at else 0.0, line.position
 
 
@@ -200,7 +200,7 @@ def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[Reca
 
 
 def _exchange(line: RecallLine, current: Mapping[tuple[str, int], RecallLine]) -> list[RecallLine]:
-    """Return a turn with the turn before it if it replies to that, else with its reply."""
+    """Return a turn after the turn that it replies to or else before its reply, as far as these are shown."""
     before, after = (current.get((line.session, line.position + step)) for step in (-1, 1))
     if before and (line.source == "assistant" or before.text.endswith(("?", "？", "؟"))):
         return [before, line]

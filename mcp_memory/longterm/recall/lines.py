@@ -94,7 +94,7 @@ _DAYS = 3  # on which a user said the same, that are named
 
 
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    """Yield the lines, suspicious ones marked; rows that a person has released pass.
+    """Yield the lines, suspicious ones marked unless a person has released their row.
 
     Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
     judged by its meaning when it was stored. Tool output is judged with its label. For other lines the label is judged
@@ -231,7 +231,7 @@ def of_turns(
 
 
 def _former_text(turn: Turn, newer: Turn, also: str, text: str) -> str:
-    """Return a turn as a part of the line below the newer one; empty if it is too long, or has what separates parts."""
+    """Return a turn as a part of the line below the newer one; empty if it is too long or contains the separator."""
     day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
     fits = len(text) <= _FORMER_CHARS and BEFORE_THAT.strip() not in text
     return f"{_head(turn.id, day, also)} {text}" if fits else ""
@@ -328,7 +328,7 @@ def _small_talk(context: SearchContext, turns: Sequence[Turn]) -> set[str]:
 
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
-    """Return whether another text has nearly all of these words, and every number among them."""
+    """Return whether `than`, the words of another text, has nearly all of `words`, and every number among them."""
     if len(than) < _SAME * len(words):
         return False
     extra = words - than

@@ -70,16 +70,16 @@ def _fit(label: str, items: Sequence[str], joint: str, counter: TokenCounter, bu
 
 
 def _is_shown(candidate: Candidate) -> bool:
-    """Return whether a statement is the user's own or imported; these lines have no marks for others and for doubts.
+    """Return whether a statement is the user's own or imported, and not doubted: these lines cannot mark others.
 
-    Promises come when they are due (`recall.promises`).
+    Promises are left out, because `recall.promises` shows them when they are due.
     """
     atom = candidate.atom
     return atom.source in ("user", "import") and not atom.doubts and candidate.section != "promises"
 
 
 def _is_near(context: SearchContext, candidate: Candidate) -> bool:
-    """Return whether a statement is about a day within two weeks."""
+    """Return whether a statement is about today or a day in the next two weeks."""
     if candidate.day is None:
         return False
     today = context.now.astimezone().date()

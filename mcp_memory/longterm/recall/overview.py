@@ -75,7 +75,7 @@ def overview_lines(
 ) -> list[RecallLine]:  # fmt: skip
     """Return lines for a question about many things, from turns and statements, the first to be shown first.
 
-    `replaced` maps rules that have ended to what ended them; other turns are compared here.
+    `replaced` maps the turns of ended rules to the turns that ended them; changes in other turns are found here.
     """
     asks_assistant = speaker_intent(question) == "assistant"
     hits = without_quarantined(context, find_rows(context, "turn", question, CANDIDATES))
@@ -103,7 +103,7 @@ def overview_lines(
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
-    """Return the score of the hits of a layer relative to the best, by id, without those below 0.4."""
+    """Return the scores of the hits of a layer by id, divided by the best score, without those below 0.4."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.id: hit.score / best for hit in hits if hit.score >= _SHARE * best}
 
@@ -158,7 +158,7 @@ def lines_of(
 
 
 def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
-    """Return the turn from the beginning of the sentence with most of the words, without code, if it is a long one."""
+    """Return a turn; one longer than `width` without code, from the sentence with most of the words on."""
     if len(turn.content) <= width:
         return turn
     text = _CODE.sub(" ", turn.content).strip() or turn.content

@@ -25,7 +25,7 @@ _LINE = re.compile(r"^Promise of [^\n(:]{1,40}, open \((a\d+)\):", re.MULTILINE)
 
 
 class PromiseLines(NamedTuple):
-    """Lines for promises, and the ids of the promises that were left out for lack of room."""
+    """Lines for the first promises, and the ids of the promises beyond the limit, which have no line."""
 
     lines: list[RecallLine]
     left_out: list[str]

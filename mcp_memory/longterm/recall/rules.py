@@ -144,7 +144,7 @@ def _turns_of(rows: Iterable[_Rule | Turn], same: Iterable[tuple[_Rule, _Rule]])
 
 
 def takes_back(text: str) -> bool:
-    """Return whether a message has words that take an order back, or give one from now on."""
+    """Return whether a message has words that revoke an order or give a lasting one ("from now on")."""
     cues = cues_of(text)
     return any(cues[place] for place in _TAKING_BACK)
 
@@ -189,9 +189,9 @@ def _is_replaced(atom: Atom) -> bool:
 
 
 def _nearest(context: SearchContext, prompt: str) -> list[str]:
-    """Return the ids of the rules that are likeliest about the prompt's work, and likeliest about every answer.
+    """Return the ids of the rules that are nearest to the prompt's work or to rules about every answer.
 
-    Those that were replaced are searched apart: many of them would leave no room for rules that hold.
+    Replaced rules are found by a separate search, because many of them would leave no room for current rules.
     """
     current = Filters(kind="instruction", unheld=True, at=context.now)
     current_ids = dict.fromkeys(_search(context, prompt, current))
@@ -278,9 +278,9 @@ def _nearest_in_words(
 def _with_newer(
     context: SearchContext, rules: Sequence[_Rule], in_context: Collection[str]
 ) -> tuple[dict[str, _Rule | Turn], dict[str, Turn]]:
-    """Return what to show by id, the rules and the messages that may have ended them, and the rules replaced.
+    """Return the rules and messages to show, by id, and the messages that ended a rule, by the id of the rule's turn.
 
-    Messages that are `in_context` already are not shown.
+    The messages to show are those that ended a rule or may have; those that are already `in_context` are not shown.
     """
     rows: dict[str, _Rule | Turn] = {}
     replaced: dict[str, Turn] = {}
@@ -362,7 +362,7 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 
 
 class _Ending(NamedTuple):
-    """The probability that a message ends a rule, by any sentence with words of change and by a retraction."""
+    """The highest probabilities that a message ends a rule, by sentences that announce a change and by retractions."""
 
     changes: float = 0.0
     takes_back: float = 0.0
@@ -379,7 +379,7 @@ def _ends(newer: str, older: str) -> _Ending:
 
 @lru_cache(maxsize=4_096)
 def _changes(text: str) -> list[tuple[str, bool]]:
-    """Return the sentences of a message with words of change, and whether each takes something back."""
+    """Return the sentences of a message that announce a change, each with whether it takes something back."""
     from mcp_memory.longterm.verification.comparison import sentences_of
 
     start = text[:_READ]

@@ -38,9 +38,9 @@ class TurnPair(NamedTuple):
 
 
 def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Turn]:
-    """Return the turns that replaced the value of others among these, by the id of the older.
+    """Return those of the turns that replaced the value of an older one among them, by the id of the older turn.
 
-    Turns that wait for review replace nothing.
+    Quarantined turns replace nothing.
     """
     from mcp_memory.longterm.value_clauses import announces_change
 
@@ -53,9 +53,9 @@ def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Tur
 
 
 def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str, Turn]:
-    """Return the latest turn that surely replaced the value of an older one, by the id of the older.
+    """Return the latest turn that surely replaced the value of an older turn, by the id of the older turn.
 
-    Both are short: a long turn says too much for a mark to be about all of it.
+    Only short turns are compared, because a mark on a long turn would not apply to all that it says.
     """
     from mcp_memory.longterm.changes import replaces
     from mcp_memory.longterm.value_clauses import announces_change
@@ -79,7 +79,7 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
 
 
 def possibly_changed(pairs: Sequence[TurnPair], about: Iterable[Turn]) -> dict[str, Turn]:
-    """Return turns outside of `about` that may contradict a turn of `about`, by the id of the latter."""
+    """Return turns outside of `about` that may contradict a turn in `about`, by the id of the turn in `about`."""
     from mcp_memory.longterm.changes import same_slot
 
     sure = {turn.id for turn in about}
@@ -98,7 +98,7 @@ _Row = TypeVar("_Row", Turn, Ranked)
 
 
 def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
-    """Return the rows with each newer row before the older row, by whose id it is in `newer`.
+    """Return the rows, each newer row before the older row; `newer` maps the ids of older rows to newer rows.
 
     Newer rows that are not among the rows are added. Otherwise a reader would believe the old value.
     """
@@ -113,7 +113,7 @@ def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
 
 
 def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[TurnPair]:
-    """Return the pairs of user turns by one speaker that may be on one topic, in the order of the newer."""
+    """Return the pairs of user turns by one speaker that may be on one topic, sorted by the time of the newer turn."""
     import numpy as np
 
     by_time = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))

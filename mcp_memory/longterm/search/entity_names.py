@@ -99,9 +99,9 @@ def match_name(name: str, chiefs: Mapping[str, str]) -> NameMatch:
 
 
 def _fold_all(names: Iterable[str]) -> str:
-    """Return names folded, one a line, with one space between words.
+    """Return the folded names, one on each line, with one space between words.
 
-    They are changed as one text, in a tenth of the time; most are ASCII, for which folding is lower case.
+    They are folded as one text, which takes a tenth of the time; for ASCII names folding only lowers the case.
     """
     lines = (name if name.isascii() else fold(name) for name in names)
     text = "\n".join(lines).lower()
@@ -131,7 +131,7 @@ def _equal(name: str, lines: str) -> Iterator[int]:
 
 
 def _find_containing(part: str, lines: str) -> Iterator[int]:
-    """Yield the places of the names of which a text is whole words, or the start or end where words have no spaces."""
+    """Yield the places of the names that contain a text as whole words; without spaces, at their start or end."""
     yield from _places(part, lines, before=" \n", after=" \n")
     if _UNSPACED.fullmatch(part) and len(part) >= _FEWEST:
         yield from _places(part, lines, before=" \n")
@@ -139,7 +139,7 @@ def _find_containing(part: str, lines: str) -> Iterator[int]:
 
 
 def _find_beginning(name: str, lines: str) -> Sequence[int]:
-    """Return the places of the longest name with which a text begins: "New York" of "New York City"."""
+    """Return the places of the longest known name that begins the requested one: "New York" for "New York City"."""
     ends = range(len(name) - 1, 0, -1)
     for end in ends:
         is_whole = name[end] == " " or (end >= _FEWEST and _UNSPACED.fullmatch(name[: end + 1]))
@@ -149,7 +149,10 @@ def _find_beginning(name: str, lines: str) -> Sequence[int]:
 
 
 def _places(part: str, lines: str, *, before: str = "", after: str = "") -> Iterator[int]:
-    """Yield the numbers of the lines that have a text, between these characters (or the ends) where any are given."""
+    """Yield the numbers of the lines that contain `part`.
+
+    If `before` or `after` is given, one of its characters or an end of the text must be on that side of it.
+    """
     last, place, at = 0, 0, lines.find(part)
     while at >= 0:
         end = at + len(part)
@@ -164,7 +167,10 @@ def _places(part: str, lines: str, *, before: str = "", after: str = "") -> Iter
 
 
 def _near(name: str, lines_text: str, chiefs: Sequence[str]) -> list[str]:
-    """Return the chief names, one for each line, with words like those of a name, the most similar first."""
+    """Return the main names of entities that have a name similar to `name`, the most similar first.
+
+    `chiefs` has, for each line, the main name of the entity with that name.
+    """
     best, lines = defaultdict[str, float](float), lines_text.split("\n")
     for place in _find_sharing_letters(name, lines_text):
         best[chiefs[place]] = max(best[chiefs[place]], _similarity(name, lines[place]))
@@ -173,7 +179,11 @@ def _near(name: str, lines_text: str, chiefs: Sequence[str]) -> list[str]:
 
 
 def _similarity(name: str, other: str) -> float:
-    """Return the mean, over the words of the shorter name, of the best ratio to a word of the other."""
+    """Return the similarity of two names, at most 1: as a whole without spaces or by words, whichever is higher.
+
+    By words, it is the mean similarity of each word of the shorter name to its best match, less 0.01 for each word
+    that the longer name has more.
+    """
     shorter, longer = sorted((name.split(" "), other.split(" ")), key=len)
     ratios = (max(SequenceMatcher(None, a, b, autojunk=False).ratio() for b in longer) for a in shorter)
     whole = SequenceMatcher(None, name.replace(" ", ""), other.replace(" ", ""), autojunk=False).ratio()

@@ -69,7 +69,7 @@ def explain(
     limit: int,
     at: datetime,
 ) -> Explained:
-    """Take apart the first page of a memory search for a query that is not empty."""
+    """Explain the first page of a memory search; the query must not be empty."""
     question, search = parse_query(query, at), search.cached()
     many = max(FIRST, limit + _MISSED + 1)
 
@@ -172,7 +172,7 @@ def _results(store: Store, space: str, query: str, filters: Filters) -> tuple[tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalShare:
-    """What one signal gave a row: its value (0 to 1), what that counts in the score, and its place among all rows."""
+    """What one signal contributes to a row: its value (0 to 1), its points in the score, and the row's rank by it."""
 
     signal: str
     value: float
@@ -245,7 +245,7 @@ class ScoredLayer:
         return id[0] == self._letter and int(id[1:]) in self.at
 
     def parts(self, row: int) -> tuple[SignalShare, ...]:
-        """Return what each signal gave a row, the most first."""
+        """Return the contribution of each signal to a row, largest first, without those that are 0."""
         at = self.at[row]
         columns = zip(SIGNALS, self.signals.T, self.points[at].tolist(), strict=True)
         made = [
@@ -261,7 +261,7 @@ class ScoredLayer:
         return tuple(sorted(made, key=lambda part: -part.points))
 
     def best(self, least: float) -> list[str]:
-        """Return the rows that score at least so much, the best and newest first."""
+        """Return the ids of the rows with a score of at least `least`, best first, then newest first."""
         rows = [(-float(self.scores[at]), -row) for row, at in self.at.items() if self.scores[at] >= least]
         return [f"{self._letter}{-row}" for _, row in sorted(rows)]
 

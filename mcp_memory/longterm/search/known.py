@@ -66,7 +66,10 @@ class QuestionFeatures(NamedTuple):
 
 
 class RowFeatures(NamedTuple):
-    """`question` is the log-odds of the question; `own` the share of its words without the neighbours'."""
+    """The features of a row for a question.
+
+    `question` is the log-odds of the question. `own` is like `share`, but without words of the turns around the row.
+    """
 
     question: float
     own: float
@@ -79,7 +82,10 @@ class RowFeatures(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Features of a question and of the first rows, by id, without those that only repeat it; NaN is not known."""
+    """The features of a question, and by id those of the first rows that do not only repeat it.
+
+    A feature that could not be measured is NaN.
+    """
 
     question: QuestionFeatures
     rows: Mapping[str, RowFeatures]
@@ -216,7 +222,7 @@ def measure(
 def without_echoes(
     store: Store, space: str, question: str, hits: Sequence[Ranked], *, limit: int
 ) -> tuple[list[Ranked], list[TermPresence]]:
-    """Return the first `limit` turns that do not only repeat the question, and the terms of the others before them."""
+    """Return the first `limit` turns that do not only repeat the question, and the terms of the turns that do."""
     kept: list[Ranked] = []
     echoes: list[TermPresence] = []
     for start in range(0, len(hits), JUDGED):
@@ -314,8 +320,8 @@ def question_words(
 ) -> QuestionWords:
     """Look up the words of a question. `rows_terms` are rows of a search for it, `echoes` those that only repeat it.
 
-    A word without postings occurs in no row, or is so common that the store left it out, and the rows found show which.
-    Echoes do not count as rows.
+    A word without postings occurs in no row, or is so common that the store left it out; in the second case it occurs
+    in `rows_terms`. Echoes do not count as rows.
     """
     words = content_words(text)
     present = {term for terms in rows_terms for term in terms}

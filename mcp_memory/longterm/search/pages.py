@@ -1,7 +1,8 @@
 """The two searches, for turns and for memories, in pages of whole rows.
 
-A cursor holds the ids shown so far, the newest row of the first page and when that was asked. A later page ranks the
-rows of then without those shown, so nothing is shown twice or skipped, whatever is written or forgotten in between.
+A cursor holds the ids shown so far, when the question was first asked, and the newest rows that existed then. A later
+page ranks the rows up to these without those shown, so nothing is shown twice or skipped, whatever is written or
+forgotten in between.
 """
 
 from __future__ import annotations
@@ -54,9 +55,8 @@ def search_turns(
 
     Without a query the turns that pass the filters are listed, the newest first, without neighbours.
 
-    `limit` counts places: a hit that is shown already, as a neighbour of better ones, takes none, so that a page
-    has less than twice as many hits. `at` is
-    `pages.asked_at` of the cursor.
+    A hit that is already shown as a neighbour of a better hit does not count towards `limit`; a page has less than
+    twice `limit` hits. `at` is when the question was first asked (`asked_at`).
     """
     if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
         name = one_line(filters.session, 60)
@@ -180,9 +180,9 @@ def rows_for(
 ) -> MemoryRows:
     """Return the atoms that share a word with the query or are near in meaning, and turns.
 
-    Atoms and turns alternate, without turns that are evidence of an atom before them. Neither ranks the other: on real
-    conversations atoms in front of all turns hide a tenth of the evidence, and together they bring a little more of it
-    than turns alone (`bench.pyramid`).
+    Atoms and turns alternate, without turns that are evidence of an atom before them. Neither kind comes first as a
+    whole: on real conversations atoms in front of all turns hide a tenth of the evidence, while alternating rows bring
+    a little more of it than turns alone (`bench.pyramid`).
     """
 
     def ranked(layer: Layer, passing: Filters, limit: int) -> list[Ranked]:
@@ -218,7 +218,10 @@ def turn_filters(filters: Filters) -> Filters | None:
 
 
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
-    """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
+    """Return matching lines of tool results, on the first page only.
+
+    They are a few that are about the query, or all matches up to `limit` if the filters ask for tool turns only.
+    """
     passing = result_filters(filters) if page.first else None
     if passing is None:
         return []
@@ -228,7 +231,10 @@ def _results(store: Store, space: str, query: str, filters: Filters, page: PageS
 
 
 def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime) -> list[Fact]:
-    """Return the facts of the entity or scene asked for, or those whose entity the query names."""
+    """Return the facts of the entity or scene in the filters; without these, the facts that the query names.
+
+    A query names a fact by its entity, or by its relation if it is a fact of the user.
+    """
     words = set(query_terms(query))
     filtered = filters.entity is not None or filters.scene is not None
     if not filtered and not words:
@@ -251,10 +257,10 @@ def _find_changes(
     store: Store, space: str, search: Callable[..., list[Ranked]], page: PageState, limit: int, hits: Sequence[Ranked],
     filters: Filters | None,
 ) -> dict[str, Turn]:  # fmt: skip
-    """Return the turns that replaced the value of hits, by the ids of these.
+    """Return the turns that replaced the value of a hit, by the id of the hit.
 
-    Compared are the best hits, those of the page, and with filters the best turns that the filters leave out: a value
-    may have been replaced in another session.
+    The best hits and those of the page are compared with each other; with filters, also with the best turns of an
+    unfiltered search, since a value may have been replaced in another session.
     """
     some = [*hits[:COMPARED], *islice((hit for hit in hits if hit.id not in page.shown), 2 * limit)]
     if some and filters != Filters():
@@ -263,7 +269,7 @@ def _find_changes(
 
 
 def _current_first(hits: Sequence[Ranked], newer: Mapping[str, Turn]) -> list[Ranked]:
-    """Return the hits with each turn that replaced the value of another one before that."""
+    """Return the hits, each turn that replaced a value moved before the turn with the old value."""
     by_id = {hit.id: hit for hit in hits}
     return newer_first(hits, {old: by_id[turn.id] for old, turn in newer.items() if turn.id in by_id})
 
@@ -298,7 +304,7 @@ def _turn_hits(
 
 
 def _count_filling(hits: Sequence[TurnHit], limit: int) -> int:
-    """Return how many hits, best first, fill `limit` places; a hit that is shown as a neighbour takes none."""
+    """Return how many hits, best first, fill a page of `limit`; hits already shown as neighbours do not count."""
     shown: set[str] = set()
     taken = 0
     for many, hit in enumerate(hits):
@@ -351,15 +357,15 @@ class PageState:
         return not self.shown
 
     def then(self, filters: Filters, layer: Layer) -> Filters:
-        """Return the filters, held to the rows that there were when the question was first asked."""
+        """Return the filters, on later pages limited to the rows that existed when the question was first asked."""
         return filters if self.first else replace(filters, upto=self.newest[_LAYERS.index(layer)])
 
     def after(self, hits: Sequence[Ranked], limit: int) -> str | None:
-        """Return the cursor of the page behind the first `limit` of some fresh hits; None after the last of them."""
+        """Return the cursor of the page after the first `limit` hits; None if there are no more hits."""
         return after(self.cursor(), [hit.id for hit in hits[:limit]]) if len(hits) > limit else None
 
     def cursor(self) -> str:
-        """Return the page as a cursor: opaque, short, and checked for being copied right."""
+        """Return the state as a cursor: an opaque, short text with a checksum that reveals copying errors."""
         numbers = [int(self.listing), max(0, int(self.at.timestamp())), *self.newest]
         for layer in _LAYERS:
             ids = sorted(int(id[1:]) for id in self.shown if id[0] == layer[0])
@@ -376,7 +382,7 @@ def asked_at(cursor: str | None, now: datetime) -> datetime:
 def page_of(
     cursor: str | None, asked: object, *, at: datetime, store: Store, space: str, listing: bool = False
 ) -> PageState:
-    """Return the page that a cursor points to, or the first. InvalidInput for a cursor of another question."""
+    """Return the page that a cursor points to, or the first. Raises InvalidInput for a cursor of another question."""
     question = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).digest()[:_QUESTION]
     if cursor is None:
         newest = store.totals(space, "turn").newest, store.totals(space, "atom").newest
@@ -390,7 +396,10 @@ def page_of(
 
 
 def after(start: str, ids: Iterable[str]) -> str | None:
-    """Return the cursor for the rows after these of the page that starts at `start`; None past the depth."""
+    """Return the cursor for the page after the page that began at cursor `start` and showed the rows `ids`.
+
+    Return None if `MAX_SHOWN` rows of a search have been shown; listings have no such limit.
+    """
     page, shown = _parse(start), list(ids)
     if page.listing:
         return replace(page, shown=frozenset(shown[-1:]) or page.shown).cursor()

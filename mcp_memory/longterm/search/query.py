@@ -33,7 +33,11 @@ _LATIN_WORD = re.compile(r"[a-z]{3,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuery:
-    """`words` are index terms. `related` maps, for each word that has related words, their terms to similarities."""
+    """A question, parsed for searching.
+
+    `words` are its index terms. `related` has, for each word with related words, a mapping of their terms to
+    similarities.
+    """
 
     text: str
     words: list[str]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Weights(NamedTuple):
-    """What each signal counts. `context_short` is counted in full for an empty turn, half at 300 bytes."""
+    """The weight of each signal. `context_short` counts in full for an empty turn, and by half for one of 300 bytes."""
 
     words: float
     context: float
@@ -130,7 +130,7 @@ def of_turns(
     totals: Totals,
     by_encoder: Callable[[], Near],
 ) -> ScoredRows:
-    """Score turns: those that match, and those around them; only turns that pass the filters of `read`.
+    """Score the turns that match and the turns around them, if they pass the filters of `read`.
 
     `by_encoder` finds the rows nearest by the encoder alone. It is called only if no turn has many of the question's
     words: the answer then uses other words, and the word table in `near` cannot find it. `totals` are of the turns.
@@ -315,7 +315,7 @@ class _WordMatches:
 def _match_words(
     question: ParsedQuery, postings: Sequence[Posting], rows: Rows, read: ReadTurns, totals: Totals
 ) -> _WordMatches:
-    """Read the turns of the rows; if all of them can be seeds, with their windows."""
+    """Read the turns of the rows, and the turns around them if there are few enough rows for all to be seeds."""
     turns = read(rows, reach=_WINDOW if len(rows) <= _SEEDS else 0)
     terms = {
         posting.term: _TermHit(turns.places(posting.rows), rarity(posting.documents, totals.rows))
@@ -337,7 +337,7 @@ class _OwnScores:
     meaning: Floats
 
     def in_window(self, window: TurnMetadata) -> _OwnScores:
-        """Return the scores of the turns that have a place in other metadata, by these places."""
+        """Return the scores of those turns that are also in `window`, with their places in it."""
         if window is self.turns:
             return self
         rows = self.turns.rows[self.places]
@@ -387,7 +387,7 @@ def _score_matches(
 
 
 def _choose_seeds(own: _OwnScores) -> Rows:
-    """Return the turns with the best scores, of all and of those that pass the filters."""
+    """Return the rows of the turns with the best scores: of all turns, then of those that pass the filters."""
     import numpy as np
 
     rows = own.turns.rows[own.places]
@@ -413,7 +413,7 @@ def _spread(scores: Floats, at: Places, places: Places) -> Floats:
 
 
 def _places_around(turns: TurnMetadata, places: Places, reach: int) -> tuple[Places, NDArray[np.int64]]:
-    """Return all places within reach of these and in their stretches, and how far each is from its own."""
+    """Return the places within `reach` of the given ones, in the same stretch, and the offset of each from its own."""
     import numpy as np
 
     offsets = np.arange(-reach, reach + 1)

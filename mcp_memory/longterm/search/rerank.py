@@ -61,7 +61,7 @@ def keep_order(space: str, query: str, hits: Sequence[Ranked], start: int) -> Re
 
 
 def make_rerank(store: Store, model: MeteredModel | None, settings: Settings) -> Rerank:
-    """Return what the settings ask for."""
+    """Return the reranking that the settings ask for."""
     if model is None or not settings.rerank:
         return keep_order
     return ModelRerank(store, model, timeout=settings.rerank_timeout)
@@ -108,7 +108,7 @@ class ModelRerank:
 
 
 def _check_order(reply: Order, many: int) -> list[int]:
-    """Return the distinct numbers. Raises InvalidInput for a number without a result."""
+    """Return the distinct numbers of a reply. Raises InvalidInput for a number that no result has."""
     unknown = [number for number in reply.order if not 1 <= number <= many]
     if unknown:
         raise InvalidInput(f"It named result {unknown[0]}, and there are {many}.")
@@ -116,7 +116,7 @@ def _check_order(reply: Order, many: int) -> list[int]:
 
 
 def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
-    """Yield the named results first, then the others as they were; scores stay with their places."""
+    """Yield the results in `order`, then the others in their old order; the scores are reassigned, highest first."""
     named = [
         replace(head[number - 1], found_by={**head[number - 1].found_by, "model": place})
         for place, number in enumerate(order, start=1)

@@ -65,7 +65,7 @@ class _RunLines:
 
 @dataclass(frozen=True, slots=True)
 class _Worth:
-    """What each word of the question counts; together 1."""
+    """The weights of the words of a question, which sum to 1, and scores by these weights."""
 
     of: Mapping[str, float]
 
@@ -89,7 +89,10 @@ def result_filters(filters: Filters) -> Filters | None:
 def results(
     store: Store, space: str, query: str, *, filters: Filters, limit: int, least: float = ABOUT
 ) -> list[ResultHit]:
-    """Return the best lines of the results that hold so much of the question, at most two places of each result."""
+    """Return the best lines of tool results, at most two places of each result.
+
+    A run of lines must have at least the share `least` of the question's words, weighted by rarity.
+    """
     total = store.totals(space, "chunk").rows
     query = query[:MAX_CHARS]
     words = list(dict.fromkeys(query_terms(query))) if total else []
@@ -142,9 +145,10 @@ def _read_runs(
 def _weigh_words(
     query: str, words: list[str], postings: Sequence[Posting], runs: Sequence[_RunLines], total: int
 ) -> _Worth:
-    """Weigh the words by rarity, each in the form that documents have: shares are shares of words.
+    """Weigh the question's words by rarity; only base terms count, so that no word counts once for each of its forms.
 
-    A word without postings is in no run, or, as the runs show, so common that it was left out and counts nothing.
+    A word without postings either occurs in no run, or is so common that the index left it out. In the second case it
+    occurs in the runs that were read, and its weight is 0.
     """
     documents = {posting.term: posting.documents for posting in postings}
     in_runs = frozenset[str]().union(*(run.terms for run in runs))

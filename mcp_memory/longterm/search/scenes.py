@@ -34,7 +34,7 @@ def current_scenes(store: Store, space: str) -> list[Scene]:
 
 
 def resolve_filters(store: Store, space: str, filters: Filters) -> tuple[Filters, str | None]:
-    """Return the filters with the slug of their scene and the chief name of their entity, and a note for the reader.
+    """Return the filters with the slug of their scene and the main name of their entity, and a note for the reader.
 
     A scene may be given by slug or title, an entity in any spelling (`entity_names`). Raises NotFound with near names.
     """
@@ -141,5 +141,5 @@ def _terms_of(text: str) -> frozenset[str]:
 
 
 def names_of(store: Store, space: str, entity: str) -> set[str]:
-    """Return all names of an entity, folded, by any of them."""
+    """Return all names of an entity in folded form; `entity` is any of them."""
     return {fold(name) for name in store.names(space, [entity]).get(entity, (entity,))}

@@ -149,7 +149,7 @@ def _find_promise(claim: str, messages: Sequence[Said]) -> Said | None:
 
 
 def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, rule: bool) -> Said | None:
-    """Return the words that a claim probably goes back to, if the user neither replaced nor took them back."""
+    """Return the user's words from which a claim was probably derived; None if the user replaced or retracted them."""
     words = probable_words(claim, near.sentences, rule=rule, ended=_ended_rules(store, space) if rule else ())
     if words is None:
         return None
@@ -163,7 +163,7 @@ def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, 
 
 
 def _ended_rules(store: Store, space: str) -> list[str]:
-    """Return the texts of rules that no longer hold, and the words that they rest on."""
+    """Return the texts of rules that have ended, and the quotes that are their evidence."""
     rules = store.list_atoms(space, filters=Filters(kind="instruction", ended=True), limit=_ENDED)
     ended = [atom for atom in rules if atom.valid_to is not None]
     return [text for atom in ended for text in (atom.text, *(row.quote for row in store.evidence(space, atom.id)))]
@@ -174,10 +174,10 @@ def _probable_basis(words: Said, *, rule: bool) -> _Basis:
 
 
 def _is_exact(atom: NewAtom, words: Sequence[Said]) -> bool:
-    """Return whether the user's words may state a statement's fact, or end others as it says.
+    """Return whether the user's words say enough for a statement to state its fact and to end others.
 
-    For a fact they must state it and nothing more. Otherwise they must have the same negation, time and mood as the
-    statement, and name only people whom it names.
+    If the statement has a fact, the words must state that fact and nothing more. Otherwise they must have the same
+    negation, time and mood as the statement, and mention only people whom it mentions.
     """
     if atom.entity and atom.relation and atom.value:
         return states_fact(words, entity=atom.entity, relation=atom.relation, value=atom.value)
@@ -196,16 +196,16 @@ def _about_the_user(text: str, name: str | None) -> str:
 
 
 def _is_about_the_user(atom: NewAtom) -> bool:
-    """Return whether a statement would be shown as one about the user, whatever its kind is called."""
+    """Return whether a statement is about the user, by its kind, label or entity, or by its words."""
     if atom.kind == "persona" or atom.label == "promise" or (atom.entity and fold(atom.entity) in name_words("user")):
         return True
     return not word_list("users").isdisjoint(words_in(atom.text.lower()))
 
 
 def _rules_of(atom: NewAtom) -> list[str]:
-    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits.
+    """Return the texts of a statement that are rules, its sentence and its fact, whatever its kind: "Always run …".
 
-    A promise is none: it holds for one occasion.
+    A promise is not a rule, because it applies to one occasion.
     """
     if atom.label == "promise":
         return []
@@ -239,7 +239,10 @@ class _UsersWords:
 
 
 def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Sequence[str]) -> _UsersWords:
-    """Return turns with the words of a text or of its meaning, and the latest turns, without those sentences."""
+    """Return the user's turns that match a text by words or meaning or answer such a turn, and the latest turns.
+
+    Sentences in `excluded`, and turns that are quarantined, retracted or by other people, are left out.
+    """
     turns = _near_turns(store, space, text, "user", embed)
     pairs = [
         (turn, after)
@@ -266,7 +269,7 @@ def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Se
 
 
 def _without(text: str, excluded: Sequence[str]) -> str:
-    """Return a text without the sentences that some statements consist of."""
+    """Return a text without the `excluded` statements and sentences that have nearly the same words."""
     for statement in excluded:
         text = text.replace(statement, " ")
     for terms in map(set, map(base_terms, excluded)):
@@ -278,9 +281,9 @@ def _without(text: str, excluded: Sequence[str]) -> str:
 
 
 def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:
-    """Return the ids of the user's turns that they retract or correct later in the session.
+    """Return the ids of those of the turns that the user retracts or corrects later in the session.
 
-    Only their next turns are read, and later turns among `turns`.
+    Only the few turns after each turn, and later ones among `turns`, are searched for a retraction.
     """
     theirs = [turn for turn in turns if turn.role == "user"]
     withdrawn: set[str] = set()
@@ -322,10 +325,10 @@ def check_claim(
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement, and a note for the agent about the changes.
 
-    `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from the
-    time of the user's words. `excluded` are statements whose sentences do not count as the user's words. `embed` gives
-    the vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no
-    fact; other people's statements never supersede the user's.
+    If the user `typed` it, no turn has to state it. If it is not `dated`, its time is unknown, and it is true from the
+    time of the user's words on. `excluded` are statements whose sentences do not count as the user's words. `embed`
+    gives the vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and
+    states no fact; other people's statements never supersede the user's.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     full_text = "\n".join(part for part in (atom.text, *names) if part)
@@ -361,8 +364,8 @@ def check_claim(
 def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bool) -> tuple[NewAtom, list[str]]:
     """Return a statement in the user's words, if there are any, and notes for the agent.
 
-    It is true from when they were said, unless it is `dated`. If they do not say exactly the same, it states no fact
-    and ends nothing; nor does it end statements about something else.
+    Unless it is `dated`, it is true at the latest from the time of these words on. If the words are not exact
+    (`_is_exact`), it states no fact and ends nothing. It never ends statements about something else.
     """
     notes: list[str] = []
     if not basis.words:

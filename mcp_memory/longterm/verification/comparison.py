@@ -33,13 +33,13 @@ word_list = partial(words_of, "mcp_memory.longterm", "words/verification.txt")
 
 
 def differ(text: str, other: str) -> bool:
-    """Return whether two texts are in different languages, as far as that shows."""
+    """Return whether two texts differ in their kind of script or, as far as recognised, in their language."""
     mine, theirs = languages_of(text.split()), languages_of(other.split())
     return dense(text) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
 
 
 def dense(text: str) -> int:
-    """Return which of three kinds of script a text is mostly in: Latin, others with an alphabet, those without."""
+    """Return the kind of script that a text is mostly in: 0 for Latin, 1 for other alphabets, 2 for the rest."""
     letters = [2 if letter >= "\u2e80" else 1 if letter >= "\u0370" else 0 for letter in text if letter.isalpha()]
     return max(set(letters), key=letters.count, default=0)
 
@@ -59,7 +59,7 @@ def places_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def pieces_of(text: str) -> tuple[str, ...]:
-    """Return the candidates for comparison with a part: a text and its pieces, each once."""
+    """Return a text, its sentences alone and with the next one, and their clauses, each once."""
     pieces = [text, *places_of(text)]
     for sentence in sentences_of(text):
         pieces.append(sentence.strip())
@@ -76,7 +76,7 @@ def words_in(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> set[str]:
-    """Return the words that say something; of whom, if it is of the user, and when, are judged elsewhere."""
+    """Return the informative terms of a text, without numbers and words for the user, which are checked elsewhere."""
     words = set(query_terms(text)) & set(base_terms(text)) - _user_terms()
     return {word for word in words if not any(map(str.isdigit, word)) and (len(word) > 1 or word >= _HAN)}
 

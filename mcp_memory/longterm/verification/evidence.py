@@ -44,7 +44,7 @@ _LINE = 160
 
 
 def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> Verified:
-    """Return the visited rows and which of them are no longer current, the top of the pyramid first."""
+    """Check all rows from the persona down to the turns; return how many there are, and the problems found."""
     stored = store.persona(space)
     written = (
         stored if stored is not None and stored.by_model else None
@@ -133,7 +133,7 @@ def _quote_problem(atom: Atom, evidence: Evidence, turn: Turn | None) -> str | N
 
 
 def _is_quoted_in(evidence: Evidence, turn: Turn) -> bool:
-    """Return whether the quoted words are in the turn, where the evidence says."""
+    """Return whether the turn has the quoted words at the position that the evidence gives."""
     start, end = evidence.span
     return turn.content[start:end] == evidence.quote and end - start == len(evidence.quote)
 
@@ -146,7 +146,10 @@ _TEXT = 300
 
 
 def why(store: Store, space: str, id: str) -> Why:
-    """Return the evidence of a turn (`t8`), atom (`a5`), ref or node, or the rows based on it; else NotFound."""
+    """Return the evidence of a turn (`t8`) or atom (`a5`) and what is based on it; for a ref or node, only the latter.
+
+    Raises NotFound for an unknown id.
+    """
     id = id.strip()
     for name in find_results(id):
         return _of_results(store, space, id, name)
@@ -209,7 +212,7 @@ def mentions(store: Store, space: str, id: str) -> list[Mention]:
 
 
 def cites(store: Store, space: str, id: str) -> list[CitedResult]:
-    """Return the results that a turn or an atom names, or its turns do, with their lines."""
+    """Return the tool results that a turn or an atom cites, with the cited lines."""
     citations = store.citations(space, [id]).get(id, [])
     return [result for citation in citations for result in _result(store, space, citation)]
 
@@ -218,7 +221,7 @@ def cites(store: Store, space: str, id: str) -> list[CitedResult]:
 
 
 def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str, list[Turn]] | None:
-    """Return the atom of an id, if it is one, its text, and the turns it is based on; of a turn, text and turn."""
+    """Return the atom, its text and the turns it is based on; for the id of a turn, None, its text and the turn."""
     if id.startswith("a") and (atoms := store.atoms(space, [id])):
         return atoms[0], atoms[0].text, store.turns(space, atom_turns(atoms[0]))
     if id.startswith("t") and (turns := store.turns(space, [id])):
@@ -227,7 +230,7 @@ def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str
 
 
 def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[ResultHit]:
-    """Return similar lines of results that were stored before the first of the turns."""
+    """Return similar lines of results that were stored in the session of the first of the turns, before that turn."""
     if not turns:
         return []
     first = min(turns, key=lambda turn: turn.learned_at)
@@ -285,14 +288,14 @@ def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
 
 
 def call_of(store: Store, space: str, ref: str) -> str:
-    """Return the call that a result is of. Raises NotFound."""
+    """Return the tool call that produced a result. Raises NotFound."""
     stored = store.ref(space, ref)
     records = store.records(space, ref=ref)
     return records[-1].tool_call if records else stored.tool
 
 
 def _overlaps(citation: Citation, lines: tuple[int, int] | None) -> bool:
-    """Return whether a citation is of these lines; of a whole result it is of all."""
+    """Return whether a citation overlaps these lines; None and a citation without lines mean the whole result."""
     if lines is None or citation.lines is None:
         return True
     return citation.lines[0] <= lines[1] and lines[0] <= citation.lines[1]

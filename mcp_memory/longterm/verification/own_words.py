@@ -315,7 +315,7 @@ def _clauses(statement: str) -> list[str]:
 
 # --- what the user said -----------------------------------------------------------------------------
 def _rules_in(turn: Said) -> Iterator[_Words]:
-    """Yield the sentences of a turn that may state a rule, an accepted offer of a rule, and a choice."""
+    """Yield the sentences of a turn that may state a rule, and an answer that accepts or chooses an offered rule."""
     for rule in possible_rules(turn.text):
         yield _Words(replace(turn, text=turn.text[rule.start : rule.end].strip(), before=""))
     answered = _short_answer(turn)

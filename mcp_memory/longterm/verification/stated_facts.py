@@ -82,7 +82,7 @@ def _split(text: str, part: str) -> tuple[str, str] | None:
 
 @cache
 def _free_words(kind: str, languages: tuple[str, ...]) -> frozenset[str]:
-    """Return the words of a block, without those of other languages: "son" is a verb in Spanish alone."""
+    """Return the words of a block, without function words of other languages: "son" is a verb in Spanish alone."""
     if not languages:
         return _words(kind)
     return _words(kind) - (function_words(_LANGUAGES) - function_words(languages))
@@ -90,7 +90,10 @@ def _free_words(kind: str, languages: tuple[str, ...]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A text with spaces between words. `is_answer`: the text is a question to the user, followed by their answer."""
+    """A text with spaces between words.
+
+    If `is_answer`, the text is a question to the user, followed by their answer.
+    """
 
     text: str
     languages: tuple[str, ...]
@@ -127,7 +130,7 @@ class _Reader:
         return not rest or (len(rest) == 2 and rest[0] in self._words("possessive"))
 
     def _is_of_the_user(self, before: Sequence[str]) -> bool:
-        """Return whether the words before a value have the user as subject: "I", or "my" and a form of "be"."""
+        """Return whether the subject of the words before a value is the user: "I", or "my" and a form of "be"."""
         subject = self._words("subject", "addressed") if self.is_answer else self._words("subject")
         if not subject.isdisjoint(before):
             return True
@@ -142,7 +145,10 @@ class _Reader:
         return free | self._words("place") if set(_tokens(relation)) - free else free
 
     def _without_relation(self, words: Sequence[str], relation: str, *, is_user: bool) -> tuple[list[str] | None, str]:
-        """Return the words without those of a relation, None if they lack one, and the personal ending of its verb."""
+        """Return the words without those of a relation, and the ending of its verb as said if that differs, else "".
+
+        Instead of the words, return None if a word of the relation is missing that is not free.
+        """
         left, ending = list(words), ""
         for part in _tokens(_NOT.sub(" not", relation.lower().replace("’", "'"))):
             same = next((word for word in left if _is_same(word, part, is_user=is_user)), None)

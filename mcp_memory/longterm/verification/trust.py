@@ -61,12 +61,12 @@ _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
 
 def source_of_tool(name: str | None) -> Source:
-    """Return the voice of a tool's output by the tool's name."""
+    """Return the source of a tool's output by the tool's name: `web` for tools that read the web, else `tool`."""
     return "web" if name and _WEB.search(_CAMEL.sub("_", name)) else "tool"
 
 
 def source_of_turn(turn: Turn | NewTurn) -> Source:
-    """Return the source of a turn. A note is the user's here; its atom knows better."""
+    """Return the source of a turn. A note counts as the user's; its exact source is that of its atom."""
     return source_of_role(turn.role, turn.name)
 
 
@@ -77,7 +77,7 @@ def source_of_role(role: Role, name: str | None) -> Source:
 
 
 def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
-    """Return the ids of those turns of role `user` that somebody else says, by their names, as in a group's talk."""
+    """Return the ids of the turns of role `user` whose speaker, by name, is somebody else, as in a group chat."""
     named = [turn for turn in turns if turn.role == "user" and turn.name]
     others: set[str] = set()
     for session in dict.fromkeys(turn.session for turn in named):
@@ -89,23 +89,23 @@ def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]
 
 
 def most_trusted(sources: Iterable[Source]) -> Source:
-    """Return the most trusted of some voices; the user's if there are none."""
+    """Return the most trusted of some sources; `user` if there are none."""
     voices = list(sources)
     return min(voices, key=_VOICES.index) if voices else "user"
 
 
 def least_trusted(sources: Iterable[Source]) -> Source:
-    """Return the least trusted of some voices: that of a text with the words of all of them."""
+    """Return the least trusted of some sources, which is the source of a text that combines their words."""
     return max(sources, key=_VOICES.index)
 
 
 def is_less_trusted(voice: Source, other: Source) -> bool:
-    """Return whether one voice is trusted less than another."""
+    """Return whether one source is trusted less than another."""
     return _VOICES.index(voice) > _VOICES.index(other)
 
 
 def with_allowed_kind(atom: NewAtom) -> NewAtom:
-    """Return an atom of a kind that its source may give: rules, traits and promises are the user's to tell."""
+    """Return an atom, made episodic unless it is the user's: only the user may state rules, traits and promises."""
     if atom.source == "user" or (atom.kind == "episodic" and atom.label != "promise"):
         return atom
     label = None if atom.label == "promise" else atom.label
@@ -179,7 +179,10 @@ def fit_for_pages(atom: Atom) -> bool:
 
 
 def attribute_page(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) -> str:
-    """Return a page with the source before each citation that names nothing of the user's, unless the line names it."""
+    """Return a page with the source of statements that are not the user's, and doubts, before their citations.
+
+    A citation gets no mark if any of its atoms has none, or if its sentence already names the source.
+    """
     marks: dict[str, str] = {}
     names = {ATTRIBUTION["assistant"]: name_words("assistant") - {"you"}}
     for atom in atoms:
@@ -207,7 +210,7 @@ def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, st
 
 
 def quarantine(atom: NewAtom, why: Sequence[str]) -> NewAtom:
-    """Return an atom with the reasons against it, if there are any: then it states no fact and ends nothing.
+    """Return an atom quarantined for some reasons, so that it states no fact and ends nothing; unchanged without any.
 
     Doubts alone (`store.values.DOUBTS`) label it, and do not quarantine it.
     """
@@ -222,7 +225,7 @@ def without_effects(atom: NewAtom) -> NewAtom:
 
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
-    """Return those of the ids that are not to be recalled unasked."""
+    """Return the ids of the rows that are quarantined, which automatic recall leaves out."""
     return {row.id for row in store.quarantined(space, ids) if row.is_quarantined}
 
 
@@ -277,7 +280,7 @@ def content_terms(text: str) -> set[str]:
 
 
 def _together(terms: set[str], place: str) -> float:
-    """Return the share of the terms within some sentences of a text, of about as many words as the terms need."""
+    """Return the largest share of the terms in any stretch of a text; the stretch grows with the number of terms."""
     place_terms = base_terms(place)
     room = _ROOM * len(terms) + 4
     where: dict[str, int] = {}

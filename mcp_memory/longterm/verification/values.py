@@ -86,7 +86,11 @@ class KnownValues:
         return stated | frozenset(dated)
 
     def _implies(self, value: float) -> bool:
-        """Return whether a number follows: an hour of the afternoon, the year of a duration or of the turn."""
+        """Return whether a number follows from the texts.
+
+        It may be an hour of the afternoon, the length of a list, a year near that of the turn, or the year that follows
+        from a duration, or the reverse.
+        """
         if (12 < value <= 24 and value - 12 in self.numbers) or value in self._counts:
             return True
         if not _YEAR.fullmatch(f"{value:.0f}"):
@@ -96,7 +100,7 @@ class KnownValues:
 
     @cached_property
     def _counts(self) -> frozenset[float]:
-        """How many things the lists in the texts have: "my daughters Ana and Eva" are two."""
+        """The lengths of the lists in the texts: "my daughters Ana and Eva" gives 2."""
         sentences = (sentence for text in self.texts for sentence in sentences_of(text.text))
         lists = (len(pattern("CLAUSE").split(sentence)) for sentence in sentences)
         return frozenset(float(count) for count in lists if count > 1)
@@ -116,7 +120,7 @@ class KnownValues:
         return any(written.includes(day) for day in (*self._derived, *self._next_weekdays))
 
     def _has_year(self, year: int) -> bool:
-        """Return whether a year was said, or is near to that of the turn and no other was said."""
+        """Return whether a year was said, or is within a year of a turn and the first text has no year."""
         near = {day.year + more for day in self._days for more in (-1, 0, 1)}
         is_named = any(_YEAR.search(text.text) for text in self.texts[:1])
         return year in self._years or (not is_named and year in near)
@@ -140,7 +144,7 @@ class KnownValues:
 
     @cached_property
     def _derived(self) -> frozenset[date]:
-        """The days of the turns, and those that their phrases of time denote."""
+        """The days of the turns, and the days that time phrases in them denote."""
         days = {*self._days}
         for text in self.texts:
             if text.said_at:
@@ -152,7 +156,7 @@ class KnownValues:
 
     @cached_property
     def _next_weekdays(self) -> list[date]:
-        """The days of the weekdays that were said, in the two weeks after a day that was said."""
+        """The days, two weeks around a turn or a date that was said, whose weekday was said."""
         written = [written_date for text in self.texts for written_date in _dates_in(text.text)]
         years = {day.year + more for day in self._days for more in (-1, 0, 1)}
         dates = [
@@ -167,7 +171,7 @@ class KnownValues:
 
     @cached_property
     def _months(self) -> frozenset[int]:
-        """The months that were said; where the first text says none, those of the days that are implied."""
+        """The months that were said and, if the first text names none, those of the derived days."""
         months = {month for text in self.texts for _, month in _months_in(text.text)}
         months |= {day.month for text in self.texts for day in _dates_in(text.text)}
         is_named = any(True for text in self.texts[:1] for _ in _months_in(text.text))
@@ -175,13 +179,13 @@ class KnownValues:
 
     @cached_property
     def _weekdays(self) -> frozenset[int]:
-        """The same of weekdays."""
+        """The weekdays that were said and, if the first text names none, those of the derived days."""
         weekdays = {day for text in self.texts for _, day in _weekdays_in(text.text)}
         is_named = any(True for text in self.texts[:1] for _ in _weekdays_in(text.text))
         return frozenset(weekdays if is_named else weekdays | {day.weekday() for day in self._derived})
 
     def _is_said(self, name: str) -> bool:
-        """Return whether a folded name was said: with another ending at most, or one word of a compound."""
+        """Return whether a folded name was said, perhaps with another ending, or begins or ends with a said word."""
         stem = name[: max(_STEM, len(name) - _ENDING)] if len(name) > _STEM else name
         if stem in self._whole or fold(stem) in fold(self._whole):
             return True
@@ -192,7 +196,7 @@ class KnownValues:
         return frozenset(_words(self._whole))
 
     def _strange_names(self, statement: str) -> Iterator[str]:
-        """Yield the words with a capital that no text and no known name has."""
+        """Yield the capitalised words of a statement that are likely names and occur in no text or known name."""
         german = "de" in languages_of(statement.split())
         if any(differ(text.text, statement) for text in self.texts[:1]):
             return  # another language may write them in another way

@@ -95,7 +95,7 @@ class StaticEmbedder:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _StaticModel:
-    """`rows` is int8, `weights` float32: the vector of token i is `weights[i] * rows[i]`."""
+    """The word table. The vector of token i is `weights[i] * rows[i]`."""
 
     pieces: PieceNumbers
     rows: NDArray[np.int8]
@@ -103,7 +103,7 @@ class _StaticModel:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer for anything except plain English words: it takes 20 ms to load, and 15 MB."""
+        """The tokenizer for anything except plain English words. Loading it takes 20 ms and 15 MB."""
         from tokenizers import Tokenizer
 
         with reading("The bundled embedding model", meanwhile=_BY_WORDS):
@@ -208,7 +208,7 @@ class Encoder:
         self._one_thread = partial(libraries.limit, limits=1, user_api="blas")
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one row a text, each of length one; zeros where the text has no known piece."""
+        """Return one row per text, each of length one; a row of zeros for a text without a known piece."""
         import numpy as np
 
         rows = np.zeros((len(texts), self._directions.shape[1]), np.float32)
@@ -220,10 +220,10 @@ class Encoder:
         return unit_rows(rows)
 
     def features(self, texts: Sequence[str]) -> Floats:
-        """Return a row of features a text for classifiers, more than the vector keeps; zeros without a known piece.
+        """Return a row of features per text, for classifiers; a row of zeros for a text without a known piece.
 
-        They are the sum over the text's pieces and the full output of the last layer. Short texts are computed
-        together, in a third of the time.
+        They keep more than the vector: the sum over the text's pieces and the full output of the last layer. Short
+        texts are computed together, in a third of the time.
         """
         import numpy as np
 
@@ -291,7 +291,10 @@ class Encoder:
 
 
 def _batches(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the places of texts with pieces, in groups of at most `_PIECES_TOGETHER` pieces or a single text."""
+    """Yield groups of indices of texts that have pieces.
+
+    A group has at most `_PIECES_TOGETHER` pieces, unless it is a single text.
+    """
     group, size = list[int](), 0
     for at, ids in enumerate(pieces):
         if group and size + len(ids) > _PIECES_TOGETHER:
@@ -305,7 +308,10 @@ def _batches(pieces: Sequence[Sequence[int]]) -> Iterator[list[int]]:
 
 
 def _windows(lengths: NDArray[np.int64], size: int, before: int) -> NDArray[np.int64]:
-    """Return for each row of some texts the rows of its window; the number of all rows for one beyond its text."""
+    """Return, for each row, the indices of the rows in its window.
+
+    `lengths` has the number of rows of each text. A position outside the text has the number of all rows as index.
+    """
     import numpy as np
 
     total = int(lengths.sum())
@@ -410,7 +416,7 @@ def encoder_alone(question: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def encoder_share(question: str) -> float:
-    """Return the encoder's share of a question's vector."""
+    """Return the weight of the encoder's half in a question's vector, which depends on the question's language."""
     languages = languages_of(_WORD.findall(question))
     if not languages:
         return UNCERTAIN if question.isascii() else OTHER

@@ -54,7 +54,7 @@ _TOKEN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffe
 
 
 def detect_injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
-    """Return for each text, a list of sentences, whether a sentence reads like an injected instruction.
+    """Return for each text (a list of its sentences) whether a sentence reads like an injected instruction.
 
     Raises EmbeddingFailed if the files of the package cannot be read.
     """
@@ -80,7 +80,7 @@ def _detect_batch(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
 
 
 def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[str, float]]:
-    """Return the sentences of a text that the first model lets through, and its scores, the highest first."""
+    """Return the sentences of a text that the first model lets through, each with its score, highest score first."""
     import numpy as np
 
     if not sentences:
@@ -94,9 +94,9 @@ def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[st
 
 
 def features_of(sentences: Sequence[str], traits: Traits) -> NDArray[np.float32]:
-    """Return a row a sentence: the encoder's features and its traits; zeros without a known word piece.
+    """Return one row per sentence: the encoder's features, then the traits alone and in pairs.
 
-    There must be at least one sentence.
+    A sentence without a known word piece has a row of zeros. There must be at least one sentence.
     """
     import numpy as np
 
@@ -109,7 +109,7 @@ def features_of(sentences: Sequence[str], traits: Traits) -> NDArray[np.float32]
 
 
 def word_slots(sentence: str) -> list[int]:
-    """Return the places of a sentence's words and pairs among the weights; one place at least."""
+    """Return the indices of the weights for a sentence's words and pairs of words; `[0]` if it has no words."""
     shown = sentence if sentence.isascii() else normalize("NFKC", sentence)
     words = [_hashed(word[:_STEM]) for word in _TOKEN.findall(shown.lower())]
     pairs = [(first * 31 + second) % SLOTS + SLOTS for first, second in pairwise(words)]
@@ -254,7 +254,7 @@ def rule_probability(alone: float, between: float) -> float:
 
 
 def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:
-    """Return one row a sentence, of at least one: the encoder's features and its cues."""
+    """Return one row per sentence: the encoder's features and its cues. There must be at least one sentence."""
     import numpy as np
 
     cues = np.array([cues_of(sentence) for sentence in sentences], np.float32)

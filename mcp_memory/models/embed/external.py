@@ -104,7 +104,7 @@ class LocalEmbedder:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Loaded:
-    """A library's model, ready; both take texts and give one row each."""
+    """A loaded model of a library. Both functions take texts and return one row per text."""
 
     passages: Callable[[list[str]], NDArray[np.float32]]
     question: Callable[[list[str]], NDArray[np.float32]]
@@ -112,7 +112,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Loading:
-    """A model that is loading or loaded; `began` is by the monotonic clock."""
+    """A model that is being loaded or is loaded. `began` is the start of loading by the monotonic clock, in seconds."""
 
     done: Future[_Loaded]
     began: float

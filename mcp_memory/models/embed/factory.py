@@ -32,8 +32,8 @@ def make_embedder(settings: Settings) -> Embedder | None:
 def embedder_for(identity: str, settings: Settings) -> Embedder | None:
     """Return an embedder whose vectors have that identity today, or None.
 
-    The bundled model can if it is still the same, a local model if its folder is the same, with its default prefixes. A
-    remote model can only while it is configured: the address and key of an earlier one are not stored.
+    The bundled model has it if it has not changed; a local model if its folder has not changed and the prefixes are its
+    defaults. A remote model is found only while it is configured, because addresses and keys are not stored.
     """
     for embedder in (
         make_embedder(settings),

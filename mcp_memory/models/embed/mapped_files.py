@@ -39,7 +39,10 @@ def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
 
 
 class PieceNumbers:
-    """The pieces of two files of a folder. Raises OSError, RuntimeError or ValueError if they cannot be read."""
+    """Word pieces and their numbers, read from the two files.
+
+    Raises OSError, RuntimeError or ValueError if they cannot be read.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         import numpy as np
@@ -59,7 +62,7 @@ class PieceNumbers:
 
     @staticmethod
     def write(folder: Path, name: str, pieces: Sequence[str], numbers: Sequence[int] | None = None) -> None:
-        """Write the two files. Without numbers a piece has that of its place."""
+        """Write the two files. Without `numbers`, the number of a piece is its index in `pieces`."""
         import numpy as np
 
         trie = write_trie(folder / f"{name}.marisa", pieces)

@@ -29,12 +29,12 @@ class Embedder(Protocol):
 
     @property
     def identity(self) -> str:
-        """Vectors may be compared when, and only when, their identities are the same."""
+        """Identifies the vectors' model. Vectors may be compared if, and only if, their identities are the same."""
         ...
 
     @property
     def local(self) -> bool:
-        """Cheap enough to embed a turn inside the call that stores it: no network, no more than milliseconds."""
+        """Whether a turn may be embedded in the call that stores it: no network, no more than milliseconds."""
         ...
 
     @property
@@ -43,7 +43,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row a text, shape (texts, dimensions), each of length one.
+        """Return one row per text, shape (texts, dimensions), each of length one.
 
         A text that the model does not know (empty, blank, or without a known token) has a row of zeros: it is as far as
         possible from everything, and never fails the other texts.
@@ -56,7 +56,7 @@ class Embedder(Protocol):
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows scaled to length one; a row of zeros stays one."""
+    """Return the rows scaled to length one. A row of zeros is unchanged."""
     import numpy as np
 
     # Divided by the largest component first: squares of very large or very small floats are inf or 0.
@@ -92,7 +92,7 @@ class Prefixes:
 
     @property
     def mark(self) -> str:
-        """A short hash for the identity of vectors with these prefixes; empty without prefixes."""
+        """The suffix of the identity of vectors with these prefixes: `+` and a short hash; empty without prefixes."""
         if not self.query and not self.passage:
             return ""
         return "+" + sha256(f"{self.query}\0{self.passage}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -112,7 +112,7 @@ def prefixes_of(model: str, settings: Settings) -> Prefixes:
 
 
 def is_folder(model: str) -> bool:
-    """Return whether a model is named by its folder. A name on the hub begins with none of these."""
+    """Return whether a model's name is a path, which no name on the hub looks like."""
     return model.startswith(("/", "./", "../", "~")) or model[1:3] in (":\\", ":/")
 
 

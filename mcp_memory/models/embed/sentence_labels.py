@@ -109,17 +109,18 @@ def scaled(
 def _may_be_rule(text: str, chances: dict[Label, float]) -> bool:
     """Return whether to ask the model of standing rules about a sentence.
 
-    That model takes lists ("cups, bowls, plates") for terse rules: without a cue such as "always", the labels must
-    agree.
+    That model mistakes lists ("cups, bowls, plates") for terse rules. So a sentence without a cue such as "always" is
+    passed to it only if its label may be a rule.
     """
     has_cue = any(has for name, has in zip(CUES, cues_of(text), strict=False) if name not in _PRONOUNS)
     return may_state_rule(text) and (has_cue or chances["rule"] >= _POSSIBLE_RULE)
 
 
 def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
-    """Return the chances with the probability of a rule by the model of standing rules, if that model is sure.
+    """Return the chances with `rule`, the probability by the model of standing rules, if that model is sure.
 
-    That model knows no promises, and takes an order for later ("next time …, tell me …") for a rule.
+    A likely promise keeps its chances, because that model mistakes requests for later ("next time …, tell me …") for
+    rules.
     """
     if chances["promise"] >= _LIKELY_PROMISE or rule < _SURE_RULE or rule <= chances["rule"]:
         return chances
@@ -128,7 +129,7 @@ def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
 
 
 def sentence_features(sentences: Sequence[SentenceInTurn]) -> NDArray[np.float32]:
-    """Return one row a sentence, of at least one."""
+    """Return one row per sentence. There must be at least one sentence."""
     return _features_and_rules(sentences)[0]
 
 

@@ -159,7 +159,7 @@ def _saving(
 
 @dataclass(frozen=True, slots=True)
 class MessagePosition:
-    """The place of a message in its conversation. `edit`: the edit that produced the message, if any."""
+    """The places before and after a message in its conversation, and the edit that produced the message, if any."""
 
     before: str
     after: str
@@ -169,7 +169,7 @@ class MessagePosition:
 def locate_messages(
     messages: Sequence[ListMessage], digests: Sequence[str], shown: Iterable[MessageEdit]
 ) -> list[MessagePosition]:
-    """Return the position of each message; a replacement counts as the messages it represents."""
+    """Return the position of each message. A replacement has the position of the messages that it represents."""
     edits = {(edit.before, edit.shown): edit for edit in shown}
     positions: list[MessagePosition] = []
     at = START
@@ -271,7 +271,7 @@ _COUNTS = LRU[tuple[str, bytes], int](50_000)
 
 
 def _tokens(message: ListMessage, counter: TokenCounter) -> tuple[int, ...]:
-    """Count the parts of a message."""
+    """Return the number of tokens of each part of a message."""
     return tuple(_tokens_of_part(part, counter) for part in message.parts)
 
 

@@ -70,7 +70,7 @@ def digest(message: ListMessage, secret: bytes) -> str:
 
 
 def place_after(before: str, of: str) -> str:
-    """Return the place after a message with the digest `of` at the place `before`."""
+    """Return the place after a message: a hash of the place before it and of its digest `of`."""
     return sha256(f"{before} {of}".encode()).hexdigest()[:32]
 
 
@@ -181,7 +181,10 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Me
 
 
 def _call_part(address: Address, call: Block) -> tuple[Address, MessagePart]:
-    """Return a call of OpenAI: of a function, of a custom tool with any text as input, or bare."""
+    """Return the part of an OpenAI tool call with the address of its text.
+
+    The call is of a function, of a custom tool with any text as input, or has its fields at the top level.
+    """
     kind = next((key for key in ("function", "custom") if isinstance(call.get(key), dict)), None)
     called: Block = call[kind] if kind else call
     key = "arguments" if "arguments" in called else "input"

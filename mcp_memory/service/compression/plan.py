@@ -104,7 +104,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Replaces the items from `start` to before `end` by a note of at most `limit` tokens."""
+    """Replaces the items from `start` up to, but not including, `end` by a note of at most `limit` tokens."""
 
     start: int
     end: int
@@ -116,7 +116,7 @@ def make_plan(
 ) -> EditPlan:
     """Decide what to edit. `level` forces a level at any size.
 
-    `overhead`: tokens of the prompt that are not in the list, such as the definitions of tools.
+    `overhead` is the number of tokens of the prompt that are not in the list, such as the definitions of tools.
     """
     plan = EditPlan(items, rules, overhead)
     plan.level = level or plan.level
@@ -131,13 +131,16 @@ def make_plan(
 
 
 def sent_before(items: Sequence[PlanItem]) -> int:
-    """Return the first item that no earlier call has sent: the last message of the model, or the item after it."""
+    """Return the index of the first item that no earlier call has sent, which is the model's last message.
+
+    Returns 0 if there is no such message, or if a note has replaced it.
+    """
     last = next((at for at in reversed(range(len(items))) if items[at].calls), None)
     return 0 if last is None or items[last].is_note else last
 
 
 class EditPlan:
-    """The edits to make, and the tokens of the list with them. `level` follows from its size."""
+    """The edits to make, and `total`, the tokens of the prompt after them. `level` follows from its initial size."""
 
     def __init__(self, items: Sequence[PlanItem], rules: CompressionRules, overhead: int) -> None:
         self.items = items
@@ -187,7 +190,10 @@ class EditPlan:
             self._replacements[replacement.item, replacement.part] = replacement
 
     def replace_what_pays(self) -> None:
-        """Add the batch, from some item on, with the largest gain, if any batch gains."""
+        """Find the item such that replacing all old parts from it on gains most, and add these replacements.
+
+        Parts in use are kept. Nothing is added if no batch gains.
+        """
         spared = results_in_use(self.items, self.rules.keep_calls)
         free = [replacement for replacement in self.old_parts() if (replacement.item, replacement.part) not in spared]
         saved = [0] * len(self.items)
@@ -210,7 +216,10 @@ class EditPlan:
     # --- aggressive ---------------------------------------------------------------------------------
 
     def cut_oldest(self, *, before: int, least: float = 0.0) -> None:
-        """Remove the oldest units until the target is reached; pinned items stay."""
+        """Remove the oldest units before item `before` until the target is reached; pinned items stay.
+
+        Nothing is removed if that frees no more than the share `least` of the window.
+        """
         goal = self.rules.target * self.rules.window
         most = int(self.rules.canvas * self.rules.window)
         runs: list[list[int]] = [[]]
@@ -245,7 +254,7 @@ class EditPlan:
     # --- emergency ----------------------------------------------------------------------------------
 
     def force(self) -> None:
-        """Reach the target at any cost: remove all but the newest unit, then shorten the largest texts."""
+        """Remove the oldest units up to the newest, then shorten the largest texts, until the target is reached."""
         goal = self.rules.target * self.rules.window
         newest = self._units[-1].start if self._units else 0
         if self.total > goal:
@@ -259,7 +268,7 @@ class EditPlan:
             self.add([largest])
 
     def _shortenable(self, goal: float) -> Iterable[Replacement]:
-        """Yield replacements of the remaining parts, each by the amount that would suffice."""
+        """Yield a replacement for each remaining part that may be shortened, enough to reach the goal if possible."""
         gone = self._removed()
         for at, item in enumerate(self.items):
             if at in gone or item.is_note or item.message.role == "system":
@@ -329,7 +338,7 @@ class CompressionRules:
     def gain(self, *, removed: int, behind: int, calls: int) -> float:
         """Return the saving of a batch beyond `worth` times its cost, in tokens at full price.
 
-        `behind`: tokens to be read at full price again; `calls`: calls of the model so far.
+        `behind` tokens would be read at full price again; the model has been called `calls` times so far.
         """
         further = calls if self.further_calls is None else self.further_calls
         saves = removed * self.cached_price * (1 + further)

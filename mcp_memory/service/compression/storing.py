@@ -53,7 +53,7 @@ _REF = re.compile(r"\br-[0-9a-f]{12,64}\b")
 
 @dataclass(frozen=True, kw_only=True)
 class MessageStorage:
-    """Stores parts of a conversation: `items` are its messages without private passages, `session` its name."""
+    """Stores parts of a conversation. `items` are its messages without private passages; `session` is its name."""
 
     store: Store
     space: str
@@ -157,7 +157,7 @@ class MessageStorage:
         return tool, mask_values(_value(call.text)) if call else None
 
     def _talk_since(self, at: int) -> str:
-        """Return the newest words and calls of the model after a result: parts it has used may be used again."""
+        """Return what the model said and called last after a result: it may need again the parts that it has used."""
         later: list[str] = []
         room = TALK_CHARS
         for item in reversed(self.items[at:]):
@@ -183,7 +183,7 @@ class MessageStorage:
                     yield self._block(part.text) if part.kind == "fixed" else part.text
 
     def _block(self, block: str) -> str:
-        """Return a short block without text unchanged, a file in it or a long block as a ref."""
+        """Return a short block without text unchanged; a long block, or a file in a block, is stored as a ref."""
         file = _file_in(_value(block))
         if file is None and len(block) <= 4_000:
             return block

@@ -61,7 +61,7 @@ class _SpaceImport:
         self.result = Brought(space=space, into=into)
 
     def take(self, rows: Sequence[model.ExportedRow], *, again: bool = False) -> None:
-        """Store rows. With `again` they are imported a second time, and only additions are counted."""
+        """Store rows. With `again`, they are also passed in another call, so only new and changed rows are counted."""
         done = self.store.import_rows(self.into, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
         self.result.stored += done.stored
@@ -223,8 +223,9 @@ def _undo_tombstones(
 def _apply_tombstones(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
-    """Forget the rows that the exporting store forgot. Rows that were never imported are recorded, and kept out
-    later.
+    """Forget the rows that the exporting store forgot, and yield the new tombstones.
+
+    Rows that were never imported are recorded, so that a later import leaves them out.
     """
     store, into = taking.store, taking.into
     for tombstone in tombstones:
@@ -242,7 +243,7 @@ def _apply_tombstones(
 
 
 def _live_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return the rows that are not forgotten, without notes: they are forgotten with their statements."""
+    """Return the ids of rows that are not forgotten. Notes are left out: they are forgotten with their statements."""
     atoms = [atom.id for atom in store.atoms(space, [id for id in ids if id[0] == "a"])]
     turns = [turn.id for turn in store.turns(space, [id for id in ids if id[0] == "t"]) if turn.role != "note"]
     return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _has_ref(store, space, id))]

@@ -141,7 +141,7 @@ class _Tree:
                 opened[1].close()
 
     def write_pages(self) -> None:
-        """Write the pages in their last version."""
+        """Write the newest version of each page, except deleted scenes."""
         for name, row in self._standing.items():
             if isinstance(row, model.ExportedPersona):
                 self._add(name, form.persona_page(row))

@@ -47,7 +47,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """Rows of a kind in a space ("" for the home), the same on both sides; `sha256` is `moving.Digest.sha256`."""
+    """The rows of a kind in a space ("" for the whole home), which were found to be the same on both sides."""
 
     space: str
     what: str
@@ -57,7 +57,10 @@ class Proven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A verified move. `questions` were compared on both sides; `resumed`: a part had been copied before."""
+    """A verified move.
+
+    `questions` is the number of searches that were compared. `resumed`: an earlier call had copied a part.
+    """
 
     source: str
     target: str
@@ -155,7 +158,7 @@ def _copy(transfer: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Re
 def _prove(
     origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: ReportProgress
 ) -> list[Proven]:
-    """Compare all rows of both sides. Raises Damaged with the differences."""
+    """Compare all rows of both sides and return the equal kinds. Raises Damaged with the differences."""
     step = step_counter("comparing rows", 2 * of, tell)
     in_origin = dict(moving.proof(origin, tx, step))
     in_goal = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))

@@ -55,7 +55,7 @@ def remove(copy: Path) -> None:
 
 
 def _whole(home: Path, path: Path) -> Path:
-    """Return the quarantine folder of a file, or the file itself."""
+    """Return the quarantine folder that contains the file, or the file itself if none does."""
     parts = path.relative_to(home).parts
     is_aside = parts[0] == "backups" and len(parts) > 2 and parts[1].startswith("aside-")
     return home.joinpath(*parts[:2]) if is_aside else path

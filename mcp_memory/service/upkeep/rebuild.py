@@ -39,11 +39,11 @@ _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 class Rebuilt:
     """The result of a rebuild or its check.
 
-    `added`: the number of rows of the files that the database lacked, by kind. `notes`: sentences about damaged files.
-    `damage`: problems of the old database, empty if it is whole. `source`: the origin of rows that are in no file:
-    `database`, the path of a backup, or None. `without_files`: the number of these rows, by kind. `lost`: rows that
-    neither files nor `source` have, as sentences. `back`: purged rows that returned from `source`; they stay forgotten.
-    `aside`: the quarantine folder with the old database.
+    `added` counts, by kind, the rows of the files that the database lacked. `notes` are sentences about damaged files.
+    `damage` lists the problems of the old database and is empty if it is intact. Rows that are in no file come from
+    `source` (`database`, the path of a backup, or None); `without_files` counts them by kind. `lost` are sentences
+    about rows that neither the files nor `source` have. `back` are purged rows that returned from `source`; they stay
+    forgotten. `aside` is the quarantine folder with the old database.
     """
 
     added: dict[str, int]
@@ -134,7 +134,10 @@ def _base(home: Path, staging: Path) -> _Base:
 
 
 def _choose_base(home: Path, staging: Path) -> _Base:
-    """Return a copy of the database, of the newest good backup, of all readable rows, or an empty database."""
+    """Return the first that can be made: a copy of the database, the newest good backup, or all readable rows.
+
+    If there is none of these, the base is an empty database.
+    """
     for folder in ("old", "new"):
         (staging / folder).mkdir()
     copy, new = staging / "old" / DATABASE, staging / "new" / DATABASE

@@ -37,7 +37,10 @@ from mcp_memory.store.sqlite.upkeep import snapshots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Rows that were forgotten since the backup and are forgotten again under `tombstone`; `ids` is their number."""
+    """Rows that were forgotten after the backup was made, and that the restore forgot again under `tombstone`.
+
+    `ids` is the number of rows.
+    """
 
     space: str
     tombstone: str

@@ -42,7 +42,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementToImport:
-    """A statement of another memory. `id` is its id there, which stays when its text changes."""
+    """A statement of another memory. `id` is its id in that memory, which does not change with the text."""
 
     atom: NewAtom
     id: str | None = None
@@ -51,13 +51,17 @@ class StatementToImport:
 
     @property
     def wordings(self) -> tuple[str, ...]:
-        """The texts under which it may have been forgotten."""
+        """The texts to look up among forgotten statements: with and without the added subject."""
         return (self.atom.text, self.words) if self.words else (self.atom.text,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedStatementsReport:
-    """Counts of imported statements: new, of these quarantined (`held`), repeated, and forgotten here (`kept_out`)."""
+    """Counts of imported statements.
+
+    `told` is the number of new statements, of which `held` are quarantined; `repeated` were known, and `kept_out` had
+    been forgotten here.
+    """
 
     told: int = 0
     held: int = 0
@@ -119,7 +123,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def token_shown(self, text: str) -> Token | None:
-        """Return the token that a client presents; None if it is wrong, revoked or expired."""
+        """Return the token whose text a client presents, and note its use; None if it is wrong, revoked or expired."""
         prefix, _, rest = text.partition("_")
         id, _, secret = rest.partition("_")
         token = self._store.token(id) if prefix == PREFIX and text.isascii() else None
@@ -161,9 +165,10 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def take_in(self, parcel: Parcel, space: str, *, tell: ReportProgress = ignore_progress) -> Brought:
-        """Import a space of an export into the current space, without rows that are known or were forgotten here.
+        """Import a space of an export into the current space, except rows that were forgotten here.
 
-        Rows forgotten there since the last import are forgotten here too, which can be undone.
+        Rows imported before are updated. Rows that the exporting memory has forgotten since the last import are
+        forgotten here too, which can be undone.
         """
         from mcp_memory.service.portable.bringing import import_space
 
@@ -257,7 +262,7 @@ class AdministrationVerbs(ForgettingVerbs):
 
     @in_thread
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the quarantined rows among these, with the reasons, to mark them in answers."""
+        """Return the reasons for each of these rows that is quarantined, by id. Answers mark such rows."""
         rows = self._store.quarantined(self.space, ids)
         return {row.id: tuple(row.reasons) for row in rows if row.is_quarantined}
 
@@ -299,7 +304,7 @@ class AdministrationVerbs(ForgettingVerbs):
         return self._with_texts(store.quarantined(self.space, ids)) if ids else []
 
     def _quarantine(self, reasons: Mapping[str, tuple[str, ...]]) -> list[str]:
-        """Quarantine the rows with reasons that were never quarantined; return their ids."""
+        """Quarantine rows that have reasons, unless they were quarantined or reviewed before; return their ids."""
         flagged = {id: why for id, why in reasons.items() if why}
         before = {row.id for row in self._store.quarantined(self.space, flagged)} if flagged else set[str]()
         new = {id: why for id, why in flagged.items() if id not in before}

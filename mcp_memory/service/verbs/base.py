@@ -175,7 +175,7 @@ class Verbs:
         limit: int,
         cursor: str | None,
     ) -> Results:
-        """Return a page of a search; relative times are relative to the request for its first page."""
+        """Return a page of a search. On every page, "last week" is relative to the request for the first page."""
         from mcp_memory.longterm.search.pages import asked_at
 
         check_range(limit, "limit", 1, MAX_LIMIT)
@@ -202,8 +202,8 @@ class Verbs:
     ) -> Framed:
         """Return an answer whose text (and JSON, if `also_as_json`) fits the budget, counted exactly.
 
-        `answer_in` is called with the tokens that the text may take: `first`, then less by what the whole was over.
-        Raises InvalidInput if no room is left for the text.
+        `answer_in` is called with the tokens that the text may take: at first with `first`, and while the answer is too
+        long, with as many fewer as it exceeds the budget. Raises InvalidInput if no room is left for the text.
         """
         from mcp_memory.service.render import as_json, render
 
@@ -231,7 +231,7 @@ class Verbs:
 
 
 class QueryVectors:
-    """The vectors of a query, made when a search first needs them. `note`: why a model failed."""
+    """The vectors of a query, made when a search first needs them. `note` says why a model failed, if one did."""
 
     def __init__(self, indexing: Indexing) -> None:
         self._indexing = indexing
@@ -239,7 +239,7 @@ class QueryVectors:
         self.note: str | None = None
 
     def embed(self, text: str) -> list[Vectors]:
-        """Return the vectors of a text by each available model. It is masked: the model may be across a network."""
+        """Return the vectors of a text by each available model. Secrets are masked, since a model may be remote."""
         if text not in self._vectors:
             self._vectors[text], self.note = self._indexing.of_query(mask(text))
         return self._vectors[text]

@@ -74,14 +74,17 @@ class PurgeReport:
 
     @property
     def is_proven(self) -> bool:
-        """Whether this home, except its copies, has none of it, and no text of an agent repeats it."""
+        """Whether no erased words are left in the home, except in `copies`, and no text of an agent repeats them."""
         is_clean = self.proof is None or not (self.proof.found or self.proof.unread)
         return self.shredded and is_clean and not self.repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdueRows:
-    """Rows older than a policy allows: `going` at its next run, and `staying` because statements cite them."""
+    """Numbers of rows older than a policy allows.
+
+    The next run forgets `going` rows; `staying` rows are kept because statements cite them.
+    """
 
     policy: Policy
     going: int
@@ -90,7 +93,7 @@ class OverdueRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRun:
-    """How many rows a policy forgot or purged, and under which tombstones."""
+    """A run of a policy: it forgot or purged `took` rows under these tombstones."""
 
     policy: Policy
     took: int
@@ -262,7 +265,10 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:
-        """Return the tombstones of this space that can still be undone, oldest first."""
+        """Return the tombstones of this space that are neither undone nor purged, oldest first.
+
+        With `older_than`, only tombstones of at least that age.
+        """
         before = None if older_than is None else self._parts.now() - older_than
         return [
             row
@@ -372,10 +378,10 @@ class ForgettingVerbs(Verbs):
 
     @in_thread
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
-        """Forget rows older than the policies of the space allow, at most once a day; `eager`: now.
+        """Forget rows older than the policies of the space allow: at most once a day, or now with `eager`.
 
-        It can be undone like any forgetting. It purges only by a policy for purging, and only rows that a policy
-        forgot: rows that a person forgot are left to that person.
+        This can be undone like any forgetting. Only a policy for purging purges, and only rows that a policy forgot:
+        rows that a person forgot are left to that person.
         """
         store = self._store
         if not store.policies(self.space):

@@ -78,10 +78,10 @@ class PageVerbs(Verbs):
 
     @in_thread
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
-        """Run all possible jobs with the configured model now, and return the number of questions.
+        """Run all jobs with the configured model now, due or not, and return the number of questions.
 
-        The callback gets a line about each job. Raises Refused when no model is set or it may not be asked,
-        ModelFailed when it fails; finished jobs are kept, and the rest waits.
+        `told` is called with a line about each job. Raises Refused when no model is set or it may not be asked,
+        ModelFailed when it fails. Finished jobs are kept, and the others wait.
         """
         parts = self._parts
         if parts.model is None:

@@ -43,7 +43,7 @@ class RecallVerbs(Verbs):
     async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return what `recall` finds, within the budget as text and as JSON.
 
-        A conversation keeps earlier answers, so a question of a session gets the same stable block once an hour.
+        A question of a session gets the same stable block only once an hour, because its context keeps the earlier one.
         Raises InvalidInput for a budget that is too small for any of it, with a sufficient budget.
         """
 

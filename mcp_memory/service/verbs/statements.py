@@ -71,20 +71,20 @@ class StatementVerbs(Verbs):
 
         `source` says who stated it. A statement of the user, or requested by the user, is stored in the user's own
         words that it restates, so record these first: without such words it is quarantined
-        (`longterm.verification.trust`). Unless they say just that and nothing else, it states no fact and supersedes
-        nothing. `note` mentions each of these. `typed`: the user typed the statement.
+        (`longterm.verification.trust`). Unless these words say just that and nothing else, it becomes no fact and
+        supersedes nothing. `note` mentions each of these cases. `typed` means that the user typed the statement.
 
         It is valid from `valid_from`, by default now, until the end of `valid_until`, by default until a day that its
-        text names for certain ("until 10 November"). After that it is past, like a replaced statement: only `as_of`
-        finds it. A statement of the user ends with `valid_until` only if the user's words give that day, or if it is
-        `typed`. Raises InvalidInput for a `valid_until` that has passed without `valid_from`.
+        text names for certain ("until 10 November"). After that only `as_of` finds it, like a replaced statement. A
+        statement of the user ends with `valid_until` only if the user's words give that day, or if it is `typed`.
+        Raises InvalidInput if `valid_until` has passed and `valid_from` is not given.
 
-        `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
-        NotFound.
+        `cites` names tool results as evidence: refs, with or without lines, or nodes. The text may name them too.
+        Raises NotFound.
 
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
-        supersedes end, and are never deleted. Without a fact it keeps a fact of theirs whose entity and value are in
-        the text; without `kind` it has their kind, or `persona` if it supersedes none.
+        supersedes end, and are never deleted. Without these arguments it keeps a fact of the superseded statements
+        whose entity and value are in the text. Without `kind` it has their kind, or `persona` if it supersedes none.
 
         A statement that supersedes a promise closes it as done, unless it is a promise too. Without `kind` it is the
         agent's note of what it did, and needs no words of the user, unless other words of the user than the promise
@@ -177,14 +177,17 @@ class StatementVerbs(Verbs):
         )
 
     def _close_review_of(self, claim: str) -> None:
-        """Take a claim out of the review queue: the user's words were stored in its place."""
+        """Take quarantined statements with the text `claim` out of the review queue.
+
+        They need no decision, since the user's words were stored in their place.
+        """
         quarantined = [row.id for row in self._store.quarantined(self.space) if row.id.startswith("a")]
         same = [atom.id for atom in self._store.atoms(self.space, quarantined) if atom.text == claim]
         self._store.review(self.space, same, "kept", now=self._parts.now())
 
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
-        """Return whether a text that supersedes these statements would keep a fact of theirs."""
+        """Return whether a statement with this text would keep a fact of the statements that it `supersedes`."""
         from mcp_memory.longterm.supersession import fact_still_stated
 
         older = self._store.atoms(self.space, supersedes)
@@ -272,7 +275,11 @@ class StatementVerbs(Verbs):
         )
 
     def _count_current(self, filters: Filters, at: datetime) -> int:
-        """Count statements; if there are more than `_COUNT_EXACTLY`, including those whose text names a past end."""
+        """Count statements.
+
+        Current statements are counted without those whose text names a past end, which have to be read; if there are
+        more than `_COUNT_EXACTLY`, all are counted.
+        """
         from mcp_memory.longterm.validity import current_atoms
 
         total = self._store.count_atoms(self.space, filters=replace(filters, at=at))

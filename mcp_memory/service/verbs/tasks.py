@@ -90,9 +90,9 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_replaced(self, session: str, tool_call_id: str, text: str, *, at: datetime | None = None) -> None:
-        """Enter the savings of a call's stored results, after their client has shown `text` for them at the time `at`.
+        """Enter the savings of a call's stored results, in whose place the client has shown `text` at the time `at`.
 
-        Only results whose replacements are in the text count, each once. A replacement extends to the next one.
+        Only results whose replacements are in `text` count, each once. A replacement ends where the next one begins.
         """
         call = mask_id(tool_call_id)
         refs = {record.ref for record in self._store.records(self.space, session=session, tool_call_id=call)}
@@ -111,7 +111,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_compacted(self, session: str, *, at: datetime | None = None) -> None:
-        """Note that a client replaced a context by a summary: earlier savings are not counted for later calls."""
+        """Note that a client replaced a context by a summary. Later calls no longer profit from earlier savings."""
         self._add_saving(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
 
     @in_thread

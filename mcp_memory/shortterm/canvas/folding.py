@@ -132,7 +132,7 @@ def without_texts(groups: Groups, nodes: Collection[str]) -> dict[str, Group]:
 
 
 def dissolve(groups: Groups, ids: Collection[str]) -> dict[str, Group]:
-    """Return the groups without `ids`, whose content moves to the groups around them."""
+    """Return the groups without the groups `ids`, whose children move into the group around them, if any."""
 
     def expand(id_: str) -> list[str]:
         if id_ not in ids or id_ not in groups:
@@ -161,7 +161,10 @@ def require(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
 
 
 def outermost(canvas: Canvas, groups: Groups, ids: Iterable[str]) -> tuple[str, ...]:
-    """Return the children of a new group: nodes and whole groups. Raises InvalidInput for a part of a group."""
+    """Return the children of a new group of these ids: ungrouped nodes, and whole groups instead of their nodes.
+
+    Raises InvalidInput if the ids are only a part of an existing group.
+    """
     chosen = list(dict.fromkeys(node for id_ in ids for node in require(canvas, groups, id_)))
     children = tuple(dict.fromkeys(top_level(groups, node) for node in chosen))
     for id_ in children:
@@ -237,9 +240,9 @@ EDGE_TOKENS = 11
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One line of the text. Level 0: a node or a stored group; 1: a phase; above: phases of phases.
+    """One box of the folded canvas. Level 0 is a node or a stored group, 1 is a phase, above are groups of phases.
 
-    `first` and `last` are the numbers of its first and last node, and unless `fixed` all between are its nodes too.
+    `first` and `last` are the numbers of its first and last node. Unless `fixed`, it has all nodes between them.
     """
 
     id: str
@@ -373,7 +376,7 @@ def _runs(blocks: Sequence[_Block]) -> Iterator[tuple[int, int]]:
 
 
 def _are_adjacent(block: _Block, following: _Block) -> bool:
-    """Return whether a stretch, which is named by its first and last node, may contain both."""
+    """Return whether two blocks can be folded into a stretch, whose id names only its first and last node."""
     return block.last + 1 == following.first and not block.fixed and not following.fixed
 
 

@@ -225,7 +225,7 @@ def _canvases_with_goals(
 
 
 def _remove_patch_texts(store: Store, space: str, state: CanvasState, *, refs: Collection[str]) -> CanvasState:
-    """Return the state with only the texts of its steps, except the results of `refs`."""
+    """Return the state with only the texts of its steps, as if the results of `refs` were forgotten."""
     canvas = state.canvas
     steps = _steps(store, space, canvas.number, refs, forgotten=True)
     nodes = tuple(_reset_node(node, steps) for node in canvas.nodes)

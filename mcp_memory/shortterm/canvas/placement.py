@@ -81,7 +81,7 @@ class CallIntent:
 
     @property
     def key(self) -> str:
-        """The stored form, with which a later call is compared (`continues`)."""
+        """The intent as text, which is stored so that `continues` can compare a later call with it."""
         return " ".join([self.intent, "failed" if self.failed else "ok", self.verb.replace(" ", "_"), self.subject])
 
 
@@ -148,7 +148,7 @@ def _last_part(path: str) -> str:
 
 
 def continues(before: str, now: CallIntent) -> bool:
-    """Return whether a call continues the node's last call, whose key is `before`."""
+    """Return whether the call `now` belongs to the node whose last call has the intent key `before`."""
     last = _parse_key(before)
     if last is None:
         return False
@@ -224,7 +224,7 @@ class StepNote:
 
     @staticmethod
     def read(text: str | None) -> StepNote:
-        """Parse a record's note; missing and foreign notes are empty."""
+        """Parse a record's note. A missing or malformed note is read as an empty one."""
         try:
             fields: Any = json.loads(text or "{}")
             return StepNote(title=str(fields.get("title", "")), routine=str(fields.get("routine", "")))

@@ -40,7 +40,7 @@ from mcp_memory.store.values import Conflict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasState:
-    """A canvas and its groups. `folded`: the context shows only the metadata."""
+    """A canvas and its groups. If `folded`, the context shows only the metadata."""
 
     canvas: Canvas
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -67,7 +67,7 @@ def row_of(state: CanvasState, row: CanvasRow) -> CanvasRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroup:
-    """Nodes and existing groups to fold into one group. Without a summary, it shows its newest step's."""
+    """Nodes and existing groups to fold into one group, which without a summary shows that of its newest step."""
 
     title: str
     nodes: tuple[str, ...]

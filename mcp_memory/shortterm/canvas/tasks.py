@@ -225,7 +225,7 @@ class IncomingCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedCall:
-    """Arguments of `Store.commit_step`. `row` has the version that was read."""
+    """The routing of a call: arguments of `Store.commit_step`. `row` has the version on which it is based."""
 
     row: CanvasRow
     node: str
@@ -291,7 +291,7 @@ def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, C
 
 
 def _boundary_since(store: Store, space: str, turns: Sequence[Turn], active: CanvasRow) -> BoundaryVerdict:
-    """Return the verdict on the messages since the task's last step."""
+    """Return whether the messages since the task's last step end it, or begin or resume another."""
     since: list[tuple[Role, str]] = [(turn.role, turn.content) for turn in turns if turn.learned_at > active.updated]
     if not any(role == "user" for role, _ in since):
         return GOES_ON
@@ -344,9 +344,10 @@ _PUNCTUATION = " \t,:;.!?–—-：，。、"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundaryVerdict:
-    """`new`: the goal of a new task. `back`: words of an earlier task, "" for the previous one.
+    """Whether the user goes on with the current task.
 
-    If both are None, the task continues. `done`: the current task was said to be finished.
+    `new` is the goal of a new task. `back` has the words that name an earlier task to resume, "" for the previous task.
+    If both are None, the task continues. `done` is True if somebody said that the current task is finished.
     """
 
     new: str | None = None

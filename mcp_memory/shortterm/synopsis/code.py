@@ -54,7 +54,7 @@ def commits_in(lines: Sequence[PageLine]) -> list[Commit]:
 
 
 def subjects(commits: Sequence[Commit]) -> list[str]:
-    """Return a line for each commit, and how many more there are."""
+    """Return a line for each of the first commits, and a line with the number of the others."""
     more = len(commits) - SHOWN
     return [f"{commit} (line {commit.at})" for commit in commits[:SHOWN]] + ([f"and {more:,} more"] if more > 0 else [])
 
@@ -183,13 +183,13 @@ def _extent(page: ResultPage) -> str:
 
 
 def _path(focus: Focus, language: ProgrammingLanguage) -> str:
-    """Return the last file of the language that the call names."""
+    """Return the path of the last file in the call that has an extension of the language, "" if there is none."""
     paths = [path for path in FILE.findall(focus.call) if path.rsplit(".", 1)[1] in language.endings]
     return clip(paths[-1], 80) if paths else ""
 
 
 def _picks(page: ResultPage, focus: Focus) -> dict[int, float]:
-    """Weigh the lines that follow lines matching the call."""
+    """Return weights, by line number, of lines directly after a line that matches the call."""
     picks: dict[int, float] = {}
     for before, line in pairwise(page.lines):
         near = focus.of(before.text)

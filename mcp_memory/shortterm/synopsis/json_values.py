@@ -189,7 +189,7 @@ def is_prose(parts: Sequence[PageLine]) -> bool:
 
 
 def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine]:
-    """Yield the parts, and for the few most relevant their path."""
+    """Yield the parts without web addresses in their text; the few most relevant keep one in their name."""
     near = {part.number for part in focus.ranked(parts, lambda part: part.text)[:ADDRESSES]}
     for part in parts:
         address = ADDRESS.search(part.text)
@@ -209,7 +209,7 @@ def columns_of(value: Json, focus: Focus) -> list[str]:
 def rare_in(value: Json, *, torn: bool) -> Iterator[str]:
     """Yield the rows that differ from the rest of their array, each with its place and its rare values.
 
-    `torn`: the text is incomplete, so the last row lacks cells.
+    If `torn`, the text is incomplete, so the last row lacks cells and is left out.
     """
     for key, labelled in _tables(value):
         flat = [dict(_flat(row)) for _, row in labelled]

@@ -354,7 +354,7 @@ def _piped(page: ResultPage) -> TextTable | None:
 
 
 def _aligned(page: ResultPage) -> TextTable | None:
-    """Parse columns that begin below the words of the header, as `ps`, `docker ps` or `pip list` print them."""
+    """Parse a table whose columns start where the names in its header start, as in `ps`, `docker ps` or `pip list`."""
     lines = [line for line in page.lines if line.text.strip() and not RULE.match(line.text)]
     if len(lines) < 3 or lines[0].text[:1].isspace():
         return None

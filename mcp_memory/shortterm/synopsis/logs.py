@@ -49,7 +49,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """`frames` are innermost first; `first` and `last` are lines of the raw text."""
+    """A stack trace. `frames` are innermost first; `first` and `last` are line numbers of the raw text."""
 
     language: str
     exception: str
@@ -69,7 +69,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class TraceForm:
-    """How a language writes a trace. `gap` is the most other lines between two frames."""
+    """How a language writes a trace. At most `gap` other lines are between two frames."""
 
     language: str
     gap: int
@@ -259,7 +259,7 @@ def template(text: str) -> str:
 
 
 def _message(line: PageLine) -> str:
-    """A log line without its time and level."""
+    """Return a log line without its time and level."""
     text = TIME.sub("", line.text, count=1).strip(" ])\t")
     match = LEVEL.search(text, 0, 60)
     return (text[match.end() :] if match else text).strip(" ]):|-\t")
@@ -284,7 +284,7 @@ def _repeated(messages: dict[str, list[PageLine]], focus: Focus) -> list[str]:
 def _picks(
     levels: dict[str, list[PageLine]], traces: list[Trace], messages: dict[str, list[PageLine]]
 ) -> dict[int, float]:
-    """Weigh errors and unusual lines."""
+    """Return the weights of errors and rare messages, by line number."""
     picks = {lines[0].number: 1.0 / len(lines) for lines in messages.values() if len(lines) <= 3}
     for level, weight in (("WARN", 2.0), ("5xx", 3.0), ("4xx", 1.5), ("ERROR", 4.0), ("FATAL", 6.0)):
         if lines := levels.get(level):

@@ -36,7 +36,7 @@ BLOCKS = frozenset(_BLOCK_NAMES.split())
 
 @dataclass(slots=True)
 class Reading:
-    """What one scan found. A block is (tag, line, text)."""
+    """The result of one scan of HTML. A block is (tag, line, text)."""
 
     blocks: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
     links: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -122,7 +122,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def describe_html(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """A document, or a piece of one that is mostly tags."""
+    """Describe an HTML document, or a fragment that is mostly tags; None for anything else."""
     head = page.text[:20_000]
     if not head.lstrip().startswith("<") or (
         not START.match(head) and len(BLOCK.findall(head)) < max(8, len(head) // 400)
@@ -170,7 +170,7 @@ PLAIN = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`]{1,3}")
 
 
 def describe_markdown(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Headings and other marks of Markdown, and no sign that `#` begins a comment."""
+    """Describe Markdown; None for a text without headings, or whose `#` seem to begin comments of code."""
     headings: list[tuple[int, int, str]] = []
     fences: list[str] = []
     links: list[tuple[str, str]] = []
@@ -221,7 +221,7 @@ def describe_markdown(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def _front_matter(page: ResultPage) -> dict[str, str]:
-    """Its first fields, where the text begins with one."""
+    """Return the first fields of the front matter, if the text begins with one."""
     if not page.sample or page.sample[0].text.strip() != "---":
         return {}
     matches = (FIELD.match(line.text) for line in page.sample[1:12])
@@ -229,6 +229,6 @@ def _front_matter(page: ResultPage) -> dict[str, str]:
 
 
 def _sentence(text: str) -> str:
-    """A line of running text, without its marks."""
+    """Return a line of running text without its Markdown marks; "" for any other line."""
     text = PLAIN.sub(r"\1", text).strip()
     return text if len(text) > 40 and " " in text and text[:1] not in "|<-#=" else ""

@@ -39,7 +39,7 @@ NUMBERED = re.compile(r"\s*(\d{1,7})(?:\t|→|\s?[|│] ?|:\s)(.*)", re.S)
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """A line of the raw text, or a part of a structure. `number` orders and groups."""
+    """A line of the raw text, or a part of a structure. Lines are sorted and grouped by `number`."""
 
     number: int
     text: str
@@ -140,7 +140,7 @@ def open_page(text: str) -> ResultPage:
 
 
 def placed(page: ResultPage, call: str) -> ResultPage:
-    """Return the page with the file's first line number if the call is a `sed -n '430,490p'`."""
+    """Return the page with 430 as the file's line number of its first line if the call is a `sed -n '430,490p'`."""
     asked = SED.findall(call)
     return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 

@@ -87,11 +87,12 @@ def gist(
     listed: bool = True,
     defined: Iterable[str] = (),
 ) -> list[PageLine]:
-    """Return runs of key words, each named after its first part; with `GAP` for each at most `room` characters.
+    """Return runs of key words, each named after its first piece; with `GAP` for each at most `room` characters.
 
-    `seen` are words to omit, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a number
-    relative to a word: low in code, where most are line numbers, equal in data. `listed`: names and values next to a
-    phrase are separated from it like words of running text. `defined` names come first, even if seen.
+    Words in `seen` are omitted. A run ends before a number in `breaks`, or `span` after its first piece. `numbers` is
+    the worth of a number relative to a word: low in code, where most are line numbers, equal in data. With `listed`,
+    names and values next to a phrase are separated from it like words of running text. Names in `defined` are
+    preferred, even if seen.
     """
     words = _words(pieces, {word.lower() for word in seen} - {name.lower() for name in defined}, numbers)
     for term in words.keys() & set(defined):
@@ -246,7 +247,7 @@ FACTS_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynopsisDraft:
-    """The description by a format. `picks`: raw line number → weight of a line worth quoting."""
+    """A format's description of a result. `picks` maps raw line numbers to the weights of lines worth quoting."""
 
     kind: str
     content_type: str = "text/plain"
@@ -269,7 +270,10 @@ class SynopsisDraft:
 
 
 def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
-    """Return the preview to a summary, at most `budget` characters; None: depends on kind and size."""
+    """Return the preview that goes with a summary, in at most `budget` characters.
+
+    If `budget` is None, the room depends on the use and the size of the result.
+    """
     if budget is None:
         budget = WHOLE if page.chars <= WHOLE else USES[draft.use].of(page.chars)
     budget = max(0, budget)
@@ -357,7 +361,7 @@ def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, sum
 
 
 def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> dict[int, float]:
-    """Weigh pieces that are picked or match the call; equal texts once."""
+    """Return the weights, by number, of pieces that are picked or match the call; of equal texts only the first."""
     weights: dict[int, float] = {}
     seen: set[str] = set()
     asked_for = [0.0] * len(pieces) if draft.use == "text" else focus.weigh([piece.text for piece in pieces])
@@ -381,9 +385,9 @@ def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> 
 def _lines(
     pieces: Sequence[PageLine], weights: Mapping[int, float], focus: Focus, *, summary: str, room: int, insist: bool
 ) -> dict[int, str]:
-    """Return the chosen pieces by number, the heaviest first, as long as each has something new.
+    """Choose pieces that fit and have new words, heaviest first; return their shown texts by number.
 
-    `insist`: the heaviest is chosen even if its words are known, to show their place.
+    With `insist`, the heaviest piece is chosen even if all its words are known, to show where they are.
     """
     by_number = {piece.number: piece for piece in pieces if piece.number in weights}
     width = min(LINE_SHOWN, max(LINE_LEAST, room // 2))

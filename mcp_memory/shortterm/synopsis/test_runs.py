@@ -66,7 +66,7 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 
 
 def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[PageLine]:
-    """Yield the lines about failures: up to `NEAR` lines from each place, or all; without rules and banners."""
+    """Yield the lines up to `NEAR` lines from a place, or all if there are no places, without rules and banners."""
     for line in lines:
         at = bisect_left(places, line.number - NEAR)
         near = not places or (at < len(places) and places[at] <= line.number + NEAR)
@@ -99,7 +99,7 @@ def _last(lines: Sequence[PageLine], kind: str) -> tuple[int, re.Match[str]] | N
 
 
 def _matching(lines: Sequence[PageLine], kind: str, *marks: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Yield the places and matches of lines of a kind. A line without any of `marks` is skipped, which is faster."""
+    """Yield the index and the match of each line of a kind. Lines without any of `marks` are skipped, for speed."""
     for at, line in enumerate(lines):
         if any(mark in line.text for mark in marks) and (match := LINES[kind].match(line.text)):
             yield at, match

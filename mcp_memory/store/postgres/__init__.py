@@ -1,4 +1,4 @@
-"""The engine for many servers: a PostgreSQL database with pgvector, several spaces, any number of processes.
+"""The engine for many servers: a PostgreSQL database with pgvector, used by any number of processes.
 
 | module | does |
 |---|---|

@@ -2,8 +2,8 @@
 
 `pg_xact_status` is not reliable here: after a crash or a failover, the server may reuse the number of a transaction of
 which nothing was flushed (or sent), and would then report the outcome of the other transaction. So every transaction
-that writes inserts a mark into `commit_mark`, which is committed or lost with it. Marks of transactions with a known
-outcome are deleted, many at a time.
+that writes also inserts a random number, its mark, into `commit_mark`, which is committed or lost with it. Marks of
+transactions with a known outcome are deleted, many at a time.
 
 To learn the outcome, another transaction inserts the same mark. The insert waits while the first transaction is
 running, finds the mark if it was committed, and otherwise prevents it from being committed later.
@@ -41,9 +41,7 @@ class Commits:
         con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
 
     def mark(self, con: Connection) -> int:
-        """Insert a mark as the last statement before COMMIT, if the transaction has written anything; return the
-        mark.
-        """
+        """Insert a mark if the transaction has written anything, and return it. Call this right before COMMIT."""
         token = secrets.randbits(63)
         if len(self._known) >= _AT_ONCE:
             con.execute("DELETE FROM commit_mark WHERE token = ANY(%s)", (self._some(),))
@@ -81,7 +79,10 @@ def was_committed(mark: int, pool: Pool, *, ask_for: float) -> bool:
 
 
 def _ask(con: Connection, mark: int, seconds: float) -> bool:
-    """Return whether a mark was committed; else insert it, dated in the future so that a repeated question knows it."""
+    """Return whether a mark was committed; if not, insert it, so that its transaction can no longer be committed.
+
+    The inserted mark is dated in the future, so that a repeated question does not take it for a committed one.
+    """
     con.execute(
         "SELECT set_config('lock_timeout', %s, true), set_config('synchronous_commit', 'off', true)",
         (f"{max(1, round(1_000 * seconds))}",),

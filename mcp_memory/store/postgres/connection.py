@@ -29,7 +29,7 @@ _MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
 
 
 class Binary(bytes):
-    """A value in the binary form of its type, which the statement names: `?::halfvec`."""
+    """A value in PostgreSQL's binary form. The statement has to name its type, such as `?::halfvec`."""
 
 
 def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
@@ -38,7 +38,7 @@ def connection_of(tx: HomeTransaction) -> psycopg.Connection[Any]:
 
 
 def forbid_scans(tx: HomeTransaction) -> None:
-    """Make the rest of a transaction use indexes: the planner would otherwise scan the rows of all spaces."""
+    """Make the rest of a transaction use indexes, because the planner may otherwise scan the rows of all spaces."""
     tx.run("SET LOCAL enable_seqscan = off")
 
 
@@ -71,7 +71,10 @@ class PostgresConnection:
 
 @lru_cache(maxsize=2_048)  # some statements have numbers in them
 def _translate(sql: str) -> bytes:
-    """Return a statement with psycopg's placeholders for `?`. CROSS JOIN … ON only orders the joins of SQLite."""
+    """Translate domain SQL: `?` becomes psycopg's placeholder, and CROSS JOIN … ON becomes JOIN.
+
+    In SQLite, CROSS JOIN only fixes the order of the joins.
+    """
 
     def mark(match: re.Match[str]) -> str:
         return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(match[0], match[0].replace("%", "%%"))
@@ -96,7 +99,7 @@ def _unescape_row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionCache:
-    """Data cached for a connection; a failover opens a new connection, and so a new cache.
+    """Data cached for a connection. After a failover, new connections have empty caches.
 
     `spaces`: space ids by name. `tables`: the vector table and the number of dimensions, by layer and model.
     """

@@ -70,12 +70,15 @@ _NOT_SENT = (
 class PostgresDatabase:
     """The open database; `close()` may be called twice.
 
-    The constructor brings its schema up to date or raises. `read_only` is the reason why this program may only read, or
-    None; `problems` are settings of the server that risk the loss or exposure of data.
+    The constructor brings the schema up to date or raises. `read_only` is the reason why this program may only read, or
+    None. `problems` describes settings of the server that risk the loss or exposure of data.
     """
 
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
-        """`ask_for`: seconds to wait for the outcome of an unanswered COMMIT. Raises StoreUnavailable."""
+        """Connect to the database. Raises StoreUnavailable.
+
+        `ask_for` is how many seconds to wait for the outcome of an unanswered COMMIT.
+        """
         self.name = name_of(url)
         self._conninfo = _conninfo(url)
         self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
@@ -126,8 +129,8 @@ class PostgresDatabase:
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
-        With `again`, `work` is repeated after a transient failure; pass False if it hands out rows while it runs.
-        `locked` names a table to lock against the writes of others while `work` runs.
+        With `again`, `work` is repeated after a transient failure; pass False if it passes rows on while it runs.
+        Without `again`, `locked` may name a table that others cannot write to while `work` runs.
         """
         with self._translate_errors():
             return _with_retries(lambda: self._read(work)) if again else self._read(work, locked)
@@ -178,7 +181,9 @@ class PostgresDatabase:
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
-    """Run the unfinished phases of the schema's steps (see `migrations`), grant `role` the rows, and return the phases.
+    """Run the unfinished phases of the schema's steps (see `migrations`), and return them.
+
+    If `role` is given, it is granted the rights to read and write rows.
 
     Raises StoreUnavailable with the next step, Refused if `contract` finds an older server.
     """

@@ -4,9 +4,9 @@
     backfill   computes it for the existing rows, a batch at a time
     contract   removes everything that only older versions use
 
-A server expands at its start, if its user owns the database. `mcp-memory migrate` runs the other phases; it contracts
-only with `--contract`, and only if no older server is connected. The database stores the oldest versions that may read
-and write it, so an older program becomes a reader, or is refused. A released step is never edited.
+A server runs `expand` at its start, if its user owns the database. `mcp-memory migrate` runs the other phases; it runs
+`contract` only with `--contract`, and only if no older server is connected. The database stores the oldest versions
+that may read and write it, so an older program can only read, or is refused. A released step is never edited.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Step:
 
 
 def _key_identifiers(con: Connection) -> None:
-    """Key the identifiers that were plain hashes; see `sql.keying`."""
+    """Replace plain hashes of identifiers by keyed hashes; see `sql.keying`."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
     keying.key_identifiers(tx)
@@ -56,7 +56,7 @@ def _key_identifiers(con: Connection) -> None:
 
 
 def _key_late_identifiers(con: Connection) -> bool:
-    """Key what programs of the older version have written meanwhile."""
+    """Replace the plain hashes that programs of the older version have written since."""
     tx = HomeTransaction(PostgresConnection(con))
     tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
     keying.key_identifiers(tx)
@@ -95,7 +95,7 @@ def application_name() -> str:
 
 
 def expand_schema(con: Connection) -> str | None:
-    """Bring the schema up to the version that this program needs. Returns why it may only read, or None.
+    """Upgrade the schema to the version that this program needs. Return why this program may only read, or None.
 
     Raises StoreUnavailable if the database is not UTF-8, the user lacks the rights, or a newer version has contracted
     it.
@@ -205,7 +205,10 @@ def _expand(con: Connection) -> None:
 
 
 def set_settings(con: Connection) -> None:
-    """Set the database's settings, if this user owns it. A copy of a database lacks its settings."""
+    """Set those of the database's settings that are unset, if this user owns it.
+
+    Also needed for a copy of a database, which lacks the settings of the original.
+    """
     owns = con.execute(
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()

@@ -41,10 +41,10 @@ _TIMEOUTS = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 
 class MovablePostgres(PostgresStore):
-    """See `sql.moving.Movable`."""
+    """`sql.moving.Movable` for PostgreSQL."""
 
     def __init__(self, url: str, objects: str | None = None) -> None:
-        """`objects`: the bucket of its tool results, as for `open_store`."""
+        """Open a database, even if a move into it is unfinished. `objects` is its bucket, as for `open_store`."""
         database = PostgresDatabase(url)
         try:
             super().__init__(database, open_objects(database, objects))

@@ -32,7 +32,10 @@ class Notifications:
     """A connection that listens and notifies, on a dedicated thread."""
 
     def __init__(self, conninfo: str, heard: Callable[[], None]) -> None:
-        """`heard` is called on that thread when another server has committed, or may have meanwhile."""
+        """Start the thread. It calls `heard` when another server has committed, and after each new connection.
+
+        Notifications sent before the connection was made are lost, so other servers may have committed by then.
+        """
         self._conninfo = conninfo
         self._heard = heard
         self._stop = threading.Event()

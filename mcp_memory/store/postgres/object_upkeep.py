@@ -3,10 +3,10 @@
 A trigger writes the key of each deleted row to `object_garbage`, in the same transaction. The server that committed
 deletes the object; if it died, or the bucket did not answer, another server does.
 
-An orphan is an object that no row refers to: its transaction failed, or its server died. A sweep of the folder of this
-database deletes orphans that are older than a day, once a day for all servers. A database that was copied, or restored
-elsewhere, gets a new folder and reads the objects of the original, so a sweep never deletes objects that the other
-database has written. An object that a row of the copy refers to is deleted with that row.
+An orphan is an object that no row refers to, because its transaction failed or its server died. Once a day, one server
+sweeps the folder of this database and deletes orphans older than a day. A database that was copied, or restored
+elsewhere, gets a new folder and reads old objects from that of the original, so a sweep never deletes objects that the
+other database has written. But if a row of the copy is deleted, its object is deleted too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ _CLUSTER = (
 
 
 def find_folder(database: PostgresDatabase) -> str | None:
-    """Return the folder of a database in any bucket; None if it has none and can only be read."""
+    """Return the name of a database's folder in a bucket, creating the name if needed.
+
+    Returns None if the database has none and can only be read.
+    """
 
     def make(con: Any) -> None:
         sql = f"INSERT INTO object_folder (cluster, name) VALUES ({_CLUSTER}, ?) ON CONFLICT DO NOTHING"
@@ -51,9 +54,7 @@ def find_folder(database: PostgresDatabase) -> str | None:
 
 
 class ObjectUpkeep:
-    """A server's share of the upkeep. `step` is for a single thread; the other methods may be called from any
-    thread.
-    """
+    """A server's share of the upkeep. Only one thread may call `step`; any thread may call the other methods."""
 
     def __init__(self, database: PostgresDatabase, objects: Objects) -> None:
         self._db = database
@@ -68,8 +69,9 @@ class ObjectUpkeep:
             logger.warning("objects of deleted results are left for later: %s", error)
 
     def step(self) -> bool:
-        """Do a part of the due work and return whether more may be left. After an error of the bucket it is retried
-        later.
+        """Do a part of the due work; return whether more may be left.
+
+        Errors of the bucket are logged, and the work is retried later.
         """
         try:
             return self._delete("at < now() - interval '1 minute'") or self._sweep_next()
@@ -112,7 +114,10 @@ class ObjectUpkeep:
             )
 
     def _delete(self, which: str, *values: int) -> bool:
-        """Delete a batch of the garbage that matches a condition, first the objects. Return whether there was any."""
+        """Delete a batch of the garbage that matches a condition: the objects, then the rows of `object_garbage`.
+
+        Returns whether there was any.
+        """
         keys = self._read(
             lambda tx: tx.column(f"SELECT key FROM object_garbage WHERE {which} ORDER BY at LIMIT {_AT_ONCE}", *values)
         )

@@ -1,7 +1,7 @@
 """Stores the bytes of tool results: in rows of PostgreSQL, or in an S3-compatible bucket.
 
-The row of an object names the place of its bytes; the setting only selects the place of new objects. A key in a bucket
-is `FOLDER/SPACE/RANDOM` and is never used twice, so a deletion cannot hit a newer object. FOLDER belongs to one
+The row of an object says where its bytes are; the setting `objects` only selects where new objects go. A key in a
+bucket is `FOLDER/SPACE/RANDOM` and is never used twice, so a deletion cannot hit a newer object. FOLDER belongs to one
 database, so several can share a bucket (`object_upkeep`).
 
 The object is stored first, then the transaction with its row. If that fails, the object is an orphan, which upkeep
@@ -36,7 +36,7 @@ _PAGE = 1_000  # the most that S3 lists at once, and deletes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The place of a new object: `data` in its row, or a `key` in the bucket and the `length` there."""
+    """Where a new object is: as `data` in its row, or under a `key` in the bucket, with its `length` in bytes."""
 
     data: bytes | None = None
     key: str | None = None
@@ -53,7 +53,7 @@ class Part:
 
 
 class Objects(Protocol):
-    """A storage of objects. Any method raises StoreUnavailable."""
+    """A storage of objects. Every method may raise StoreUnavailable."""
 
     @property
     def folder(self) -> str | None:
@@ -110,8 +110,9 @@ class Bucket:
     """
 
     def __init__(self, address: str, folder: str | None) -> None:
-        """`address`: `s3://BUCKET/PREFIX`. Raises InvalidInput if it is malformed, or the extra `s3` is not
-        installed.
+        """Open the bucket at `address` (`s3://BUCKET/PREFIX`); without a `folder` it can only be read.
+
+        Raises InvalidInput if the address is malformed, or if the extra `s3` is not installed.
         """
         match = _ADDRESS.fullmatch(address)
         if match is None:
@@ -186,8 +187,9 @@ class Bucket:
 
     @contextmanager
     def _translate_errors(self) -> Generator[None]:
-        """Raise failures of the bucket as StoreUnavailable. The body of a response is left out: it may contain the
-        key id.
+        """Raise failures of the bucket as StoreUnavailable.
+
+        The message leaves out the body of the response, because it may contain the id of the access key.
         """
         exceptions = self._client.exceptions
         start = time.monotonic()
@@ -208,9 +210,7 @@ class Bucket:
 
 
 class NotUploaded(Exception):
-    """The transaction has to be rolled back and retried after an object is stored, so that it holds no locks
-    meanwhile.
-    """
+    """Rolls back a transaction, so that it holds no locks while `upload` stores an object; then retry it."""
 
     def __init__(self, uploads: Uploads, *place: Any) -> None:
         super().__init__("an object is stored before its transaction")
@@ -222,10 +222,10 @@ class NotUploaded(Exception):
 
 
 class Uploads:
-    """The objects of a write, each stored once however often the transaction is retried.
+    """The objects of a write, each stored only once, even if the transaction is retried.
 
-    With `early`, the first object ends the transaction with NotUploaded; it is retried when the object is stored.
-    Further objects are stored within the transaction.
+    With `early`, the first object for a bucket raises NotUploaded, so that the object is stored before the transaction
+    is retried. Further objects are stored within the transaction.
     """
 
     def __init__(self, objects: Objects, *, early: bool = False) -> None:
@@ -234,8 +234,10 @@ class Uploads:
         self._stored: dict[tuple[int, str, bytes], Stored] = {}
 
     def put(self, space: int, path: str, data: bytes, *, is_new: bool) -> Stored:
-        """Store an object. `is_new`: the space was created in this transaction, and may get another number in a
-        retry.
+        """Store an object, unless it was stored already.
+
+        Pass `is_new` if the space was created in this transaction: it may get another number in a retry, so the object
+        is stored at once.
         """
         if self.objects.folder is None:
             return self.objects.put(space, data)

@@ -32,11 +32,12 @@ class PoolExhausted(Exception):
 
 
 class Pool:
-    """`connection()` lends; the connections are in autocommit mode."""
+    """A pool of connections in autocommit mode; `connection()` lends one."""
 
     def __init__(self, conninfo: str, *, size: int, wait: float, equip: Callable[[Connection], None]) -> None:
-        """`wait`: seconds to wait for a free connection. `equip` sets up each new connection. Opens no connection
-        yet.
+        """Create the pool without opening a connection.
+
+        `wait` is how many seconds to wait for a free connection. `equip` sets up each new connection.
         """
         self.size = size
         self.wait = wait
@@ -74,7 +75,7 @@ class Pool:
             self._places.release()
 
     def close(self) -> None:
-        """Close all connections; those that are lent as soon as they are given back. May be called twice."""
+        """Close all idle connections now, and lent ones when they are given back. May be called twice."""
         with self._lock:
             self._closed = True
             unused = self._unused_before(float("inf"))

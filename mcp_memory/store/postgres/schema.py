@@ -141,7 +141,7 @@ def run_statements(con: Connection, of: tuple[str, ...]) -> None:
 
 
 def create_tables(con: Connection) -> None:
-    """Create everything in an empty database. Raises StoreUnavailable if it cannot have pgvector."""
+    """Create everything in an empty database. Raises StoreUnavailable if pgvector cannot be created."""
     _create_extension(con)
     run_statements(con, _BASELINE)
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
@@ -157,7 +157,7 @@ def is_unfinished(con: Connection) -> bool:
 
 
 def _create_extension(con: Connection) -> None:
-    """Create the type of vectors. Raises StoreUnavailable if the server or the user cannot."""
+    """Create the extension pgvector. Raises StoreUnavailable if the server lacks it or the user may not create it."""
     if con.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone() is None:
         raise StoreUnavailable(
             f"The server of the database {con.info.dbname} has no pgvector. Install it there (on Debian and Ubuntu the"

@@ -51,7 +51,7 @@ def open_store(url: str, objects: str | None = None) -> PostgresStore:
 
 
 def open_objects(database: PostgresDatabase, address: str | None) -> Objects:
-    """Return where new tool results of a database go. The bucket is not asked for anything yet."""
+    """Return the storage of new tool results of a database. Sends no request to the bucket yet."""
     return open_bucket(address, find_folder(database) if address else None)
 
 
@@ -183,7 +183,7 @@ class PostgresStore(SqlVerbs):
         return STEPS[-1].name
 
     def write_persona_file(self, space: str, /, page: str) -> None:
-        """Nothing to write: the page is read out of its rows."""
+        """Do nothing: this engine has no files."""
 
     @property
     def place(self) -> str:

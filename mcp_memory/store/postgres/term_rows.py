@@ -1,4 +1,4 @@
-"""The rows that have a term, by its keys under GIN; see `terms`."""
+"""Finds the rows that have a term, by the keys of the term in the GIN index; see `terms`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(
     also: Sequence[str] = (),
     common: CommonTerms,
 ) -> list[Posting]:
-    """See `Store.postings`. `common` is that of the store."""
+    """See `Store.postings`. `common` has the common terms that the store knows."""
     if not tx.space:
         return []
     forbid_scans(tx)

@@ -1,9 +1,9 @@
 """The word index: for each row the 64-bit hashes of its terms, with a GIN index over them.
 
-A key is the hash of a space, a block of its rows, and a term. So a query needs no condition on the space: with `space
-=` the planner takes the wrong index (20 to 70 times as slow), and a query never matches the terms of another space. And
-the newest rows of a common term are read without the others: GIN returns all rows of a key, in the order of their place
-on disk.
+A key is the hash of a space, a block of its rows, and a term. As it includes the space, the index needs no condition on
+the space, with which the planner would take the wrong index (20 to 70 times as slow). As it includes the block, the
+newest rows of a common term can be read without the others; GIN would return all rows of a key, in the order of their
+place on disk.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def _keys(space: int, block: int, terms: Iterable[str]) -> list[bytes]:
 
 
 def _array(keys: Sequence[bytes]) -> Binary:
-    """Return keys as an array of bigint: dimensions, no NULL, type, length, first index, and each key with its size."""
+    """Return keys as a `bigint[]` in PostgreSQL's binary form.
+
+    It has the number of dimensions, no NULL, the type, the length, the first index, and each key with its size.
+    """
     if not keys:
         return Binary(struct.pack(">3i", 0, 0, _BIGINT))
     size = struct.pack(">i", 8)
@@ -84,7 +87,7 @@ def with_all(tx: Transaction, layer: Layer, query_terms: Sequence[str]) -> list[
 
 
 def array_of(keys: Iterable[int]) -> str:
-    """Return keys as PostgreSQL writes an array."""
+    """Return keys as the text of a PostgreSQL array, such as `{1,2}`."""
     return "{" + ",".join(map(str, keys)) + "}"
 
 
@@ -95,7 +98,7 @@ def stale(tx: HomeTransaction) -> int:
 
 
 def outdated_layer(tx: HomeTransaction) -> tuple[str, Layer] | None:
-    """Return a space, and a layer in it with rows whose terms are of an earlier version."""
+    """Return a space and a layer that have rows with terms of an earlier version; None if there are none."""
     for layer in _RENEWED:
         first = tx.one(
             f"SELECT s.name FROM {layer}_terms w JOIN space s ON s.id = w.space WHERE w.version < ? LIMIT 1",

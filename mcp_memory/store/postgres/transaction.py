@@ -36,10 +36,11 @@ def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
 
 
 class PostgresTransaction(Transaction):
-    """A transaction on the rows of a space, which it locks with `writing`; `con` runs SQL that only PostgreSQL has.
+    """A transaction on the rows of a space; `con` runs SQL that only PostgreSQL has.
 
-    `epoch` is the start of the sequence numbers of changes, taken from the timeline of the server: a standby that was
-    promoted without the last commits of its primary has a higher timeline, so it never uses a number twice.
+    With `writing`, it locks the row of the space. `epoch` is the start of the sequence numbers of changes, taken from
+    the timeline of the server: a standby that was promoted without the last commits of its primary has a higher
+    timeline, so it never uses a number twice.
     `is_touched` is True once a change is recorded. `has_removed` is True once results are deleted whose bytes in a
     bucket must be deleted after the commit.
     """
@@ -79,7 +80,7 @@ class PostgresTransaction(Transaction):
         return 0
 
     def verify(self) -> None:
-        """Retry the transaction if the cached number of its space was wrong."""
+        """Raise an error, after which the transaction is retried, if the cached number of its space was wrong."""
         for number, _ in self._asked:
             if number != self.space:
                 self.con.close()

@@ -64,7 +64,7 @@ _AROUND = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CountedTurns:
-    """Totals of all rows up to `upto`, which may be a note; `newest` is a turn."""
+    """Totals of all turns up to row `upto`, without notes. `newest` is the newest turn; row `upto` may be a note."""
 
     upto: int = 0
     rows: int = 0
@@ -122,7 +122,7 @@ class Turns:
 
 
 def _lines(tx: PostgresTransaction, rows: NDArray[np.int64], filters: Filters, reach: int) -> NDArray[np.void]:
-    """Return a line for each of these rows and each turn around them, in any order, possibly with a few more turns."""
+    """Return the columns of these turns and the turns around them, in any order, possibly with a few more turns."""
     import numpy as np
 
     condition, values = where(tx, "turn", filters)

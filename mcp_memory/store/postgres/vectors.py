@@ -86,14 +86,17 @@ def _ensure(tx: Transaction, layer: Layer, identity: str, dimensions: int) -> _T
 def put(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
-    """Store vectors of rows without vectors; `rows` selects theirs from `new.data` (default: in order)."""
+    """Store vectors for the rows without vectors.
+
+    `rows` are the indexes of their vectors in `new.data`; by default, all vectors are taken in order.
+    """
     put_stored(tx, layer, numbers, new.identity, quantise(new.data if rows is None else new.data[list(rows)]))
 
 
 def put_new(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
-    """Do the same as `put`, for rows that this transaction has inserted."""
+    """Do the same as `put`, but faster, for rows that this transaction has inserted."""
     data = quantise(new.data if rows is None else new.data[list(rows)])
     tables, name = cache_of(connection_of(tx)).tables, (layer, new.identity)
     if name not in tables:
@@ -163,7 +166,7 @@ def nearest(tx: Transaction, layer: Layer, query: Vectors, *, filters: Filters, 
 
 
 def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> list[Scored]:
-    """Score rows again: `halfvec` stores their numbers exactly, but rounds those of the query."""
+    """Return the best rows by exact scores: PostgreSQL's scores are of the query rounded to `halfvec`."""
     import numpy as np
 
     line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (len(query),))])

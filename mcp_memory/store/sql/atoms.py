@@ -1,8 +1,8 @@
-"""L1 in SQL: atoms with their evidence, facts, entities and supersession.
+"""Atoms (layer L1) in SQL, with their evidence, facts, entities and supersession.
 
-Every atom has evidence: spans of turns, one row of `evidence` each. The evidence of an explicit statement is a note (a
-turn with the statement's text); later turns with the same words may be added to it. Evidence from forgotten turns is
-left out of every answer.
+Every atom is based on quotes of turns, each a row of `evidence`. The evidence of an explicit statement is a note, which
+is a turn with the text of the statement; quotes of later turns with the same words may be added. Quotes of forgotten
+turns are never returned.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
 
 
 def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = None) -> WrittenAtom:
-    """Store an atom without its vector. `work`: the job that made it, if any. `supersedes` names open atoms only."""
+    """Store an atom without its vector. If the same statement is stored already, its evidence is added to it.
+
+    `work` is the number of the job that made the atom, if any. All atoms in `supersedes` must be open.
+    """
     if atom.entity:
         atom = replace(atom, entity=entities.chief(tx, atom.entity))
         if atom.reader is None:
@@ -128,12 +131,13 @@ def _must_be_open(tx: Transaction, ids: Iterable[str]) -> None:
 
 
 def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
-    """Return the atom with the same text, kind and fact, or None.
+    """Return the stored atom that is the same statement (text, kind and fact), or None.
 
-    A stored statement matches while it is valid. An extracted statement also matches an ended one that began at the
-    same time: extracting it again does not make it valid again. Values of a single-valued fact may alternate, so they
-    match only if they began at the same time. If either atom is an extracted sentence, kind and fact are guesses and
-    only the text is compared. A sentence does not match a quarantined statement, which would hide it.
+    An explicit statement is compared with open atoms only. An extracted statement also equals an ended one that began
+    at the same time: extracting it again does not make it valid again. The values of a single-valued fact may
+    alternate, so they must have begun at the same time. If either atom is a sentence, its kind and fact are guesses,
+    and only the texts are compared; but a sentence never equals a statement if either is quarantined, which would hide
+    the other.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:
@@ -157,7 +161,7 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
 
 
 def _improve_source(tx: Transaction, same: Atom, source: Source) -> None:
-    """Set the source of an atom to a more trusted speaker of the same statement."""
+    """Set the source of an atom to the source of the same statement, if that is more trusted."""
     voices = get_args(Source)
     if voices.index(source) < voices.index(same.source):
         tx.run("UPDATE atom SET source = ? WHERE space = :space AND id = ?", source, number_of(same.id, "a"))
@@ -175,10 +179,10 @@ def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
 def _write_note(
     tx: Transaction, number: int, atom: NewAtom, superseded: Supersession, *, now: datetime
 ) -> evidence_rows.Quote:
-    """Append an explicit statement as a note, with its journal line, and return the quote of the whole note.
+    """Store an explicit statement as a note, with its journal line, and return the whole note as a quote.
 
-    The journal line has all columns of atom `number` and the atoms that it ended, so that a rebuild needs only the
-    line.
+    The journal line has all columns of the atom, whose number is given, and the atoms that it ends, so that a rebuild
+    can restore the atom from this line alone.
     """
     until = superseded.until
     statement = {

@@ -1,12 +1,12 @@
-"""Canvases: their rows and files, their numbered versions, and each session's active one.
+"""Canvases: their rows, files and numbered versions, and the active canvas of each session.
 
-A canvas is its nodes and edges (`text`), its groups, and a few words about them, at a numbered version. Every change
-commits the next version in the same transaction, undoing too; a version is never changed, only erased by a purge.
+A canvas consists of its nodes and edges (`text`), its groups, and fields such as its label and status. Every change,
+also an undo, commits the next version in the same transaction. A version is never changed; only a purge erases it.
 
-A version has its words in full, and the text and groups as a delta from the version before (see `deltas`). After 2,000
-offloads, each a separate step, the text is 450 KB, all deltas are 610 KB and `canvases.jsonl` is 1.1 MB; the last
-version is read from its deltas in 0.2 s. So versions need no thinning. The first version is stored whole, and so is a
-version after a row that was changed from outside, which `crc` detects.
+A version stores its label and the other fields in full, and the text and groups as a delta from the previous version
+(see `deltas`). The first version is stored whole, and so is a version after the row was changed by another program,
+which `crc` detects. After 2,000 offloads, each a separate step, the text is 450 KB, all deltas are 610 KB,
+`canvases.jsonl` is 1.1 MB, and reading the last version from its deltas takes 0.2 s. So all versions are kept.
 """
 
 from __future__ import annotations
@@ -84,12 +84,15 @@ def save(
 
 
 def _outdate_files(tx: Transaction, number: int, *labels: str) -> None:
-    """Mark the file of a canvas for rewriting; all labels but the current one name files to delete."""
+    """Mark the files of a canvas as outdated.
+
+    The file under its current label is rewritten; files under its former labels are deleted.
+    """
     tx.files.outdate(*(path_of(number, label) for label in dict.fromkeys(labels)))
 
 
 def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]:
-    """Write the row of a canvas, and return the number of its session and its groups as they are stored."""
+    """Write the row of a canvas. Return the number of its session, and its groups in their stored form."""
     session, groups = tx.make_session(canvas.session), groups_text(canvas.groups)
     tx.run(
         "INSERT INTO canvas (space, number, label, session, text, status, folded, groups, updated, version)"
@@ -103,7 +106,7 @@ def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]
 
 
 def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Value]]) -> None:
-    """Store a canvas from another home with its versions; without versions, add it as one more version here."""
+    """Store a canvas from another home with its versions; without versions, as one more version of the canvas here."""
     if not history:
         save(tx, canvas, expected=canvas.version, kind=IMPORTED)
         return
@@ -118,20 +121,23 @@ def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Va
 
 
 def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
-    """Commit consecutive versions of a canvas, based on its current version."""
+    """Commit consecutive versions of a canvas, of which all rows have its current version number."""
     for version, new in enumerate(changes):
         save(tx, new.row, expected=new.row.version + version, kind=new.kind, detail=new.detail, job=job)
 
 
 def change(tx: Transaction, changes: Sequence[CanvasChange]) -> None:
-    """Commit the next version of some canvases. Raises Conflict, before any file is written, if one has moved on."""
+    """Commit the next version of each of these canvases.
+
+    Raises Conflict, before anything is changed, if any is no longer at the version of its row.
+    """
     must_be_at(tx, [new.row for new in changes])
     for new in changes:
         save(tx, new.row, expected=new.row.version, kind=new.kind, detail=new.detail)
 
 
 def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
-    """Raise Conflict, before any file is written, if a canvas is no longer at the version of its row."""
+    """Raise Conflict if any of these canvases is no longer at the version of its row."""
     if any(canvas(tx, row.number).version != row.version for row in rows):
         raise Conflict
 
@@ -211,7 +217,7 @@ def _canvas(row: Sequence[Any]) -> CanvasRow:
 
 
 def groups_text(groups: dict[str, Group]) -> str:
-    """Return the JSON of groups, in the order of their numbers."""
+    """Return groups as JSON, in the order of their numbers."""
     ordered = sorted(groups.items(), key=lambda entry: (len(entry[0]), entry[0]))
     return json.dumps({id: asdict(group) for id, group in ordered}, ensure_ascii=False)
 
@@ -228,12 +234,12 @@ def groups_of(text: str) -> dict[str, Group]:
 
 
 def document(groups: str, text: str) -> str:
-    """Return the groups and the text of a canvas as a single text, of which versions store deltas."""
+    """Return the groups and the text of a canvas as one text; the deltas of versions are made of it."""
     return f"{groups}\n{text}"
 
 
 def parts_of(document: str) -> tuple[str, str]:
-    """Split a document into the groups and the text."""
+    """Return the groups and the text of a canvas, from the text that `document` returns."""
     groups, _, text = document.partition("\n")
     return groups, text
 
@@ -291,7 +297,10 @@ def read_newest(tx: Transaction, number: int) -> CanvasRow:
 
 
 def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
-    """Rewrite the row and file of a canvas from its versions. Return the canvas, and whether its row differed."""
+    """Rewrite the row and the file of a canvas from its newest version.
+
+    Returns the canvas, and whether its row has changed.
+    """
     row, now = canvas(tx, number), read_newest(tx, number)
     _put(tx, now, version=now.version)
     _outdate_files(tx, number, now.label, row.label)
@@ -300,7 +309,10 @@ def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
 
 
 def draw(tx: Transaction, number: int) -> None:
-    """Restore the row of a canvas from its versions; if these are incomplete, take the text from its file."""
+    """Restore the row of a canvas from its newest version.
+
+    If versions are missing and the row has no text, the text is read from the file of the canvas.
+    """
     row = canvas(tx, number)
     try:
         now = read_newest(tx, number)
@@ -312,7 +324,7 @@ def draw(tx: Transaction, number: int) -> None:
 
 
 def differing_canvases(tx: Transaction) -> list[int]:
-    """Return the canvases whose rows differ from their newest version."""
+    """Return the numbers of the canvases whose row differs from their newest version."""
     numbers: list[int] = []
     for row in list_canvases(tx, limit=-1):
         with suppress(NotFound):  # its versions are incomplete
@@ -321,7 +333,10 @@ def differing_canvases(tx: Transaction) -> list[int]:
 
 
 def erase_history(tx: Transaction, number: int) -> list[str]:
-    """Erase the words of earlier versions of a canvas and store the current version whole. Return the erased labels."""
+    """Erase the texts and labels of the earlier versions of a canvas, and store its current version whole.
+
+    Returns the erased labels.
+    """
     groups, text, version, label = tx.one(
         "SELECT groups, text, version, label FROM canvas WHERE space = :space AND number = ?", number
     ) or ("{}", "", 0, "")
@@ -342,7 +357,7 @@ def erase_history(tx: Transaction, number: int) -> list[str]:
 
 
 def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
-    """Return canvases with records that no model has reviewed, most records first."""
+    """Return canvases changed since a moment that have records no model has reviewed, most such records first."""
     rows = tx.all(
         "SELECT c.number, c.status, r.id FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number"
         " WHERE c.space = :space AND c.updated >= ? ORDER BY c.number DESC, r.id",
@@ -373,7 +388,7 @@ def log(tx: Transaction, *, canvas: int = 0, since: int = 0, session: int | None
 
 
 def lines(tx: Transaction) -> Iterator[bytes]:
-    """Yield the lines of the file of a space's canvases."""
+    """Yield all lines of `canvases.jsonl`."""
     yield from _version_lines(tx, "1 = 1")
     yield from _session_lines(tx, "activated_at IS NOT NULL")
 

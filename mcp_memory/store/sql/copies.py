@@ -1,7 +1,8 @@
-"""Readable copies of the rows of a space: their paths in its folder, and the content of each.
+"""Readable copies of the rows of a space: the paths of the files in its folder, and the content of each file.
 
-Line files (`*.jsonl`) are the journal of turns by day, the records of each session, the versions of canvases and the
-tombstones. Scenes and canvases are whole files. The persona page is a copy too, but it is composed above the store.
+Line files (`*.jsonl`) are the journals of turns by day, the records of each session, the versions of canvases and the
+tombstones. Each scene and each canvas also has a separate file. The file of the persona page is composed by a layer
+above the store, so it is not made here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvases.FILE, forgett
 
 
 def is_line_file(path: str) -> bool:
-    """Return whether this is the path of a line file; a journal is named by its date."""
+    """Return whether a path is that of a line file. The name of a journal must be a date."""
     if not any(fnmatchcase(path, pattern) for pattern in LINE_FILES):
         return False
     folder, _, name = path.rpartition("/")
@@ -29,7 +30,7 @@ def is_line_file(path: str) -> bool:
 
 
 def line_files(tx: Transaction) -> list[str]:
-    """Return the paths of the line files that the rows of a space make."""
+    """Return the paths of all line files that have at least one row of the space."""
     days = tx.column("SELECT DISTINCT learned_at / 86400000 FROM turn WHERE space = :space")
     sessions = tx.column(
         "SELECT DISTINCT s.name FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
@@ -52,7 +53,10 @@ def paths(tx: Transaction) -> Iterator[str]:
 
 
 def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
-    """Return the content of a copy, line by line or whole; None if the rows make no file of this path."""
+    """Return the content of a copy: the lines of a line file, or another file as one item.
+
+    Returns None if there are no rows for a file with this path.
+    """
     if is_line_file(path):
         return lines(tx, path) if _has_lines(tx, path) else None
     match path.split("/"):
@@ -72,7 +76,7 @@ def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
 
 
 def _has_lines(tx: Transaction, path: str) -> bool:
-    """Return whether the rows make any line of a line file. A session is known by its current name only."""
+    """Return whether a line file has any line. A session is found only by its current name."""
     if path.startswith("offload-"):
         sql = (
             "SELECT 1 FROM session s WHERE s.space = :space AND s.name = ? AND EXISTS"

@@ -1,12 +1,12 @@
-"""Digests that recognise forgotten content when it is given again: keyed hashes, rows of `forgotten`.
+"""Recognises forgotten content when it is given again, by digests: keyed hashes, stored as rows of `forgotten`.
 
-Digests remain after a purge has erased the words. Each home has a secret key, which no export or log contains, so the
-words cannot be guessed from the digests alone. For the same reason ids that importers or clients give are stored as
-keyed digests (`keyed_id`) if they look like a hash: it may be the hash of a text with a secret, which is stored masked.
+Digests are kept after a purge has erased the words. Each home has a secret key, which no export or log contains, so the
+words cannot be guessed from the digests. For the same reason, ids from importers or clients are stored as keyed hashes
+(`keyed_id`) if they look like a hash: it may be the hash of a text with a secret, which is stored masked.
 
-Words are compared without case, width and white space. A short turn is recognised by its words and its
-time (without a time, by its session), because many people say "yes, please": forgetting such a turn must not match the
-others. Statements and texts imported from other programs may repeat the words of a turn, so they are compared with
+Words are compared without case, width and white space. A short turn is recognised only together with its time (without
+a time, its session), because many people say "yes, please", and forgetting one such turn must not match the others.
+Statements and texts that are imported from other programs may repeat the words of a turn, so they are compared with
 turns of every role.
 """
 
@@ -58,12 +58,12 @@ def add(tx: Transaction, tombstone: int) -> None:
 
 
 def fold_statement(text: str) -> str:
-    """Return a statement's text in the form that is compared."""
+    """Return the text of a statement in the form in which texts are compared."""
     return " ".join(fold(text).split()).rstrip(".!。！")
 
 
 def of_row(tx: Transaction, id: str) -> list[bytes] | None:
-    """Return the digests of a row; None if the row is missing, forgotten or a note."""
+    """Return the digests of a row, or None if it does not exist, is forgotten or is a note."""
     key = key_of(tx)
     match id[:1]:
         case "t":
@@ -81,7 +81,7 @@ def of_row(tx: Transaction, id: str) -> list[bytes] | None:
 
 
 def of_words(key: Key, text: str) -> list[bytes]:
-    """Return the digests of a turn or a statement by its words alone."""
+    """Return the digests that a statement and a turn with these words have."""
     return [_digest(key, what, fold_statement(text)) for what in ("atom", "words")]
 
 
@@ -98,8 +98,9 @@ def is_distinct(text: str) -> bool:
 def forgotten_turns(tx: Transaction, session: str, turns: Sequence[NewTurn]) -> set[int]:
     """Return the indexes of the given turns that repeat a forgotten turn.
 
-    A turn with a time matches if it was said before the forgotten turn was forgotten; said later, it is new. A turn
-    without a time matches in the session of the forgotten turn, since it may be the same message imported again.
+    A turn with a time matches if it was said before the forgotten turn was forgotten; a later turn is new. A turn with
+    a guessed time matches regardless of that time. A turn without a time matches only in the session of the forgotten
+    turn, since it may be the same message imported again.
     """
     if not _any(tx):
         return set()
@@ -108,13 +109,13 @@ def forgotten_turns(tx: Transaction, session: str, turns: Sequence[NewTurn]) -> 
 
 
 def forgotten_statement(tx: Transaction, text: str, *, said_at: int) -> int | None:
-    """Return the tombstone of a statement that was said no later than it was forgotten, or None."""
+    """Return the number of the tombstone under which a statement was forgotten after `said_at`, or None."""
     row = _find_tombstone(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
     return row[0] if row is not None and said_at <= row[1] else None
 
 
 def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Return whether a statement, or all of its evidence, was forgotten after it was said."""
+    """Return whether a statement was forgotten after it was said, or all of its evidence was forgotten."""
     turns = [turn for turn, *_ in quotes]
     sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
     said_at = (tx.get(sql, *turns) if turns else None) or 0
@@ -131,13 +132,13 @@ def forgotten_words(tx: Transaction, text: str) -> bool:
 
 
 def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
-    """Return the tombstone of a forgotten result with this hash, or None."""
+    """Return the number of the tombstone of a forgotten result with this SHA-256, or None."""
     row = _find_tombstone(tx, _digest(key_of(tx), "ref", sha256)) if _any(tx) else None
     return None if row is None else row[0]
 
 
 def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Return whether all these quotes of turns are inside quotes of forgotten statements."""
+    """Return whether each of these quotes lies within a quote of a forgotten statement."""
     rows = tx.among(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE e.space = :space AND a.tombstone IS NOT NULL AND e.turn IN ({})",
@@ -150,9 +151,9 @@ def are_quotes_forgotten(tx: Transaction, quotes: Sequence[tuple[int, int, int, 
 
 
 def husk_hash(key: Key, sha256: bytes) -> bytes:
-    """Return the keyed hash that replaces the hash of a purged turn.
+    """Return the keyed hash that replaces the SHA-256 of a purged turn.
 
-    It identifies the same turn later; without the key, words cannot be tested against it.
+    It recognises the same turn if it is given again. Words cannot be tested against it without the key.
     """
     return _digest(key, "husk", sha256.hex())
 
@@ -166,7 +167,7 @@ def secret(tx: HomeTransaction, purpose: str) -> bytes:
 
 
 def purged_id(key: Key, client_id: str) -> str:
-    """Return the replacement for the client's id of a purged turn or call."""
+    """Return the id that replaces the client id of a purged turn, or the call id of a purged result."""
     return client_id if is_keyed(client_id) else keyed_form("purged", keyed_hash(key, "purged id", client_id))
 
 
@@ -181,7 +182,10 @@ def stored_ids(key: Key, ids: Iterable[str]) -> dict[str, str]:
 
 
 def words_id(key: Key, kind: str, session: str, sha256: bytes) -> str:
-    """Return the id of a turn from the export of another home, whose key is unknown: it recognises the stored words."""
+    """Return the client id of a turn that was exported by another home.
+
+    The key of that home is unknown, so the id is derived from the stored words.
+    """
     return keyed_form(kind, keyed_hash(key, "words", session, sha256.hex()))
 
 
@@ -195,7 +199,7 @@ def _any(tx: Transaction) -> bool:
 
 
 def _find_tombstone(tx: Transaction, digest: bytes) -> tuple[int, int] | None:
-    """Return the number and the time of the last tombstone with a digest."""
+    """Return the number and the time of the last tombstone that has a digest, or None."""
     return tx.one(
         "SELECT x.id, x.at FROM forgotten f JOIN tombstone x ON x.space = f.space AND x.id = f.tombstone"
         " WHERE f.space = :space AND f.digest = ? AND x.undone_at IS NULL ORDER BY x.at DESC LIMIT 1",
@@ -225,7 +229,7 @@ def _is_again(tx: Transaction, key: Key, session: str, turn: NewTurn) -> bool:
 
 
 def _in_session(key: Key, role: str, content: str, session: str, *, undated: bool = False) -> bytes:
-    """Return the digest of a turn of any length within its session, used if either of two turns has no time."""
+    """Return the digest of a turn within its session, for comparing two turns of which at least one has no time."""
     return _digest(key, "undated turn in" if undated else "turn in", role, " ".join(fold(content).split()), session)
 
 

@@ -1,7 +1,7 @@
-"""Entities: the people, places and things that atoms are about, each with one chief name and its aliases.
+"""Entities: the people, places and things that atoms are about. Each has a main name (the chief name) and aliases.
 
-A name belongs to one entity, compared without case, width and white space. It stays with the entity it was first given
-to, so that a wrong guess never merges two persons. The user is `user`, under any name.
+A name belongs to one entity. Names are compared without case, width and white space. A name stays with the entity that
+it was first given to, so that a wrong guess never merges two persons. The main name of the user is always `user`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _SHOWN = _KNOWN.format(f" AND {review.PASSES}")
 
 
 def key(name: str) -> str:
-    """Return a name in the form that is compared: `ＭＡＹＡ  Lopez` is `maya lopez`."""
+    """Return a name in the form in which names are compared: `maya lopez` for `ＭＡＹＡ  Lopez`."""
     bare = normalize("NFKC", normalize("NFKC", name).casefold())
     return " ".join(bare.split())
 
 
 def chief(tx: Transaction, name: str) -> str:
-    """Return the chief name of the entity with this name; an unknown name is returned as it is."""
+    """Return the main name of the entity that has this name. An unknown name is returned without extra spaces."""
     stored = tx.get(
         "SELECT c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
         " WHERE n.space = :space AND n.key = ?",
@@ -46,7 +46,7 @@ def chief(tx: Transaction, name: str) -> str:
 
 
 def make(tx: Transaction, name: str) -> None:
-    """Create an entity with a new name."""
+    """Create an entity with this name, unless an entity has it already."""
     if key(name):
         _get_or_make(tx, name)
 
@@ -59,7 +59,7 @@ def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
 
 
 def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Return the chief names of the entities that atoms mention, by atom; atoms without any are left out."""
+    """Return the main names of the entities that each atom mentions. Atoms without any are left out."""
     names_by_atom = defaultdict[int, list[str]](list)
     for atom, name in tx.all(
         "SELECT m.atom, n.name FROM mention m JOIN entity_name n ON n.space = m.space AND n.id = m.entity"
@@ -71,10 +71,11 @@ def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str
 
 
 def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
-    """Add aliases to entities.
+    """Add aliases to entities, given by name.
 
-    If a name is new but one alias is the chief name of an entity, it becomes an alias of that entity:
-    `Maya Lopez`, also called `Maya`, is the known Maya.
+    If no entity has the name, but an alias is the main name of an entity, the name becomes an alias of that entity: if
+    `Maya` is known, `Maya Lopez` with the alias `Maya` is the same person. Otherwise an unknown name becomes a new
+    entity.
     """
     for name, others in aliases.items():
         names = [alias for alias in (name, *others) if key(alias)]
@@ -136,7 +137,7 @@ def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, i
 
 
 def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:
-    """Return the aliases of entities, without their chief names, in the order they were learned."""
+    """Return the aliases of entities, without their main names, in the order in which they were learned."""
     aliases = defaultdict[int, list[str]](list)
     for entity, name in tx.all(
         "SELECT entity, name FROM entity_name WHERE space = :space AND id <> entity"
@@ -148,7 +149,7 @@ def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, lis
 
 
 def _entity(tx: Transaction, name: str, *, only: str = "1 = 1") -> int | None:
-    """Return the entity with this name."""
+    """Return the number of the entity that has this name, or None."""
     return tx.get(f"SELECT entity FROM entity_name WHERE space = :space AND key = ? AND {only}", key(name))
 
 
@@ -157,7 +158,7 @@ def _get_or_make(tx: Transaction, name: str) -> int:
 
 
 def _insert(tx: Transaction, name: str, entity: int | None) -> int:
-    """Add a name to an entity; without an entity, create it."""
+    """Add a name to an entity, or to a new one if `entity` is None. Return the number of the name."""
     number = tx.next("entity_name")
     tx.insert("entity_name", id=number, key=key(name), name=_clean(name), entity=entity or number)
     return number

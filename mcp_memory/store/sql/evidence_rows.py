@@ -1,10 +1,10 @@
 """The evidence of atoms (quotes of turns), and citations: the tool results that turns and atoms name.
 
-A row of `evidence` is a turn, a span of its characters and the quote. Quotes are checked against their turns before
-they are stored. Citations are made when turns and atoms are stored, of existing refs and nodes of the same space only;
-a node means the results of its records.
+A row of `evidence` has a turn, a span of its characters and the quote, which is checked against the turn before it is
+stored. Citations are found when turns and atoms are stored. Only existing refs and nodes of the same space are cited; a
+node stands for the results of its records.
 
-Evidence and citations from, of or by forgotten rows are left out of answers; their rows stay, so that the forgetting
+Evidence and citations that involve forgotten rows are left out of answers. Their rows are kept, so that the forgetting
 can be undone.
 """
 
@@ -26,7 +26,7 @@ _CERTAIN = 0.99  # the limit for repeated statements; only explicit statements a
 
 
 def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]:
-    """Return the evidence of atoms, the first evidence first.
+    """Return the evidence of each atom; the evidence that it was stored with comes first.
 
     If the evidence rows of an atom are lost, its first evidence is returned without the quote.
     """
@@ -49,7 +49,7 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
 
 
 def check_quotes(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
-    """Return evidence as rows without duplicates. Raises InvalidInput for a quote that is not in its turn."""
+    """Return evidence as rows, without duplicates. Raises InvalidInput if a turn does not contain its quote."""
     rows: list[Quote] = []
     for quoted in evidence:
         turn, (start, end) = number_of(quoted.turn, "t"), quoted.span
@@ -76,7 +76,7 @@ def last_said(tx: Transaction, quotes: Sequence[Quote]) -> int:
 
 
 def add_quotes(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
-    """Add quotes to an atom's evidence; return whether any are new."""
+    """Add quotes to the evidence of an atom. Return whether any of them is new."""
     new = [
         tx.one(
             "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote) VALUES (:space, ?, ?, ?, ?, ?)"
@@ -89,7 +89,7 @@ def add_quotes(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
 
 
 def confirm(tx: Transaction, atom: int, quotes: Sequence[Quote], *, confidence: float) -> None:
-    """Add quotes of the same statement to an atom's evidence, and raise its confidence."""
+    """Add quotes that repeat an atom to its evidence, and raise its confidence if any of them is new."""
     if add_quotes(tx, atom, quotes):
         before: float = tx.get("SELECT confidence FROM atom WHERE space = :space AND id = ?", atom)
         surer = max(before, min(_CERTAIN, 1 - (1 - before) * (1 - confidence)))
@@ -109,7 +109,10 @@ def note_citations(tx: Transaction, source: str, text: str) -> None:
 
 
 def note_given_citations(tx: Transaction, source: str, names: Sequence[str]) -> None:
-    """Store the citations that a caller gave for a source. NotFound names a malformed or unknown citation."""
+    """Store citations that the caller gave for a turn or an atom (`source`).
+
+    Raises NotFound if any is malformed or names no result.
+    """
     rows: list[tuple[str, Lines]] = []
     for cited in names:
         refs = [row for name in find_results(cited) for row in _named_refs(tx, name)]
@@ -130,7 +133,7 @@ def citations(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citatio
 
 
 def _citations_of(tx: Transaction, source: str) -> list[Citation]:
-    """Return the citations of a source; for an atom, also those of its turns. Equal lines are listed once."""
+    """Return the citations of a turn or an atom; for an atom, also those of its turns. The result has no duplicates."""
     sources = [source]
     if source.startswith("a"):
         turns = tx.column(

@@ -1,6 +1,6 @@
-"""Export: the rows of a space in a fixed order, as `store.export_model` defines them.
+"""Exports the rows of a space in a fixed order, in the form that `store.export_model` defines.
 
-Forgotten rows are left out and named by their tombstones. Pages are given without lines that cite them.
+Forgotten rows are left out; their tombstones name them. Pages are exported without the lines that cite forgotten rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def origin(tx: Transaction) -> model.Origin:
 
 
 def export(tx: Transaction, take: Take) -> None:
-    """Pass all rows of a space to `take`, kind by kind."""
+    """Call `take` with each row of a space, kind by kind."""
     if not tx.space:
         return
     origins = _origins(tx)
@@ -49,7 +49,7 @@ def export(tx: Transaction, take: Take) -> None:
 
 
 def _origins(tx: Transaction) -> Origins:
-    """Return a function that gives the origins of an imported row."""
+    """Return a function that returns the origins of a row by its id; only imported rows have any."""
     if tx.one("SELECT 1 FROM origin WHERE space = :space LIMIT 1") is None:
         return lambda id: ()
     sql = "SELECT origin FROM origin WHERE space = :space AND id = ? ORDER BY origin"
@@ -159,7 +159,7 @@ def _reviews(tx: Transaction, origins: Origins) -> Iterator[model.ExportedReview
 
 
 def _records(tx: Transaction, origins: Origins) -> Iterator[model.ExportedRecord]:
-    """Yield records; those of forgotten results without their words."""
+    """Yield all records. Those of forgotten results have no words."""
     gone = {id for id, *_ in tx.each("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")}
     for number, canvas, node, session, at, call, summary, path, call_id, score, raw, kept, ref, by, step in tx.each(
         "SELECT r.id, r.canvas, r.node, s.name, r.timestamp, r.tool_call, r.summary, r.result_ref, r.tool_call_id,"
@@ -188,7 +188,10 @@ def _records(tx: Transaction, origins: Origins) -> Iterator[model.ExportedRecord
 
 
 def _canvases(tx: Transaction, origins: Origins) -> Iterator[model.ExportedCanvas]:
-    """Yield canvases with their versions; if a canvas has forgotten words, only its last version has a text."""
+    """Yield the canvases with their versions.
+
+    If words of a canvas were forgotten, only its last version has a text.
+    """
     for row in sorted(canvases.list_canvases(tx, limit=-1), key=lambda canvas: canvas.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
@@ -241,7 +244,7 @@ def _versions(tx: Transaction, number: int) -> Iterator[model.ExportedVersion]:
 
 
 def _refs_only(detail: str) -> str:
-    """Return the ids of results in the detail of a version; other ids mean nothing in another home."""
+    """Return the detail of a version with only the ids of results: other ids mean nothing in another home."""
     return json.dumps([id for id in json.loads(detail) if id.startswith("r-")])
 
 
@@ -310,7 +313,10 @@ def _citations(tx: Transaction, origins: Origins) -> Iterator[model.ExportedCita
 
 
 def _sessions(tx: Transaction) -> Iterator[model.ExportedSession]:
-    """Yield how far each session was read: at most up to the first turn that a draft waits for."""
+    """Yield each session with the last turn that was read.
+
+    A turn that a waiting draft is based on, and all turns after it, count as unread, because drafts are not exported.
+    """
     waiting = {quote["turn"] for atom in tx.column("SELECT atom FROM draft WHERE space = :space")
                for quote in json.loads(atom)["evidence"]}  # fmt: skip
     first_waiting: dict[int, int] = {}
@@ -368,7 +374,10 @@ def _tombstones(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTom
 
 
 def _imported_tombstones(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTombstone]:
-    """Yield imported tombstones that matched nothing here: a third store may have the rows that they name."""
+    """Yield imported tombstones that matched no row here or were undone elsewhere.
+
+    A further store that imports the export may have the rows that they name.
+    """
     for name, here in tx.all(
         "SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", model.NOTHING, model.UNDONE
     ):

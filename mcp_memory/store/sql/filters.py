@@ -1,4 +1,4 @@
-"""Filters as SQL, the same for every leg of the search: rows are left out before they are ranked."""
+"""Search filters as SQL conditions, shared by word and vector search. They apply before rows are ranked."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _OFFLOADED_IN = f"r.ref IN (SELECT o.ref FROM record o WHERE o.space = :space AN
 
 
 def is_plain(layer: Layer, filters: Filters) -> bool:
-    """Return whether all rows of a layer's index pass: live turns, or chunks, with no filter set.
+    """Return whether no filter is set, so that every row in the index of a layer passes.
 
-    Atoms always have a condition: only current ones pass, and the index also has closed ones.
+    It is never true for atoms: a search returns only current atoms, and the index also contains ended ones.
     """
     return layer != "atom" and filters == Filters()
 
 
 def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Value]]:
-    """Return the condition on the row `r` of a layer's table, and its values."""
+    """Return the SQL condition that selects rows `r` of a layer's table, and the values of its placeholders."""
     conditions = ["r.space = :space"] if layer == "chunk" else ["r.space = :space", "r.tombstone IS NULL"]
     values: list[Value] = []
 

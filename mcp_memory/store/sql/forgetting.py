@@ -1,16 +1,16 @@
-"""Forgetting: a tombstone excludes rows from every search and listing; undoing it restores them.
+"""Forgetting: a tombstone excludes rows from every search and listing, and undoing it restores them.
 
-`matching` selects rows by words, session and time. `reach_of` adds every row that is forgotten with the named ids: an
-explicit statement goes with its note, an extracted statement with the last of its evidence turns, a sentence with the
-last turn that has some of its words. The dry run and the forgetting both call it, so the preview always matches the
+`matching` selects rows by words, session and time. `reach_of` adds the rows that are forgotten together with them: the
+note of an explicit statement, an extracted statement when the last of its evidence turns is forgotten, and a sentence
+when the last turn with some of its words is. Both the dry run and `forget` call it, so the preview always matches the
 result.
 
-`digests` recognise forgotten rows when they are given again. Rows and files stay: evidence is not rewritten before it
-is purged. Index entries are deleted, and restored by the undo (vectors and the chunks of results by the next background
-indexing).
+`digests` recognises forgotten rows when they are given again. Rows and files are kept: evidence is not rewritten before
+it is purged. Index entries are deleted, and restored by the undo (vectors, and the chunks of results, by the next
+background indexing).
 
-Each forgetting, undoing and purging appends a line to `tombstones.jsonl`, without any forgotten words. The last line of
-a `tombstone` counts.
+Each forgetting, undo and purge appends a line to `tombstones.jsonl`, which contains none of the forgotten words. If
+several lines have the same `tombstone`, the last counts.
 """
 
 from __future__ import annotations
@@ -131,7 +131,11 @@ def _is_husk(tx: Transaction, tombstone: int) -> bool:
 
 
 def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Raise an error if any of these atoms was replaced since: then a correction cannot be undone or restored."""
+    """Raise InvalidInput if any of these atoms has ended.
+
+    A correction that was itself replaced cannot be undone, nor can its undo be reverted if what it restored was
+    replaced.
+    """
     sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
     for number, by in tx.among(sql, atoms):
         newer = f" by a{by}: undo that correction first" if by else ""
@@ -148,7 +152,7 @@ def _reopen(tx: Transaction, tombstone: int) -> None:
 
 
 def _refuse_second_value(tx: Transaction, atoms: Sequence[int]) -> None:
-    """Raise an error if reopening these atoms would give a single-valued fact a second current value."""
+    """Raise InvalidInput if a single-valued fact would have two current values after these atoms are reopened."""
     clashes = tx.among(
         "SELECT now.atom, now.entity, now.relation, now.value FROM fact old JOIN fact now ON now.space = old.space"
         " AND now.entity_key = old.entity_key AND now.relation = old.relation AND now.atom <> old.atom"
@@ -205,7 +209,7 @@ def matching(tx: Transaction, which: Which) -> list[str]:
 
 
 def _matching_rows(tx: Transaction, layer: Layer, which: Which) -> Iterator[int]:
-    """Yield the numbers of matching rows, ascending. Atoms match by session and time of their notes."""
+    """Yield the numbers of matching rows, ascending. Session and time of an atom are those of its note."""
     conditions, values = ["r.space = :space", "r.tombstone IS NULL"], list[Value]()
     source, joined = "r", ""
     if layer == "turn":
@@ -228,7 +232,10 @@ def _matching_rows(tx: Transaction, layer: Layer, which: Which) -> Iterator[int]
 
 
 def _matching_results(tx: Transaction, which: Which) -> list[str]:
-    """Return refs in which all the words are near each other, because a result is forgotten as a whole."""
+    """Return the ids of matching results.
+
+    All the words must occur in one chunk, because a result is forgotten as a whole.
+    """
     conditions, values = ["f.space = :space", "f.tombstone IS NULL"], list[Value]()
     if which.session is not None:
         conditions.append(
@@ -329,10 +336,10 @@ def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
 
 
 def _atoms_based_only_on(tx: Transaction, turns: Collection[int]) -> set[int]:
-    """Return the atoms whose evidence is only in these turns.
+    """Return the atoms that have no evidence outside these turns.
 
-    A sentence of the user goes with the user's words, and with any words that no other turn has: the question that the
-    user answered.
+    Of a sentence, only the turns of the user count as evidence. A sentence is also returned if some of its words, such
+    as those of a question that the user answered, occur in no other turn.
     """
     atoms = _select_numbers(
         tx,
@@ -353,7 +360,7 @@ def _atoms_based_only_on(tx: Transaction, turns: Collection[int]) -> set[int]:
 def _with_words_of(
     tx: Transaction, atoms: Collection[int], turns: Collection[int], *, undone: int | None = None
 ) -> set[int]:
-    """Return the sentences among these atoms with words that occur only in these turns and in forgotten turns.
+    """Return those sentences that have a word which their evidence has only in these turns and in forgotten turns.
 
     Turns under the tombstone `undone` count as not forgotten.
     """
@@ -376,13 +383,13 @@ def _with_words_of(
 
 
 def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:
-    """Return the sentences that gave way to these statements."""
+    """Return the sentences that these statements have replaced (`replaced_sentences`)."""
     of_space = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.tombstone IS NULL AND {supersession.GAVE_WAY}"
     return _select_numbers(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
 
 
 def _evidence_turns(tx: Transaction, atoms: Collection[int]) -> set[int]:
-    """Return the turns with the words of the atoms' evidence; notes and forgotten turns are left out."""
+    """Return the turns that are evidence of these atoms, except notes and forgotten turns."""
     return _select_numbers(
         tx,
         "SELECT DISTINCT e.turn FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
@@ -412,7 +419,7 @@ _COLUMNS = "reason, at, undone_at, purged_at, took"
 
 
 def tombstone_of(tx: Transaction, number: int) -> Tombstone:
-    """Return a tombstone with the ids of its rows; notes, which go with their atoms, are not listed."""
+    """Return a tombstone with the ids of its rows. Notes are not listed, because they belong to their atoms."""
     reason, at, undone, purged, took = tx.all(
         f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
     )[0]
@@ -434,14 +441,17 @@ def tombstones(tx: Transaction) -> list[Tombstone]:
 
 
 def count(tx: Transaction) -> int:
-    """Return how many forgotten rows can be restored; notes, which go with their atoms, are not counted."""
+    """Return how many forgotten rows can be restored. Notes are not counted, because they belong to their atoms."""
     gone = "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL"
     tables = (f"turn {gone} AND role <> 'note'", f"atom {gone}", f"ref {gone}")
     return sum(tx.get(f"SELECT count(*) FROM {table}") for table in tables)
 
 
 def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
-    """Return ids and words of the first rows under a tombstone; the words of a result are its call and summary."""
+    """Return the ids and words of up to `limit` rows under a tombstone.
+
+    The words of a result are its call and its summary.
+    """
     gone = "WHERE r.space = :space AND r.tombstone = ? AND r.purged_at IS NULL"
     summary = (
         "(SELECT c.tool_call || ': ' || c.summary FROM record c WHERE c.space = r.space AND c.ref = r.id"
@@ -459,13 +469,13 @@ def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[st
 
 
 def still_said(tx: Transaction, tombstone: str) -> list[str]:
-    """Return the turns that remain although they are evidence of atoms under a tombstone."""
+    """Return the ids of turns that are not forgotten although they are evidence of atoms under a tombstone."""
     atoms = tx.column("SELECT id FROM atom WHERE space = :space AND tombstone = ?", number_of(tombstone, "x"))
     return named_rows(sorted(_evidence_turns(tx, atoms)), "t")
 
 
 def log_tombstones(tx: Transaction, tombstones: Sequence[int]) -> None:
-    """Append the current state of these tombstones to the space's file."""
+    """Append a line with the current state of each of these tombstones to `tombstones.jsonl`."""
     tx.files.append(TOMBSTONES_FILE, [_tombstone_line(tx, number) for number in tombstones])
 
 
@@ -504,7 +514,7 @@ def _iso(ms: int | None) -> str | None:
 
 
 def _parse_took(took: str | None) -> dict[str, Any]:
-    """Return the ids in a tombstone's row, and how they were selected."""
+    """Return the ids in the column `took` of a tombstone (`ids`), and how they were selected (`how`)."""
     return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
 
 

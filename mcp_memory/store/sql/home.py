@@ -157,7 +157,7 @@ _KEPT_MS = 3_600_000
 
 
 def take_requests(tx: HomeTransaction, key: str, *, count: int, a_minute: int) -> int:
-    """See `Store.take_requests`: a token bucket."""
+    """See `Store.take_requests`. The rate is limited by a token bucket."""
     is_new = tx.get(
         f"INSERT INTO request_rate (key, allowed, at) VALUES (?, ?, {NOW}) ON CONFLICT DO NOTHING RETURNING 1",
         *(key, a_minute),

@@ -1,6 +1,7 @@
-"""Import: rows of another store or space, as `store.export_model` defines them, each stored once.
+"""Imports rows that were exported from another store or space (`store.export_model`); each row is stored only once.
 
-Each kind comes after the kinds that it refers to. `ImportContext` knows the origins of rows and their ids here.
+Kinds of rows are imported in an order in which a row follows the rows that it refers to. `ImportContext` maps the
+origins of rows (home, space, id and time at which they were first stored) to their local ids.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ def import_rows(
     names: Mapping[str, str],
     now: datetime,
 ) -> model.ImportReport:
-    """Store exported rows; `names` maps ids of rows imported earlier to their ids here. See `Store.import_rows`."""
+    """Store exported rows. See `Store.import_rows`.
+
+    `names` maps ids in the export to local ids, for rows that earlier calls have imported.
+    """
     tx.make_space()
     context = ImportContext(tx=tx, of=of, now=now, earlier_names=names, is_own=of == origin(tx))
     for entity in _rows_of_kind(rows, model.ExportedEntity):
@@ -100,7 +104,11 @@ def _rows_of_kind(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
 
 @dataclass(kw_only=True)
 class ImportContext:
-    """The state of an import in one transaction. `is_own`: the rows were exported from this same space."""
+    """The state of an import, which runs in one transaction.
+
+    `of` is where the rows were exported from, and `is_own` whether that is this same space. `names` maps exported ids
+    to local ids.
+    """
 
     tx: Transaction
     of: model.Origin
@@ -116,17 +124,23 @@ class ImportContext:
     _jobs: dict[Stage, int] = field(default_factory=dict[Stage, int])
 
     def name(self, id: str | None) -> str:
-        """Return the local id of a row; empty if the row is not here."""
+        """Return the local id of an exported row, or GONE if there is no such row here."""
         return GONE if id is None else self.names.get(id) or self.earlier_names.get(id, GONE)
 
     def find(self, id: str, at: datetime | None, origins: Sequence[str]) -> str | None:
-        """Return the local id of a row that was imported before, GONE if it was forgotten, None if the row is new."""
+        """Return the local id of a row that is stored here already, or None if the row is new.
+
+        The id is GONE if the row was forgotten before it could be imported.
+        """
         keys = (model.origin_of(self.of, id, at), *origins)
         local_ids = known_as(self.tx, keys)
         return next((local_ids[key] for key in keys if key in local_ids), None)
 
     def note(self, id: str, at: datetime | None, origins: Sequence[str], here: str) -> None:
-        """Store the origin of a row and its local id. Rows that are not here are skipped, since they may come later."""
+        """Remember the local id of a row, and store it under all origins of the row.
+
+        Nothing is stored for GONE, since the row may still be imported later.
+        """
         self.names[id] = here
         if here != GONE and not self.is_own:
             note_origins(self.tx, dict.fromkeys((model.origin_of(self.of, id, at), *origins), here))
@@ -140,7 +154,7 @@ class ImportContext:
             self.known_rows += 1
 
     def job(self, stage: Stage) -> int:
-        """Return a finished job for rows that a model made elsewhere."""
+        """Return the number of a finished job, to which rows that a model made elsewhere are attributed."""
         if stage not in self._jobs:
             at = to_ms(self.now)
             self._jobs[stage] = self.tx.next("work")
@@ -174,7 +188,10 @@ class ImportContext:
 
 
 def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
-    """Map the known origins among these, of imported rows or of rows of this space, to local ids."""
+    """Map origins to local ids. Origins that are not known here are left out.
+
+    An origin may be that of an imported row or of a row of this space.
+    """
     local_ids: dict[str, str] = {}
     if not tx.space or not origins:
         return local_ids
@@ -189,7 +206,7 @@ def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
 
 
 def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
-    """Store the local ids of imported rows by origin."""
+    """Store the local ids of imported rows by origin; origins in this space itself are skipped."""
     tx.make_space()
     mine = model.origin_of(origin(tx), "")
     tx.many(
@@ -200,7 +217,10 @@ def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
 
 
 def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
-    """Return the indexes of statements, each with all its wordings, that were forgotten here (also as a turn)."""
+    """Return the indexes of the statements that were forgotten here, as a statement or as a turn.
+
+    Each statement is given as all its wordings.
+    """
     return {
         place
         for place, wordings in enumerate(statements)
@@ -209,7 +229,10 @@ def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -
 
 
 def _current_name(tx: Transaction, id: str) -> str | None:
-    """Return the local id of a row: GONE under an imported tombstone that was not undone since."""
+    """Return the local id that is stored for an origin.
+
+    A row that an imported tombstone has forgotten has the id GONE; None if that forgetting was undone since.
+    """
     if not id.startswith(model.gone_by("")):
         return id
     tombstone = id.removeprefix(model.gone_by(""))
@@ -218,7 +241,10 @@ def _current_name(tx: Transaction, id: str) -> str | None:
 
 
 def _find_own_row(tx: Transaction, tail: str) -> str | None:
-    """Return the id of a row of this space that an origin names, unless another row has that number now."""
+    """Return the id of the row of this space that an origin names, or None if there is none.
+
+    The time in the origin must be that of the row, since another row may have the same number now.
+    """
     if tail.startswith("r-"):
         return tx.get("SELECT id FROM ref WHERE space = :space AND id = ?", tail)
     match = _OWN.fullmatch(tail)
@@ -242,7 +268,7 @@ def _canvas_begun(tx: Transaction, number: int) -> str | None:
 
 
 def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
-    """Import a result if its bytes are available; the same bytes are stored once."""
+    """Import a result if the export has its bytes. Equal bytes are stored only once."""
     local_id = context.find(row.id, None, row.origins)
     if local_id is not None:
         context.meet(local_id)
@@ -268,10 +294,10 @@ def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
 
 
 def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn | model.ExportedAtom]) -> None:
-    """Import turns and atoms in their order, an atom after the turn of its first evidence.
+    """Import turns and atoms in the order of the export, in which an atom follows the turn of its first evidence.
 
-    A note is stored together with its atom, because its journal line needs the atom's local id. The note of a known
-    statement is skipped.
+    A note (the turn with the words of an explicit statement) is stored together with its atom, because its journal line
+    contains the local id of the atom. If the statement is known already, its note is not stored.
     """
     run = _Run(context)
     for row in rows:
@@ -287,7 +313,7 @@ def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn
 
 
 class _Run:
-    """Consecutive turns of a session that are stored together, or a note that waits for its atom."""
+    """Collects consecutive turns of a session, which are stored together, or a note until its atom is imported."""
 
     def __init__(self, context: ImportContext) -> None:
         self._context = context
@@ -313,7 +339,7 @@ class _Run:
         return any(turn.client_id == client_id for turn in self._turns)
 
     def end(self) -> None:
-        """Store the pending turns."""
+        """Store the collected turns."""
         rows, self._turns = self._turns, []
         if self.note is not None:  # its atom was not exported, so it is imported like any turn
             rows, self.note = [*rows, self.note], None
@@ -322,7 +348,7 @@ class _Run:
 
 
 def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None:
-    """Return the turn that is the same message of the same client, from whichever store it came."""
+    """Return the id of the turn that has the same client id and content, from whichever store it came, or None."""
     if row.client_id is None:
         return None
     key, digest = digests.key_of(context.tx), bytes.fromhex(row.sha256)
@@ -336,10 +362,11 @@ def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None
 
 
 def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> list[str | None]:
-    """Return the client ids under which to store turns of a session.
+    """Return the client ids under which turns of a session are stored.
 
-    The other home keyed its derived ids with a secret that is not in the export. A turn with a time is given an id by
-    its stored words instead, so that the history it came from is recognised here too.
+    Ids that the other home derived from content are keyed with a secret that is not in the export. If the time of such
+    a turn is known, its id is derived from its stored words instead, so that importing the original history here
+    recognises the turn.
     """
     tx = context.tx
     key, seen = digests.key_of(tx), set[str]()
@@ -358,7 +385,7 @@ def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> li
 def _insert_turns(
     context: ImportContext, rows: Sequence[model.ExportedTurn], *, statement: dict[str, Any] | None = None
 ) -> None:
-    """Store turns at the end of their session, except turns that were forgotten here."""
+    """Append turns, except forgotten ones, to their session. For a note, `statement` has the fields of its atom."""
     tx, session = context.tx, rows[0].session
     new = [
         NewTurn(
@@ -396,9 +423,9 @@ def _is_imported(turn: NewTurn) -> bool:
 
 
 def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.ExportedTurn | None) -> None:
-    """Import an atom, with its note if that is new too.
+    """Import an atom, together with its note if the note is new.
 
-    A known atom gets further evidence and its end; an atom that ended here stays ended. If both stores have an open
+    If the atom is known, its evidence is added and, if it is still open here, its end. If both stores have an open
     value of a single-valued fact, the value that became true last is current and ends the other.
     """
     tx = context.tx
@@ -432,7 +459,10 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
 
 
 def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_rows.Quote]:
-    """Return the evidence of an atom from turns that exist here."""
+    """Return the evidence of an atom from those turns that exist here.
+
+    Raises InvalidInput if a turn does not contain its quote.
+    """
     quotes: list[evidence_rows.Quote] = []
     for quoted in row.evidence:
         turn = context.name(quoted.turn)
@@ -453,10 +483,12 @@ def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_ro
 
 
 def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
-    """Return the local atom with the same text, start and fact, or None.
+    """Return the id of the local atom that is the same statement, or None.
 
-    An imported statement matches only a statement: it replaces the sentence that has its text. An imported sentence
-    matches both, but a sentence that was replaced matches only another replaced sentence.
+    Its text must be equal, and it must have the same start, or both must be open. An imported statement is compared
+    with statements of its kind only, and their facts must be equal; it replaces any sentence with its text. An imported
+    sentence is compared with statements and sentences, but one that was replaced only with sentences that were
+    replaced.
     """
     moment, own_fact = to_ms(row.valid_from), (None, None, None)
     if row.reader is None:
@@ -525,7 +557,7 @@ def _update_atom(context: ImportContext, row: model.ExportedAtom, number: int) -
 
 
 def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersession.Supersession:
-    """Return the local atoms that an imported atom ends, and its own end."""
+    """Return which local atoms an imported atom ends, and when and by which atom it has ended itself."""
     ended = [number_of(name, "a") for older in row.supersedes if (name := context.name(older)) != GONE]
     successor = context.name(row.superseded_by)
     until = optional_ms(row.valid_to)
@@ -622,7 +654,10 @@ def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
 
 
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
-    """End an atom by the new atom that replaces it; an atom that has ended already only gets its successor."""
+    """Record that the atom `by` has replaced the atom `older`.
+
+    An atom with an end keeps it, and an atom with a successor or that was forgotten is not changed.
+    """
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL",
         older,
@@ -635,7 +670,7 @@ def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
 
 
 def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
-    """Quarantine a row that was quarantined elsewhere. A review that was made here stays."""
+    """Store why a row was quarantined elsewhere, and the verdict there. A review that was made here is kept."""
     name = context.name(row.id)
     if name != GONE:
         context.tx.run(
@@ -649,7 +684,10 @@ def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
 
 
 def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]) -> None:
-    """Import a canvas, or later changes to a known canvas. A canvas that both sides changed stays as it is."""
+    """Import a canvas, or later changes to a canvas that was imported before.
+
+    A canvas that was changed both here and in its source is not changed; this is noted in the report.
+    """
     if context.is_own:
         context.names[f"c{row.number}"] = f"c{row.number}"
         context.known_rows += 1 + len(taken)
@@ -682,7 +720,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
 def _has_diverged(
     context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
 ) -> bool:
-    """Return whether a canvas has records or versions that are missing from the import."""
+    """Return whether the local canvas has records or versions that the imported canvas lacks."""
     came = {context.find(record.id, record.timestamp, record.origins) for record in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
     versions = [(version.number, version.kind) for version in canvases.versions(context.tx, number)]
@@ -725,7 +763,7 @@ def _write_canvas(
 
 
 def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: int, here: Callable[[str], str]) -> int:
-    """Store a record, or the better summary of a known record."""
+    """Store a record and return its number. Of a known record, only the summary is updated."""
     tx, local_id = context.tx, context.find(row.id, row.timestamp, row.origins)
     if local_id is not None:
         context.note(row.id, row.timestamp, row.origins, local_id)
@@ -762,7 +800,10 @@ def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: in
 def _imported_versions(
     context: ImportContext, row: model.ExportedCanvas, here: Callable[[str], str], number: int
 ) -> list[dict[str, Value]]:
-    """Return the versions of a canvas as rows; empty if they do not result in the exported canvas."""
+    """Return the versions of a canvas as rows to insert.
+
+    The list is empty if the deltas are incomplete or do not result in the exported canvas.
+    """
     kept = [version for version in row.versions if version.delta is not None]
     history = [here(version.delta) for version in kept if version.delta is not None]
     due = canvases.document(canvases.groups_text(canvases.groups_of(here(json.dumps(row.groups)))), here(row.text))
@@ -801,9 +842,9 @@ def _renumber(text: str, old: int, new: int) -> str:
 
 
 def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene]) -> None:
-    """Import the versions of a scene. If another scene has its slug, it gets a free slug.
+    """Import the versions of a scene. If a different scene has its slug, it is stored under another, free slug.
 
-    A scene that was rewritten here stays; imported versions follow only if they are newer.
+    If the newest version was written here, imported versions that are not newer are left out.
     """
     if context.is_own or not versions:
         return
@@ -833,7 +874,7 @@ def _scene_id(row: model.ExportedScene) -> str:
 
 
 def _free_slug(context: ImportContext, slug: str) -> str:
-    """Return a slug that no page has or had."""
+    """Return the slug, with a number appended if a scene has or had it."""
     name, number = slug, 1
     while context.tx.one("SELECT 1 FROM scene WHERE space = :space AND slug = ?", name):
         number += 1
@@ -864,7 +905,7 @@ def _insert_scene(context: ImportContext, row: model.ExportedScene, slug: str) -
 
 
 def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPersona]) -> None:
-    """Import persona pages that models wrote, unless this space has one."""
+    """Import the persona pages that models wrote, unless a model wrote the newest page of this space here."""
     tx, rows = context.tx, [row for row in versions if row.by_model]
     if context.is_own or not rows:
         return
@@ -888,14 +929,17 @@ def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPe
 
 
 def _with_names(context: ImportContext, text: str) -> str:
-    """Return a page with its citations renamed to local ids, without the words of atoms that are missing here."""
+    """Return the text of a page with local ids in its citations.
+
+    What the page says on the basis of atoms that do not exist here is removed.
+    """
     gone = [atom for atom in cited_atoms(text) if context.name(atom) == GONE]
     left = without_atoms(text, gone)
     return rename_atoms(left, {atom: context.name(atom) for atom in cited_atoms(left)})
 
 
 def _with_links(context: ImportContext, text: str) -> str:
-    """Return a page with its links renamed to the local pages."""
+    """Return the text of a page in which links to other pages have the local slugs."""
     moved = {old.removeprefix("s:"): new for old, new in context.names.items() if old.startswith("s:")}
     changed = {old: new for old, new in moved.items() if old != new}
     if not changed:
@@ -918,7 +962,10 @@ def _import_citation(context: ImportContext, row: model.ExportedCitation) -> Non
 
 
 def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
-    """Advance a session's cursor to the imported position, unless turns of this home wait before that."""
+    """Move the read cursor of a session forward to the imported position, and set its active canvas if it lacks one.
+
+    The cursor is not moved if it would skip turns that were not imported.
+    """
     tx, number = context.tx, context.tx.session(row.name)
     if number is None or context.is_own:
         return
@@ -949,10 +996,10 @@ def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
 
 
 def _import_progress(context: ImportContext, row: model.ExportedProgress) -> None:
-    """Advance a stage to the imported position, unless rows of this home wait before that.
+    """Move the cursor of a stage forward to the imported position, unless it would skip rows that were not imported.
 
-    Turns that the sentence reader has read elsewhere are never read again: their statements are in the import, except
-    the forgotten ones.
+    Turns that the sentence reader has read elsewhere are not read again here: their statements are in the import,
+    except the forgotten ones.
     """
     tx, name = context.tx, context.name(row.upto)
     if name == GONE or context.is_own:

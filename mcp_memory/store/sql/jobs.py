@@ -1,8 +1,8 @@
-"""Jobs (questions to a model): their leases, the progress of each stage, and the log of their results.
+"""Jobs, which are questions to a model: their leases, the progress of each stage, and the log of their results.
 
-At most one job of a stage (of a session, for extraction) is unfinished, and only its id can be committed: a process
-that takes it over makes a new id, so a late answer under the old id is refused. Cursors move with the commit, never
-backwards. A lease, and the wait of a parked job, end by the clock of the database.
+Each stage has at most one unfinished job (extraction: one for each session). A process that takes over a job gives it a
+new id, so that a late answer under the old id is refused. Cursors move in the transaction that stores the output of a
+job, and never backwards. Leases, and the waits of parked jobs, end by the clock of the database.
 """
 
 from __future__ import annotations
@@ -69,9 +69,10 @@ def advance_stage(tx: Transaction, stage: Stage, upto: int, *, now: datetime) ->
 
 
 def advance_sessions(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
-    """Move the cursors of sessions to these positions. Raises Conflict if a session was already read up to there.
+    """Move the read cursors of sessions to these positions.
 
-    Other unfinished jobs on these sessions are deleted: their turns are read now.
+    Other unfinished extraction jobs of these sessions are deleted, because their turns are read now. Raises Conflict if
+    a session has already been read up to its position.
     """
     for session, position in upto.items():
         number = _session(tx, session)
@@ -154,7 +155,7 @@ def _find_unfinished(tx: Transaction, stage: Stage, session: int | None) -> Work
 
 
 def _is_waiting(tx: Transaction, work: Work) -> bool:
-    """Return whether the lease of a job, or the wait of a parked one, has not ended."""
+    """Return whether the lease of a job, or the wait of a parked job, has not expired yet."""
     lasting = f"until > {NOW} AND until <= {NOW} + ?"
     sql = f"SELECT 1 FROM work WHERE space = :space AND id = ? AND {lasting}"
     return tx.one(sql, number_of(work.id, "w"), milliseconds(LONGEST_LEASE)) is not None
@@ -170,11 +171,11 @@ def _extend_lease(tx: Transaction, number: int, lease: timedelta) -> Work:
 
 
 def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
-    """Return whether another job committed between the planning of this basis and its lease.
+    """Return whether the stage has advanced since a job with this basis was planned.
 
-    After the lease only this job moves the stage's position. A further session that an extraction reads may still be
-    read by another job; then the second commit is refused. The basis has the position as the `start` of its `parts`
-    (extract), `drafts` (merge), `after` (scenes, summaries), `version` (persona) or `upto` (canvas).
+    After its lease, only this job moves the position of the stage. A further session that an extraction reads may still
+    be read by another job; then the later commit is refused. The basis has the position as the `start` of its `parts`
+    (extract), `drafts` (merge), `after` (read, scenes, summaries), `version` (persona) or `upto` (canvas).
     """
     planned: dict[str, Any] = json.loads(basis)
     match stage:
@@ -202,7 +203,7 @@ def _read_to(tx: Transaction, session: str) -> int:
 
 
 def last_reviewed(tx: Transaction) -> dict[Any, int]:
-    """Return the last record that a model has reviewed of each canvas, from the bases of its jobs."""
+    """Return the number of the last record that a model has reviewed, by canvas, from the bases of finished jobs."""
     last: dict[Any, int] = {}
     for basis in tx.column("SELECT basis FROM work WHERE space = :space AND stage = 'canvas' AND state = 'done'"):
         planned: dict[str, Any] = json.loads(basis)
@@ -217,7 +218,7 @@ def park(tx: Transaction, id: str, *, error: str, wait: timedelta) -> None:
 
 
 def release(tx: Transaction, id: str) -> None:
-    """Release a job that was not tried: its lease ends now. The row stays, with its count of failures."""
+    """Release a job that was not tried, so that its lease ends now. Its row and its count of failures are kept."""
     _change(tx, id, "until = 0", only="state = 'open'")
 
 
@@ -277,7 +278,7 @@ def _work(row: Sequence[Any]) -> Work:
 
 
 def stage_totals(tx: Transaction) -> list[Done]:
-    """Return the totals of the log, by stage."""
+    """Return the totals of all finished jobs, by stage."""
     # Most jobs have one of a few outcomes, so grouping them first leaves little JSON to parse.
     rows = tx.all(
         "SELECT stage, coalesce(outcome, '{}'), count(*), count(CASE WHEN holder <> '' THEN 1 END),"
@@ -360,7 +361,7 @@ def stage_states(tx: Transaction) -> dict[Stage, StageState]:
 
 
 def request(tx: Transaction, stage: Stage, reason: str) -> None:
-    """Request a stage before it is due. For a stage that never ran the cursor is set to 1970, before all rows."""
+    """Request that a stage runs before it is due. A stage that never ran gets a cursor before all rows, dated 1970."""
     tx.make_space()
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at, wanted, wanted_after) VALUES (:space, ?, 0, 0, ?, ?)"

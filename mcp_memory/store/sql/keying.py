@@ -1,6 +1,6 @@
-"""The schema step that keys identifiers which earlier versions stored as plain hashes of unmasked or erased text.
+"""A schema migration: identifiers that earlier versions stored as plain hashes of text become keyed hashes.
 
-It is the same on every engine. Running it again changes nothing but rows that an older program wrote meanwhile.
+The text may be unmasked or erased, and could be guessed from a plain hash. The migration is the same on every engine.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _KEYED_FILES = (("imported", "imported files", ("sha256",), 64), ("followed", "f
 
 
 def key_identifiers(tx: HomeTransaction) -> set[tuple[int, str]]:
-    """Replace plain hashes by keyed ones; return the line files that show them, as (space, path).
+    """Replace plain hashes in client ids of turns and in ids of purged results by keyed hashes.
 
-    Edits of compressed message lists are deleted: their places are chains of hashes that cannot be keyed afterwards.
-    A conversation under way is compressed again once.
+    Returns the line files that contain the old ids, as (number of the space, path). Running it again changes only rows
+    that an older program has written since.
     """
     if tx.get("SELECT key FROM home") is None:
         return set()
@@ -32,7 +32,11 @@ def key_identifiers(tx: HomeTransaction) -> set[tuple[int, str]]:
 
 
 def key_file_hashes(tx: HomeTransaction) -> None:
-    """Key the hashes of imported files and followed logs. It must run once: a keyed hash looks like a plain one."""
+    """Key the hashes of imported files and followed logs. It must run only once: a keyed hash looks like a plain hash.
+
+    Edits of compressed message lists are deleted, because they are identified by chains of hashes that cannot be keyed
+    afterwards. A conversation in progress is compressed again.
+    """
     for table, purpose, columns, digits in _KEYED_FILES:
         secret = digests.secret(tx, purpose)
         for space, path, *values in tx.all(f"SELECT space, path, {', '.join(columns)} FROM {table}"):

@@ -1,8 +1,8 @@
-"""The codec of line files, from lines to rows; `line_files` is the opposite direction.
+"""Converts the lines of line files to rows. The module `line_files` does the opposite.
 
-`row_of` parses a line and checks its hashes; `LineImport` stores rows under the numbers of their lines, when a space is
-rebuilt and when lost lines are recovered. Explicit statements come with the notes of the journal: `statements` combines
-all notes of a space.
+`row_of` parses a line and checks its hashes. `LineImport` stores the rows under the numbers that their lines have, when
+a space is rebuilt or lost rows are recovered. Explicit statements are parts of the notes in the journal; `statements`
+combines all notes of a space.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The row of a line: `key` finds it in its table. `fields` is the line."""
+    """The row that a line describes. `key` has the columns that identify it; `fields` is the parsed line."""
 
     table: str
     key: dict[str, Value]
@@ -42,7 +42,10 @@ class Row:
 
 
 def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the row that a line is about, as (kind, name for people). Raises KeyError if the line has no key."""
+    """Return the kind of row that a line describes, and the name of the row as it is shown to people.
+
+    Raises KeyError if the line lacks the fields that identify a row.
+    """
     name = next(name for name in KINDS if name in fields or name == "session")
     shown = str(fields[name])
     if name == "canvas":
@@ -51,7 +54,7 @@ def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_idle(fields: Mapping[str, Any]) -> bool:
-    """Return whether a line states that a session never had an active canvas; such a line makes no row."""
+    """Return whether a line means that a session never had an active canvas. No row corresponds to such a line."""
     return "active" in fields and fields["active"] is None and fields.get("activated") is None
 
 
@@ -98,7 +101,10 @@ def _optional(read: Read) -> Read:
 
 
 def _hash_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
-    """Return whether the time of a turn is in its hash, and the JSON of its statement. ValueError if no hash fits."""
+    """Return the columns of a turn that its hash determines: whether its time is known (`dated`), and its statement.
+
+    Raises ValueError if the hash is neither that of the turn with its time nor that of the turn without it.
+    """
     statement: Any = fields.get("told")
     new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
     said_at, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
@@ -123,7 +129,11 @@ def _result_columns(fields: Mapping[str, Any]) -> dict[str, Value]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LineForm:
-    """How a line becomes a row: by column, the field and its reader. `also` derives columns from several fields."""
+    """Describes how a line of a kind becomes a row.
+
+    `key` and `columns` map each column to a field of the line and the function that parses its value. `also` returns
+    columns that are derived from several fields.
+    """
 
     table: str
     key: Mapping[str, tuple[str, Read]]
@@ -142,7 +152,7 @@ class _LineForm:
 
 
 def _same_names(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
-    """Return readers for columns that have the same names as their fields."""
+    """Return a mapping for columns that are named like their fields and parsed by the same function."""
     return {name: (name, read) for name in names}
 
 
@@ -214,12 +224,15 @@ _RESULT = _LineForm(
 
 
 def row_of(fields: dict[str, Any]) -> Row:
-    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError if the line is damaged."""
+    """Return the row that a line describes.
+
+    Raises KeyError, TypeError, ValueError or OverflowError if the line is damaged.
+    """
     return _FORMS[key_of(fields)[0]].read(fields)
 
 
 def ref_row(fields: Mapping[str, Any], path: str) -> Row:
-    """Return the row of a result by the front matter of its file."""
+    """Return the row of a result from the front matter of its file at this path."""
     return _RESULT.read({**fields, "path": path})
 
 
@@ -228,9 +241,10 @@ def ref_row(fields: Mapping[str, Any], path: str) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """An explicit statement: the values of its atom and its fact, with its names and review reasons.
+    """An explicit statement as its note describes it.
 
-    `ends` are the numbers of the atoms that it ended.
+    `values` and `fact` are the columns of its atom and its fact, `names` the entities that it mentions, `reasons` why
+    it was quarantined, `ends` the numbers of the atoms that it ended, and `because` the reason it gave for that.
     """
 
     number: int
@@ -242,14 +256,17 @@ class Statement:
     because: str | None = None
 
     def end_columns(self, since: int, label: str | None) -> dict[str, Value]:
-        """Return the columns that end an older atom, which began at `since`, by this statement."""
+        """Return the columns of an older atom that this statement has ended.
+
+        `since` is the start of the older atom in ms since 1970, `label` its label.
+        """
         until = max(_int(self.values["valid_from"]), since)
         because = supersession.because_of(self.because, cast("str | None", self.values["label"]), label)
         return {"valid_to": until, "superseded_by": self.number, "closed_because": because}
 
 
 def statement_of(fields: Mapping[str, Any]) -> Statement:
-    """Return the statement in the line of a note, before later statements ended it."""
+    """Return the statement that the line of a note contains, as it was before later statements ended it."""
     stored: Any = fields["told"]
     text, by = _text(fields["content"]), stored.get("by")
     fact: dict[str, Value] | None = None
@@ -282,7 +299,10 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
 
 
 def undone_corrections(tombstones: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the ids of statements that were forgotten as corrections; the last line of a tombstone counts."""
+    """Return the ids of statements that are forgotten as undone corrections.
+
+    If several lines have the same tombstone, the last counts.
+    """
     last = {str(fields.get("tombstone")): fields for fields in tombstones}
     corrections = (
         fields.get("ids")
@@ -293,9 +313,9 @@ def undone_corrections(tombstones: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = ()) -> dict[int, Statement]:
-    """Return the statements that result from all notes of a space, by number.
+    """Return the explicit statements of a space by number, as they are after all of them have been applied.
 
-    Each statement ends the atoms that its line lists, except the corrections that were `undone`.
+    Each statement ends the statements that its note lists, unless its id is in `undone` (see `undone_corrections`).
     """
     by_number: dict[int, Statement] = {}
     for statement in sorted(map(statement_of, notes), key=lambda statement: statement.number):
@@ -312,7 +332,7 @@ def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = 
 
 
 class LineImport:
-    """Stores rows from lines in the tables of a space. `finish` stores everything that depends on all lines."""
+    """Stores rows from lines in the tables of a space. Call `finish` last: it stores what depends on all lines."""
 
     def __init__(self, tx: Transaction) -> None:
         tx.make_space()
@@ -350,7 +370,7 @@ class LineImport:
         return self.tx.one(sql, *key.values()) is not None
 
     def _write(self, table: str, key: Mapping[str, Value], values: Mapping[str, Value]) -> bool:
-        """Insert a row, or update it if it is there; return whether it is new."""
+        """Insert a row, or update it if it exists. Return whether it was inserted."""
         is_new = not self._has(table, key)
         if is_new:
             self.tx.insert(table, **key, **values)
@@ -363,7 +383,7 @@ class LineImport:
         self.tx.run(sql, *values.values(), *key.values())
 
     def put_statement(self, new: Statement) -> None:
-        """Store an explicit statement whose note is stored; `finish` adds its fact."""
+        """Store an explicit statement. Its note must be stored already; its fact is stored by `finish`."""
         tx = self.tx
         values = {**new.values, "folded": digests.fold_statement(str(new.values["text"]))}
         note, text = int(str(values["evidence"])), str(values["text"])
@@ -374,13 +394,16 @@ class LineImport:
         self._statements[new.number] = new
 
     def end(self, older: int, by: Statement) -> None:
-        """End an atom by a later statement."""
+        """Record that a statement ended an older atom."""
         began = self.tx.one("SELECT valid_from, label FROM atom WHERE space = :space AND id = ?", older)
         if began is not None:
             self._update("atom", {"id": older}, by.end_columns(*began))
 
     def finish(self) -> None:
-        """Store facts and mentions, once all ended and forgotten statements are known, and draw canvases."""
+        """Restore the rows of canvases, and store facts and mentions.
+
+        Facts and mentions come last because they depend on which statements were ended or forgotten.
+        """
         tx = self.tx
         catch_up_counters(tx)
         for number in self._canvases:
@@ -410,7 +433,10 @@ class LineImport:
         self._write("fact", {"atom": atom}, {**values, "entity_key": entities.key(str(fact["entity"]))})
 
     def _put_canvas(self, row: Row, values: Mapping[str, Value]) -> None:
-        """Set a canvas to this version unless it has a later version; `finish` adds its text and groups."""
+        """Set the row of a canvas to this version, unless the row has a later version.
+
+        `finish` adds the text and the groups.
+        """
         names = ("label", "session", "status", "folded", "updated")
         columns = ", ".join(f"{name} = excluded.{name}" for name in (*names, "version"))
         self.tx.run(
@@ -465,7 +491,10 @@ class LineImport:
             self._mark_purged(number, purged)
 
     def _mark_purged(self, number: int, purged: Value) -> None:
-        """Record which rows of a tombstone are empty; if other rows still have words, it can be purged again."""
+        """Set `purged_at` of those rows of a tombstone that have no words left.
+
+        If other rows still have their words, the tombstone counts as not purged, so that it can be purged again.
+        """
         tx, count = self.tx, 0
         for table, words in (("turn", "content"), ("atom", "text"), ("ref", "path")):
             tx.run(
@@ -493,7 +522,10 @@ class LineImport:
         word_index.forget_chunks(tx, id)
 
     def _present_ref(self, id: str) -> str:
-        """Return the id of a stored ref if the line has the id that a purge would give it; otherwise the line's id."""
+        """Return the id of a stored result by the id that a purge would give to it.
+
+        If there is no such result, the given id is returned.
+        """
         key = digests.key_of(self.tx)
         present: list[str] = self.tx.column("SELECT id FROM ref WHERE space = :space")
         return next((ref for ref in present if digests.purged_ref(key, ref) == id), id)

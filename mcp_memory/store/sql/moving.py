@@ -1,12 +1,13 @@
-"""A move: every row of a memory copied to another engine in batches, and the digests that prove it.
+"""Moves a memory to another engine: copies all rows in batches, and computes digests that prove the copy.
 
-The tables of all engines are those of `schema`, so a single loop copies them. Rows are read in the order of their keys,
-from one snapshot of the source. A batch is a transaction of the target, with the words, vectors and raw results of its
-rows; committed rows are not copied again after a kill. While a target is loaded it has no foreign keys, and no
-indexes except its keys: the statements that create them are in its table `move`. That table exists until the move is
-proven, and no engine opens a memory with it.
+The tables are the same on all engines (`schema`), so one loop copies them all. Rows are read in the order of their
+keys, from one snapshot of the source. Each batch is one transaction of the target, with the index terms, vectors and
+raw results of its rows, so after a kill the move continues behind the last committed batch. While the target is loaded
+it has no foreign keys, and no indexes except its primary keys; the table `move` has the statements that create them.
+That table exists until the move is proven, and no engine opens a memory that has it.
 
-Rows that each engine derives are not copied: queues, the change feed, and chunks of results, which are indexed again.
+Rows that each engine derives itself are not copied: queues, the change feed, and chunks of results, which the target
+indexes again.
 """
 
 from __future__ import annotations
@@ -43,16 +44,19 @@ _ROWS = {"number": "kind <> 'chunk'"}
 
 
 class Movable(Engine, Store, Protocol):
-    """A store that a memory is moved from or to. As a target it may have the table `move`."""
+    """A store that can be the source or the target of a move. A target has the table `move` until `Move.accept`."""
 
     name: str
 
     def read_still(self, work: Callable[[HomeTransaction], T]) -> T:
-        """Run `work` on one snapshot while no other program writes. Raises StoreUnavailable if another has it open."""
+        """Call `work` on one snapshot while no other program writes.
+
+        Raises StoreUnavailable if another program has the memory open.
+        """
         ...
 
     def reopen(self) -> Movable:
-        """Open a second store on the same memory: inside `read_still` this store cannot be called."""
+        """Open a second store on the same memory. It can be used inside `read_still`, unlike this method."""
         ...
 
     def in_space(self, tx: HomeTransaction, space: str) -> Transaction:
@@ -64,13 +68,16 @@ class Movable(Engine, Store, Protocol):
         ...
 
     def constraints(self, tx: HomeTransaction) -> list[tuple[str, str]]:
-        """Return the constraints and indexes that slow loading down, as pairs of statements: drop, create."""
+        """Return the constraints and indexes that slow down loading, as pairs of a DROP and a CREATE statement."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """The number of rows, and the sum of their SHA-256 modulo 2^256: engines sort texts differently."""
+    """The number of rows, and the sum of their SHA-256 hashes modulo 2^256.
+
+    A sum does not depend on the order of the rows, since engines sort texts differently.
+    """
 
     rows: int = 0
     total: int = 0
@@ -89,7 +96,7 @@ Digests = dict[str, Digest]
 
 
 def tables() -> list[Table]:
-    """Return the tables that are moved, with only the columns that are moved."""
+    """Return the tables that are copied, with only the columns that are copied."""
     return [
         Table(table.name, {c: t for c, t in table.columns.items() if c not in _STATE.get(table.name, ())}, table.key)
         for table in schema.tables()
@@ -98,7 +105,7 @@ def tables() -> list[Table]:
 
 
 class Move:
-    """A move within a single read of its source; `source` is that snapshot of the store `origin`."""
+    """Copies the store `origin` to `target`; `source` is the snapshot of `origin` from which everything is read."""
 
     def __init__(self, origin: Movable, source: HomeTransaction, target: Movable) -> None:
         self._origin = origin
@@ -121,7 +128,10 @@ class Move:
     # --- copying ----------------------------------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Prepare the target; return whether it has a part of this move. Raises Refused if it has anything else."""
+        """Prepare the target. Return whether it already has a part of this move.
+
+        Raises Refused if the target has any other rows.
+        """
         return self._target.write_home(self._begin)
 
     def _begin(self, tx: HomeTransaction) -> bool:
@@ -145,7 +155,10 @@ class Move:
         return resumed
 
     def copy(self, *, resumed: bool, tell: Callable[[int], None]) -> None:
-        """Copy all rows. If `resumed`, the target has some of them, and the source may have changed since."""
+        """Copy all rows, and call `tell` with the number of rows after each batch.
+
+        If `resumed`, the target has some of the rows, and the source may have changed since.
+        """
         for table in tables():
             if table.name != "home":
                 self._copy(table, resumed=resumed, tell=tell)
@@ -230,7 +243,7 @@ class Move:
 
 
 def unfinished_error(name: str) -> StoreUnavailable:
-    """Return the error for opening an unfinished target."""
+    """Return the error that is raised if a target with an unfinished move is opened."""
     return StoreUnavailable(
         f"A move to {name} was not finished, so it has a part of a memory. Call the same `mcp-memory move` again: it "
         "goes on where it stopped."
@@ -238,7 +251,10 @@ def unfinished_error(name: str) -> StoreUnavailable:
 
 
 def proof(store: Movable, tx: HomeTransaction, tell: Callable[[int], None]) -> Iterator[tuple[str, Digests]]:
-    """Yield the digests of each table, of the raw results and of each model's vectors, by space."""
+    """Yield digests by space: of each table, of the raw results, and of the vectors of each model and layer.
+
+    `tell` is called with 1 for each row.
+    """
     names = dict(tx.all("SELECT id, name FROM space"))
 
     def of(rows: Iterator[Key]) -> Digests:

@@ -1,8 +1,7 @@
-"""The pages that stages write, with their versions: scenes (L2) and the persona (L3), the page about the user.
+"""The pages that stages write, and their versions: scenes (layer L2) and the page about the user, the persona (L3).
 
-The rows are authoritative: versions are added, never changed, and a deletion adds a version too. Files are a
-projection. Scene files are written before the rows are committed, so a kill leaves at worst a file that is newer than
-its row, or a file without a scene; each commit makes all scene files match the rows. Other files are left alone.
+The rows are authoritative. Versions are added and never changed; a deletion adds a version too. The files of scenes are
+copies: every change marks them as outdated, and they are rewritten from the rows after the commit.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, no
 
 
 def write_scene_files(tx: Transaction) -> None:
-    """Mark all scene files for rewriting or deletion; the content leaves forgotten words out."""
+    """Mark the files of all scenes as outdated. Their content leaves forgotten words out."""
     tx.files.outdate(*(path for path, _ in scene_files(tx)))
 
 
@@ -94,7 +93,7 @@ def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
 
 
 def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the path of every scene that ever existed, with the content of its file; None if it must not exist."""
+    """Yield the path and content of the file of every scene that ever existed; None if the file must not exist."""
     current_scenes = scenes(tx)
     gone = _forgotten_atoms(tx, current_scenes)
     current = {scene.slug: scene_without(scene, gone) for scene in current_scenes}
@@ -103,7 +102,7 @@ def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
 
 
 def _forgotten_atoms(tx: Transaction, scenes: Sequence[Scene]) -> set[str]:
-    """Return the forgotten atoms of scenes."""
+    """Return the ids of those atoms of scenes that are forgotten."""
     numbers = sorted({number for scene in scenes for number in numbers_of(scene.atoms, "a")})
     sql = "SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL AND id IN ({})"
     return {f"a{number}" for (number,) in tx.among(sql, numbers)}
@@ -157,7 +156,10 @@ def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
 
 
 def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
-    """Store a page as the next version and return its number; without a job, only if its text is new."""
+    """Store a page as the next version and return its number.
+
+    Without a job, a page whose text equals that of the newest version is not stored again.
+    """
     if job is not None:
         jobs.advance_stage(tx, "persona", page.upto, now=now)
     elif (newest := persona(tx)) is not None and newest.text == page.text:
@@ -176,7 +178,7 @@ def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: dat
 
 
 def is_persona_written(tx: Transaction, page: str) -> bool:
-    """Return whether the file already has the page."""
+    """Return whether the file of the persona page has this content."""
     try:
         return tx.files.read(PERSONA_FILE) == page.encode("utf-8", "backslashreplace")
     except OSError:  # not readable: writing it raises the error

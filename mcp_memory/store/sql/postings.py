@@ -1,7 +1,8 @@
-"""Postings of a query: which of its terms are read, and how many of their rows.
+"""The postings of a query: chooses the terms whose rows are read, and how many rows.
 
-The cost of a query is the number of postings it reads, so that is bounded: terms in very many rows discriminate little
-and are left out while there are rarer terms. No list of stop words, no language.
+The cost of a query is the number of postings that it reads, so that number is limited: a term that very many rows have
+discriminates little, and is left out if there are rarer terms. No list of stop words is needed, so this works in any
+language.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ _MOST_SPACES = 1_000
 
 
 class TermRows(Protocol):
-    """The rows of a layer that have a term, as the word index of an engine finds them under the filters of a search."""
+    """The word index of a layer, under the filters of a search. Each engine implements it."""
 
     @property
     def plain(self) -> bool:
-        """Whether all rows of the layer pass."""
+        """Whether all rows of the layer pass the filters."""
         ...
 
     def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:
-        """Return for each term its newest rows, newest first, COMMON at most.
+        """Return for each term the newest rows with it, newest first, at most COMMON.
 
-        Atoms and chunks must pass; turns only with `passing`, because turns that do not pass are context of their
-        neighbours.
+        Atoms and chunks that do not pass the filters are left out. Turns are left out only with `passing`, because
+        turns that do not pass may be the context of their neighbours.
         """
         ...
 
@@ -53,9 +54,9 @@ class TermRows(Protocol):
 
 
 class CommonTerms:
-    """Terms known to be common, by layer and space.
+    """A cache of the terms that are known to be common, by layer and space.
 
-    Rows are only added, so a common term stays common until rows are forgotten; then the cache is cleared.
+    A common term stays common while rows are only added. When rows are forgotten, the cache of the space is cleared.
     """
 
     def __init__(self) -> None:
@@ -88,7 +89,7 @@ def _searchable(terms: Sequence[str]) -> list[str]:
 
 
 def _rows_of_rare_terms(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of the terms that are not common."""
+    """Return the rows of each term that is not common, and add the others to `common`."""
     unknown = [term for term in terms if term not in common]
     rare: dict[str, NDArray[np.int64]] = {}
     for term, rows in zip(unknown, index.rows(unknown) if unknown else (), strict=True):
@@ -107,9 +108,10 @@ def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -
 
 
 def _newest_rows(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
-    """Yield the newest passing rows of common terms.
+    """Yield postings of common terms, with their newest rows that pass the filters.
 
-    Documents are estimated from the density of these rows among the numbers that were given since the oldest of them.
+    The number of all rows with a term is estimated from the density of these rows: among the numbers from the oldest of
+    them to the newest row of the space.
     """
     newest = index.newest() if terms and index.plain else 0
     for term, rows in zip(terms, index.rows(terms, passing=True) if terms else (), strict=True):
@@ -119,7 +121,10 @@ def _newest_rows(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
 
 
 def _split_by_rows(postings: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
-    """Split postings, rarest first, into those with at most `rows` rows in total, and the others."""
+    """Split postings, rarest first, into those that have at most `rows` rows in total, and the others.
+
+    The first `at_least` postings are never among the others.
+    """
     together = accumulate(len(posting.rows) for posting in postings)
     kept = max(at_least, sum(1 for so_far in together if so_far <= rows))
     return list(postings[:kept]), list(postings[kept:])

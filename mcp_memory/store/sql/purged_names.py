@@ -29,7 +29,11 @@ Test = Callable[[str | None], bool]
 
 @dataclass(kw_only=True)
 class ErasedNames:
-    """The replaced names, and the line files to write again. `sessions` are the old names of sessions."""
+    """The result of `erase_names`.
+
+    `texts` are the names that were replaced, `sessions` those of them that were names of sessions, and `paths` the line
+    files that must be rewritten.
+    """
 
     texts: list[str] = field(default_factory=list[str])
     paths: set[str] = field(default_factory=set[str])
@@ -37,7 +41,10 @@ class ErasedNames:
 
 
 def says_erased_words(tx: Transaction, texts: Iterable[bytes]) -> Test:
-    """Return a test whether a name contains a word of these texts that occurs in no retained turn, atom or result."""
+    """Return a function that tests whether a name contains an erased word.
+
+    That is a word of these texts that no retained turn, atom or result has.
+    """
     erased = "\n".join(fold(text[:_MOST].decode("utf-8", "replace")) for text in texts)
     erased_words = frozenset(_WORD.findall(erased))
 
@@ -64,7 +71,11 @@ def _is_dense(word: str) -> bool:
 
 
 def erase_names(tx: Transaction, tombstones: Sequence[int], sessions: Collection[int], says: Test) -> ErasedNames:
-    """Replace names after the rows of these tombstones were erased; `sessions` had some of them."""
+    """Replace the names that must not remain after the rows of these tombstones were erased.
+
+    `sessions` are the numbers of the sessions that had some of these rows; `says` tests a name (see
+    `says_erased_words`).
+    """
     done = ErasedNames()
     _erase_sessions(tx, set(sessions), says, done)
     _erase_reasons(tx, set(tombstones), says, done)
@@ -105,7 +116,10 @@ def _erase_reasons(tx: Transaction, purged: set[int], says: Test, done: ErasedNa
 
 
 def _erase_paths(tx: Transaction, says: Test, done: ErasedNames) -> None:
-    """Erase paths. If a log is followed again, it is read from its start, and its turns are recognised."""
+    """Erase the paths of imported files and followed logs that contain erased words.
+
+    If such a log is followed again, it is read from its start, and its stored turns are recognised.
+    """
     for (path,) in tx.all("SELECT DISTINCT path FROM imported WHERE space = :space"):
         if says(path):
             tx.run("UPDATE imported SET path = '', modified = 0 WHERE space = :space AND path = ?", path)

@@ -1,4 +1,4 @@
-"""Recognises purged rows in lines of copies: in line files and exports, by keyed digests of their words."""
+"""Recognises purged rows in old copies of a space (line files and exports) by keyed digests of their words."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ class PurgedRows:
     """The time of the last purge, in ms since 1970; 0 if there was none."""
 
     def has(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a line of a line file or an export, or the front matter of a result, is a purged row.
+        """Return whether these fields are those of a purged row.
 
-        A row that was learned after its words were forgotten is a different row. A short turn must also match by id.
+        They are from a line of a line file or an export, or from the front matter of a result. A row that was learned
+        after its words were forgotten is a different row. A short turn must also have the id of a purged turn, because
+        many turns have the same few words.
         """
         row_digests = list[bytes]()
         text, sha256 = row.get("content", row.get("text")), row.get("sha256")

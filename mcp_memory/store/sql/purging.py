@@ -1,11 +1,12 @@
-"""Purging: erase forgotten rows from the database and the files. It cannot be undone.
+"""Purging: erases forgotten rows from the database and the files. It cannot be undone.
 
-Turns, atoms and results keep an empty row: ids and positions that others refer to, and the keyed digests that
-recognise the content, but no words. Everything derived from them is rewritten without their words: scenes and personas
-in every version, the history of canvases, records, drafts, questions to models, edits of message lists, and facts and
-names that no remaining row mentions.
+Of turns, atoms and results, an empty row is kept: its id and position, which other rows refer to, and keyed digests
+that recognise the content, but no words. Everything that was derived from them is rewritten without their words: scenes
+and personas in every version, the history of canvases, records, drafts, questions to models, edits of message lists,
+and facts and names that no remaining row mentions.
 
-A purge is a single transaction that also rewrites the files. Each engine erases its own remains of deleted rows.
+A purge is a single transaction, which also rewrites the files. Each engine erases what deleted rows leave behind in its
+own files.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _tombstone(tx: Transaction, id: str) -> int:
 
 
 class _Erasure:
-    """The rows of some tombstones, and their erasure."""
+    """Finds the rows under some tombstones, and erases them."""
 
     def __init__(self, tx: Transaction, tombstones: Sequence[int]) -> None:
         self._tx = tx
@@ -114,7 +115,7 @@ class _Erasure:
         return [*named_rows(self.turns, "t"), *named_rows(self.atoms, "a")]
 
     def texts(self) -> Iterator[bytes]:
-        """Yield the words to be erased."""
+        """Yield the texts of the rows, which are to be erased."""
         tx = self._tx
         for sql, members in (
             ("SELECT content, name FROM turn WHERE space = :space AND id IN ({})", self.turns),
@@ -141,12 +142,15 @@ class _Erasure:
                 continue  # already gone or torn
 
     def days(self) -> list[str]:
-        """Return the days of the journal with lines of the turns."""
+        """Return the days, as ISO dates, whose journals contain lines of the turns."""
         rows = self._tx.among("SELECT learned_at FROM turn WHERE space = :space AND id IN ({})", self.turns)
         return sorted({from_ms(moment).astimezone(UTC).date().isoformat() for (moment,) in rows})
 
     def names(self) -> list[str]:
-        """Return the names that clients, speakers and tools gave to the rows, apart from their words."""
+        """Return names of the rows that are not part of their texts.
+
+        These are client ids, speakers, tools, ids of calls, paths and entities; keyed ids are left out.
+        """
         tx = self._tx
         rows = [
             *tx.among("SELECT client_id, name FROM turn WHERE space = :space AND id IN ({})", self.turns),
@@ -256,12 +260,15 @@ class _Erasure:
                 tx.run("DELETE FROM message_edit WHERE space = :space AND id = ?", number)
 
     def rename_refs(self) -> set[str]:
-        """Replace the ids of the results, which are hashes of their content; return the line files with these ids."""
+        """Replace the ids of the results, because they are hashes of the content.
+
+        Returns the line files that contain them.
+        """
         tx, key = self._tx, digests.key_of(self._tx)
         return {path for id in self.refs for _, path in renaming.rename_purged_ref(tx, key, tx.space, id)}
 
     def _release(self, ids: Sequence[str]) -> None:
-        """Delete the rows' quarantine entries and citations."""
+        """Delete the quarantine entries and the citations of these turns or atoms."""
         self._tx.run_among("DELETE FROM held WHERE space = :space AND id IN ({})", ids)
         self._tx.run_among("DELETE FROM citation WHERE space = :space AND source IN ({})", ids)
 
@@ -279,9 +286,10 @@ def _strings(value: Any) -> Iterator[bytes]:
 
 
 def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
-    """Erase the words based on these atoms from every version; a version left empty keeps the atoms' ids.
+    """Erase what every version of every scene says on the basis of these atoms.
 
-    A slug may reveal the scene's subject: if every version is left empty, it is removed too.
+    A version without any text left keeps the ids of its atoms. If no version has text left, the scene is deleted,
+    because its slug may reveal its subject.
     """
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space"):
         for version in pages.scene_versions(tx, slug):
@@ -305,14 +313,17 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
 
 
 def _forget_questions(tx: Transaction) -> None:
-    """Delete unfinished jobs, whose questions may have the erased words; they are asked again without them."""
+    """Delete unfinished jobs, since their questions may contain erased words.
+
+    They are asked again without these words.
+    """
     tx.run("DELETE FROM work WHERE space = :space AND state <> 'done'")
     tx.run("UPDATE work SET error = NULL WHERE space = :space")
     tx.run("UPDATE stage_cursor SET wanted = 'purged' WHERE space = :space AND wanted IS NOT NULL")
 
 
 def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
-    """Clear columns that quote the erased texts in any space, or contain an erased word in this space."""
+    """Clear columns of any space that quote an erased text, and those of this space that contain an erased word."""
     for table, key, columns, clearing in _SWEPT:
         rows = tx.all(f"SELECT {key}, {columns} FROM {table}")
         hits = [
@@ -324,9 +335,9 @@ def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
 
 
 def _erase_from_canvases(tx: Transaction, refs: Sequence[str], ids: Collection[str]) -> dict[int, list[str]]:
-    """Erase versions older than the forgetting of these results, turns and tasks; the current ones lack their words.
+    """Erase the history of the canvases that had words of these results, or of the forgotten rows in `ids`.
 
-    Returns the canvases, with the labels that were erased.
+    Their current versions do not contain the words any more. Returns the erased labels by the number of the canvas.
     """
     versions = tx.all("SELECT canvas, detail FROM canvas_version WHERE space = :space AND kind = 'forgotten'")
     numbers = {number for number, detail in versions if not set(ids).isdisjoint(json.loads(detail))}

@@ -1,12 +1,13 @@
-"""Queues of background work: when each space is looked at next, and which worker has claimed it.
+"""Queues of background work: when workers look at each space next, and which worker has claimed it.
 
-A queue is a kind of work that the workers of all processes share. It has a row (`due`) for each space. A write makes
-its space due at once. A worker claims the space that has been due longest; the claim ends when it is released or, if
-its worker died, with its lease. A write during a claim makes the space due again behind it.
+A queue is a kind of work that the workers of all processes share. The table `due` has a row for each queue and space. A
+write marks its space as due immediately. A worker claims the space that has been due longest. The claim ends when the
+worker releases it or, if the worker died, when its lease expires. A space that is written to while it is claimed
+becomes due again.
 
-A claim only avoids duplicate work: two workers in one space, after a lease that was too short, store nothing twice, for
-each write is checked (`jobs.finish`, `put_vectors`, `put_chunks`). Times come from the clock of the database, so the
-clocks of servers may differ.
+A claim only avoids duplicate work. Two workers may work on one space if a lease was too short, but nothing is stored
+twice, because each write is checked (`jobs.finish`, `put_vectors`, `put_chunks`). Times are those of the clock of the
+database, so the clocks of servers may differ.
 """
 
 from __future__ import annotations
@@ -42,12 +43,15 @@ def count_waiting(tx: HomeTransaction, queue: str) -> int:
 
 
 def is_due(tx: HomeTransaction, queue: str) -> bool:
-    """Return whether there is a space to claim."""
+    """Return whether a queue has a space that can be claimed now."""
     return tx.one(f"SELECT 1 FROM due d WHERE {_DUE} LIMIT 1", queue, milliseconds(LONGEST_LEASE)) is not None
 
 
 def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
-    """Claim the unclaimed space that has been due longest; with `space`, claim that space even if it is not due."""
+    """Claim the space that has been due longest and is not claimed; return None if there is none.
+
+    With `space`, claim that space, even if it is not due.
+    """
     if space is None:
         condition, values = _DUE, (queue, milliseconds(LONGEST_LEASE))
     else:
@@ -75,7 +79,7 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
 
 
 def release(tx: HomeTransaction, claim: Claim, *, again: timedelta) -> None:
-    """Release a claim; its space is due after `again`, or now if it was written to meanwhile.
+    """Release a claim. Its space is due after `again`, or now if it was written to during the claim.
 
     Does nothing if the lease has expired and another worker has claimed the space.
     """

@@ -1,6 +1,7 @@
-"""The log of recalls: which rows were brought into a context, when and for which session.
+"""The log of recalls: which rows were added to the context of a model, when and for which session.
 
-It is a diagnostic log, not evidence: bounded, not exported, and without words unless the owner enables them.
+It is for diagnosis and not evidence. Its length is limited, it is not exported, and it contains no words unless the
+owner enables that.
 """
 
 from __future__ import annotations

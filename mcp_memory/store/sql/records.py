@@ -1,4 +1,7 @@
-"""Records: one line for each tool call, in rows and in a session's file; and the summaries that a model may improve."""
+"""Records: one for each tool call, as a row and as a line in the file of its session.
+
+A model may improve the summaries in records.
+"""
 
 from __future__ import annotations
 
@@ -90,12 +93,12 @@ def note_replaced(
 
 
 def append(tx: Transaction, session: str, numbers: Sequence[int]) -> None:
-    """Append the lines of records to their session's file; the rows are there already."""
+    """Append the lines of records, whose rows are stored already, to the file of their session."""
     tx.files.append(f"offload-{session}.jsonl", _lines(tx, f"r.id IN ({marks(numbers)})", *numbers))
 
 
 def lines(tx: Transaction, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session's file, each record's once."""
+    """Yield the lines of the file of a session, one for each record."""
     return _lines(tx, "r.session = ?", tx.session(session))
 
 
@@ -115,7 +118,7 @@ def list_records(
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]:
-    """Return records in the order they were made; a negative limit means all."""
+    """Return records in the order in which they were made. A negative limit returns all."""
     conditions, values = ["r.space = :space"], list[Value]()
     if node is not None:
         number, _, step = node.partition("-")
@@ -147,7 +150,7 @@ def count(tx: Transaction) -> int:
 
 
 def steps(tx: Transaction, number: int) -> list[TakenStep]:
-    """Return the records of a canvas in order."""
+    """Return all records of a canvas in the order in which they were made."""
     rows = tx.all(
         f"SELECT r.step, {_GONE}, {_COLUMNS} {_FROM} WHERE r.space = :space AND r.canvas = ? ORDER BY r.id", number
     )
@@ -155,7 +158,7 @@ def steps(tx: Transaction, number: int) -> list[TakenStep]:
 
 
 def last_step(tx: Transaction, node: str) -> str | None:
-    """Return the `step` of a node's newest record."""
+    """Return the `step` of the newest record of a node, or None."""
     return tx.get(
         "SELECT step FROM record WHERE space = :space AND canvas = ? AND node = ? ORDER BY id DESC LIMIT 1",
         *(int(node.partition("-")[0]), node),
@@ -199,7 +202,10 @@ _OF_PROGRAM = (
 def thin(
     tx: Transaction, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
 ) -> list[ThinRecord]:
-    """Return records with an uninformative summary. The query starts from canvases, since few change within days."""
+    """Return records with an uninformative summary.
+
+    The query starts from the canvases that changed since a moment, because these are few.
+    """
     rows = tx.all(
         f"SELECT {_THIN} FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number {_OF_PROGRAM}"
         " AND c.updated >= ? AND r.id > ? AND r.score <= ? AND r.tokens_raw >= ?"

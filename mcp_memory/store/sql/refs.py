@@ -21,7 +21,11 @@ _PURGED = ""
 
 
 def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
-    """Store a result. The file is written first, so a kill leaves at worst a file without a row."""
+    """Store a result and return its ref. If it is stored already and its file is intact, nothing changes.
+
+    Raises Refused if the result was forgotten; with `refuse=False`, the forgotten ref is returned. The file is written
+    before the row, so that a kill leaves at worst a file without a row.
+    """
     tx.make_space()
     digest = new.sha256
     for length in (12, 16, 24, 64):  # 48 bits may collide eventually; then the id grows
@@ -71,7 +75,7 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
 
 
 def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
-    """Return the places of masked secrets, in the form of the row."""
+    """Return the places of masked secrets as they are stored in the row, or None without any."""
     return json.dumps([[place.start, place.end, place.kind] for place in masked]) if masked else None
 
 
@@ -87,13 +91,16 @@ def ref(tx: Transaction, id: str) -> Ref:
 
 
 def find(tx: Transaction, id: str) -> Ref | None:
-    """Return a ref, even a forgotten one; None if there is no such ref."""
+    """Return a ref, even if it is forgotten, or None if it does not exist."""
     row = _find(tx, id)
     return None if row is None else row[0]
 
 
 def read(tx: Transaction, id: str) -> bytes:
-    """Return the raw bytes of a ref, checked against the hashes in the database and in the file."""
+    """Return the raw bytes of a ref.
+
+    Raises Damaged if its file is missing, unreadable, or does not match the hashes in the file and the database.
+    """
     stored = ref(tx, id)
     try:
         content = tx.files.read(stored.path)
@@ -138,12 +145,12 @@ def _is_intact(tx: Transaction, path: str) -> bool:
 
 
 def _find_purged(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
-    """Return the empty row of a purged ref, found by the ref's former id."""
+    """Return the empty row of a purged ref by the former id of the ref."""
     return _find(tx, digests.purged_ref(digests.key_of(tx), id))
 
 
 def _find(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
-    """Return a ref, with its tombstone if it is forgotten."""
+    """Return a ref and, if it is forgotten, the number of its tombstone."""
     row: Any = tx.one(f"SELECT {_REF}, tombstone FROM ref WHERE space = :space AND id = ?", id)
     if row is None:
         return None

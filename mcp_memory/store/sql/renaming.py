@@ -27,7 +27,10 @@ def is_generated(session: str) -> bool:
 
 
 def rename_purged_ref(tx: HomeTransaction, key: digests.Key, space: int, id: str) -> set[tuple[int, str]]:
-    """Give a purged result a keyed id. Returns the line files that show the id, as (space, path)."""
+    """Replace the id of a purged result by a keyed hash, everywhere.
+
+    Returns the line files that contain the old id, as (number of the space, path).
+    """
     new = digests.purged_ref(key, id)
     call = tx.get("SELECT tool_call_id FROM ref WHERE space = ? AND id = ?", space, id)
     tx.run(
@@ -67,9 +70,9 @@ def rename_in_logs(tx: Transaction, name: str) -> None:
 
 
 def rename_session(tx: Transaction, number: int, name: str) -> set[str]:
-    """Give a session a neutral name. Returns the line files to write again, by their path in the space.
+    """Give a session a neutral name. Returns the paths of the line files that must be rewritten.
 
-    Its results keep their bytes; their files are written again with the new name.
+    The files of its results are rewritten with the new name; the raw bytes in them do not change.
     """
     new = neutral_session(digests.key_of(tx), name)
     tx.run("UPDATE session SET name = ? WHERE space = :space AND id = ?", new, number)

@@ -1,7 +1,8 @@
-"""How sentences give way to statements of a model, and to explicit statements in the same words.
+"""Replaces sentences (statements that a program extracted) by statements of a model, or by explicit statements.
 
-A sentence that gives way ends when it began, as if it was never true: nothing has changed for the user, so lists of
-ended statements leave it out (`supersession.GAVE_WAY`). Its successor is the statement based on the same words, if any.
+A replaced sentence ends when it began, as if it was never true. Nothing has changed for the user, so lists of ended
+statements leave it out (`supersession.GAVE_WAY`). Its successor is the statement that is based on the same words, if
+there is one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Overlap:
-    """A statement whose evidence overlaps that of a sentence. The greatest overlap is joined."""
+    """A statement whose evidence overlaps that of a sentence. The greatest of the overlaps replaces the sentence."""
 
     is_open: bool
     characters: int
@@ -30,10 +31,10 @@ class _Overlap:
 
 
 def give_way(tx: Transaction, *, waits: bool) -> None:
-    """End the sentences whose turns a model has read.
+    """End the sentences whose turns a model has read completely.
 
-    A sentence is joined into a statement with overlapping evidence. Without one it is withdrawn, unless it is a promise
-    or drafts wait to be merged (`waits`).
+    A statement with overlapping evidence replaces the sentence. If there is none, the sentence is withdrawn, unless it
+    is a promise, it overlaps a quarantined statement, or drafts wait to be merged (`waits`).
     """
     sentences = _fully_read_sentences(tx)
     overlaps, hidden = _overlaps(tx, list(sentences))
@@ -52,7 +53,10 @@ def _numbers(overlaps: Sequence[_Overlap]) -> set[int]:
 
 
 def _fully_read_sentences(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
-    """Map sentences that did not give way to their label, their replacement, and whether that is a sentence."""
+    """Return the sentences of which a model has read all turns, except those that were replaced or withdrawn.
+
+    Each number is mapped to its label, the atom that ended it, and whether that atom is a sentence.
+    """
     rows = tx.all(
         "SELECT r.id, r.label, r.superseded_by, n.reader IS NOT NULL FROM atom r"
         " LEFT JOIN atom n ON n.space = r.space AND n.id = r.superseded_by"
@@ -87,7 +91,10 @@ def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list
 
 
 def join(tx: Transaction, number: int, onto: int, label: str | None, *, because: str = READ_BY_A_MODEL) -> None:
-    """Replace a sentence by a statement, which inherits its quotes, its promise label and the atoms that it ended."""
+    """Replace a sentence by the statement `onto`.
+
+    The statement inherits the quotes of the sentence, its label if it is a promise, and the atoms that it ended.
+    """
     copy_words(tx, [number], onto)
     if label == "promise":
         tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", label, onto)
@@ -100,7 +107,10 @@ def join(tx: Transaction, number: int, onto: int, label: str | None, *, because:
 
 
 def _withdraw(tx: Transaction, number: int) -> None:
-    """End a sentence in which a model found no statement, and reopen the statements that it ended."""
+    """End a sentence in which a model found no statement, and reopen the statements that it ended.
+
+    A statement stays ended if its single-valued fact has another current value.
+    """
     older = _ended_by(tx, number)
     retire(tx, number, by=None)
     for atom in older:
@@ -124,7 +134,7 @@ def _has_other_value(tx: Transaction, number: int) -> bool:
 
 
 def retire(tx: Transaction, number: int, *, by: int | None, because: str = READ_BY_A_MODEL) -> None:
-    """End a sentence at its start, as if it was never true."""
+    """End a sentence at the moment when it began, as if it was never true. `by` is its successor."""
     tx.run(
         "UPDATE atom SET valid_to = valid_from, superseded_by = ?, closed_because = ? WHERE space = :space AND id = ?",
         *(by, because, number),
@@ -134,7 +144,7 @@ def retire(tx: Transaction, number: int, *, by: int | None, because: str = READ_
 
 
 def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
-    """Add the user's quotes of sentences to the evidence of a statement."""
+    """Add those quotes of sentences that are the user's words to the evidence of the statement `onto`."""
     quotes = tx.among(
         "SELECT e.turn, e.span_start, e.span_end, e.quote FROM evidence e"
         f" JOIN turn t ON t.space = e.space AND t.id = e.turn WHERE e.space = :space AND {_BY_USER}"
@@ -145,7 +155,7 @@ def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
 
 
 def open_sentences(tx: Transaction, ids: Sequence[str]) -> list[int]:
-    """Return the open atoms among these if all of them are sentences, else an empty list."""
+    """Return the numbers of those atoms that are open. The list is empty if any of the open atoms is not a sentence."""
     rows = tx.among(
         "SELECT id, reader IS NOT NULL FROM atom WHERE space = :space AND valid_to IS NULL AND tombstone IS NULL"
         " AND id IN ({})",

@@ -1,4 +1,4 @@
-"""Quarantine: turns and atoms that automatic recall leaves out until they are reviewed, and the decisions."""
+"""Quarantine: turns and atoms that automatic recall leaves out until a person has reviewed them, and the verdicts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
 def note(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-    """Quarantine rows for the given reasons, or label them; rows that have reasons already keep their decision."""
+    """Quarantine rows for the given reasons; if the reasons are only doubts, label the rows instead.
+
+    Rows that have reasons already are not changed.
+    """
     tx.many(
         "INSERT INTO held (space, id, reasons, at, verdict) VALUES (:space, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [
@@ -76,7 +79,10 @@ def unjudged(tx: Transaction, *, limit: int) -> list[str]:
 
 
 def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-    """Replace the mark `UNJUDGED` of rows by the reasons found; those without a reason are released."""
+    """Replace the reason `UNJUDGED` of rows by the reasons that were found. Rows without any reason left are released.
+
+    Rows that were reviewed or forgotten in the meantime are not changed.
+    """
     where = "WHERE space = :space AND id = ? AND verdict IS NULL"
     for id, why in row_reasons.items():
         stored = reasons(tx.get(f"SELECT reasons FROM held {where}", id))
@@ -105,7 +111,7 @@ def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: dateti
 
 
 def reasons(text: str | None) -> tuple[str, ...]:
-    """Parse the columns that `OF_ATOM` and `DOUBTS_OF_ATOM` select."""
+    """Return the reasons from the JSON that `OF_ATOM` and `DOUBTS_OF_ATOM` select."""
     return () if text is None else tuple(json.loads(text))
 
 

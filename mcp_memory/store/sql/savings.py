@@ -110,7 +110,10 @@ def _sums(rows: Iterable[Any]) -> list[Saved]:
 
 
 def _with_later_calls(rows: Any) -> Iterator[tuple[int, SavingKind, int, int, int, int]]:
-    """Yield rows, newest first in each session, with how many calls of the model must have come after each."""
+    """Yield rows of the ledger, each with the number of later model calls of its session, up to the next compaction.
+
+    The rows of a session must be ordered from the newest to the oldest.
+    """
     session, last, later = None, 0, 0
     for name, at, kind, saved, spent, broken in rows:
         if name != session:

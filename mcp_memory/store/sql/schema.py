@@ -1,7 +1,7 @@
-"""The tables of every engine, in SQL that all of them read: INTEGER has 64 bits, BLOB is bytes.
+"""The tables of every engine, in SQL that all engines understand. INTEGER has 64 bits; BLOB is bytes.
 
-`(space, id)` is the key of a row: the numbers of each space are its own. Moments are milliseconds since 1970 in UTC; a
-row with a `tombstone` is forgotten. An engine has its own form of the types, and adds its indexes of words and vectors.
+The key of most rows of a space is `(space, id)`, and each space has its own numbers. Times are in ms since 1970. A row
+with a `tombstone` is forgotten. An engine translates the types, and adds its indexes of words and vectors.
 """
 
 from __future__ import annotations
@@ -302,14 +302,14 @@ TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:
-    """Yield each statement, every table after the tables that it refers to."""
+    """Yield the statements in an order in which each table follows the tables that it refers to."""
     for tables in of:
         yield from (statement.strip() for statement in tables.split(";") if statement.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: `columns` gives the type of each by its name, in order; `key` is the primary key."""
+    """A table. `columns` maps the names of its columns, in order, to their types; `key` is its primary key."""
 
     name: str
     columns: dict[str, str]

@@ -1,8 +1,8 @@
-"""Statements that a program extracts from the sentences of the user.
+"""Statements that a program, the sentence reader, extracts from sentences of the user.
 
-The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. Turns that it reads
-out of this order are marked individually (`mark_read`): turns that were released from quarantine, and imported turns
-that another home has read. When a model has read all the turns of such a statement, the statement gives way
+The reader processes the turns of the user in the order of their numbers; its cursor is that of the stage `read`. Turns
+that it reads out of order are marked one by one (`mark_read`): turns released from quarantine, and imported turns that
+another home has read. When a model has read all turns of such a statement, the statement is replaced or withdrawn
 (`replaced_sentences`).
 """
 
@@ -35,7 +35,7 @@ _HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space =
 
 
 def unread(tx: Transaction, *, limit: int) -> list[Turn]:
-    """Return the turns that the reader reads next; see `Store.unread_turns`."""
+    """Return the next turns for the sentence reader. See `Store.unread_turns`."""
     upto = _cursor(tx)
     released = tx.column(
         f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id <= ?"
@@ -51,7 +51,7 @@ def _cursor(tx: Transaction) -> int:
 
 
 def _numbers_after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
-    """Return the next turns, up to the first unjudged turn."""
+    """Return the numbers of the next turns after `upto`, before the first turn that is not judged yet."""
     unjudged = _first_unjudged(tx, upto)
     return tx.column(
         f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id > ?"
@@ -82,9 +82,9 @@ def skip_read_turns(tx: Transaction) -> None:
 
 
 def mark_read(tx: Transaction, numbers: Collection[int]) -> None:
-    """Count turns of the user as read, except quarantined ones, which are read when they are released.
+    """Mark turns of the user as read, except quarantined turns, which are read when they are released.
 
-    Turns before the cursor count as read without a mark, unless they were ever quarantined.
+    Turns before the cursor count as read and get no mark, unless they were ever quarantined.
     """
     read = tx.among(
         f"SELECT t.id FROM turn t WHERE {_BY_USER} AND (t.id > ? OR t.id IN ({_HELD_TURN})) AND {_NOT_QUARANTINED}"
@@ -101,10 +101,10 @@ def mark_read(tx: Transaction, numbers: Collection[int]) -> None:
 
 
 def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAtom]:
-    """Store the statements of the reader, and move its cursor.
+    """Store the statements of the sentence reader and move its cursor.
 
-    Statements are left out if their words were forgotten or if a model has read their turns in the meantime. Their
-    facts are never single-valued: only the reader decides which statements they end (`supersedes`).
+    A statement is left out if its words were forgotten, or if a model has read its turns in the meantime. Its fact is
+    never single-valued, because only the reader decides which statements it ends (`supersedes`).
     """
     written = {
         place: atoms.put(

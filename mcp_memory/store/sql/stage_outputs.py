@@ -1,7 +1,8 @@
-"""Stores the outputs of the stages, each together with the end of its job and its cursor.
+"""Stores the output of a stage, together with the end of its job and its cursor.
 
-Extracted atoms wait as drafts to be merged with the stored ones. Each draft is a row with a `NewAtom` as JSON; moments
-are in milliseconds. A draft with a forgotten turn as evidence is hidden until the forgetting is undone.
+Extracted atoms wait as drafts until they are merged with the stored atoms. A draft is a row that contains a `NewAtom`
+as JSON, with times in ms since 1970. A draft that is based on a forgotten turn is hidden until the forgetting is
+undone.
 """
 
 from __future__ import annotations
@@ -128,9 +129,10 @@ def _waiting(tx: Transaction, draft: str) -> NewAtom | None:
 
 
 def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
-    """Add a draft's evidence to the atoms that it repeats; return False if all of them have ended meanwhile.
+    """Add the evidence of a draft to the atoms that it repeats.
 
-    If they were forgotten, the draft is dropped, so that the statement is not learned again.
+    Returns False if all of these atoms have ended in the meantime. If they were all forgotten, nothing is added, but
+    True is returned, so that the statement is not learned again.
     """
     quotes = evidence_rows.check_quotes(tx, draft.evidence)
     numbers = numbers_of(onto, "a")

@@ -34,7 +34,11 @@ GAVE_WAY = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.v
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersession:
-    """The atoms that a new atom ends; and its own end, with the atom that ended it, if it was ended already."""
+    """How a new atom and the stored atoms end each other.
+
+    `ends` are the numbers of the atoms that it ends. If a stored atom has ended it already, `until` is its end in ms
+    since 1970 and `by` the number of that atom.
+    """
 
     ends: Sequence[int]
     until: int | None = None
@@ -43,7 +47,7 @@ class Supersession:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _TimedAtom:
-    """A statement that was true from `start`; statements with the same start are ordered by when they were said."""
+    """A stored statement that is true from `start` on. Statements are ordered by start, then by when they were said."""
 
     start: int
     said_at: int
@@ -54,15 +58,16 @@ class _TimedAtom:
 
 
 def of_explicit(tx: Transaction, atom: NewAtom) -> Supersession:
-    """Return the atoms that an explicit statement ends; its `supersedes` names open atoms only."""
+    """Return the atoms that an explicit statement ends. All atoms in its `supersedes` must be open."""
     holders = [value.number for value in _values(tx, atom) if value.end is None]
     return Supersession(ends=sorted({*numbers_of(atom.supersedes, "a"), *holders}))
 
 
 def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said_at: int, now: datetime) -> Supersession:
-    """Return the supersession of an extracted statement; `said_at` is the time of its last turn, in milliseconds.
+    """Return how an extracted statement and the stored atoms end each other.
 
-    An end in the future is ignored: the statement's text mentions it.
+    `said_at` is the time of its last turn in ms since 1970. An end of the statement in the future is ignored, since its
+    text mentions it.
     """
     start, named = to_ms(atom.valid_from), _find_named(tx, atom.supersedes)
     ends = {value.number for value in named if value.said_at <= said_at}
@@ -86,7 +91,7 @@ def _reaching(values: Collection[_TimedAtom], moment: int) -> set[int]:
 
 
 def follows_single(tx: Transaction, atom: NewAtom) -> bool:
-    """Return whether an atom replaces another value of the same single-valued fact."""
+    """Return whether an atom supersedes another value of the same fact, which is single-valued."""
     older = numbers_of(atom.supersedes, "a")
     sql = (
         f"SELECT max(single_valued) FROM fact WHERE space = :space AND atom IN ({marks(older)})"
@@ -96,14 +101,17 @@ def follows_single(tx: Transaction, atom: NewAtom) -> bool:
 
 
 def still_open(tx: Transaction, ids: Collection[str]) -> list[str]:
-    """Return the atoms among these that have not ended."""
+    """Return those atoms that have not ended and are not forgotten."""
     numbers = numbers_of(ids, "a")
     sql = f"SELECT id FROM atom WHERE space = :space AND id IN ({marks(numbers)}) AND valid_to IS NULL"
     return [f"a{number}" for number in tx.column(f"{sql} AND tombstone IS NULL", *numbers)]
 
 
 def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because: str) -> None:
-    """Record that atom `by` replaces others, from `at` on. Promises are done, unless a promise replaces them."""
+    """Record that atom `by` replaces other atoms, from the moment `at` on, for the reason `because`.
+
+    A promise that is replaced by something other than a promise gets the reason `DONE` if no reason is given.
+    """
     label: str | None = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", by)
     for number in atoms:
         began: int = tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", number)
@@ -117,7 +125,10 @@ def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because
 
 
 def because_of(because: str | None, label: str | None, older: str | None) -> str | None:
-    """Return the reason stored with an ended atom, by the labels of both atoms; `because` is the given reason."""
+    """Return the reason to store with an ended atom.
+
+    `because` is the given reason, `older` the label of the ended atom, and `label` that of the atom that replaces it.
+    """
     return because or (DONE if older == "promise" and label != "promise" else None)
 
 
@@ -128,7 +139,7 @@ def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
 
 
 def named_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that the explicit atoms under a tombstone ended when they were stored."""
+    """Return the atoms that the explicit atoms under a tombstone ended, according to their notes."""
     return [older for *_, named in _replacements(tx, tombstone) for older in named]
 
 
@@ -145,7 +156,7 @@ def reopen(tx: Transaction, atoms: Sequence[int]) -> None:
 
 
 def end_again(tx: Transaction, tombstone: int) -> None:
-    """End again the open atoms that the explicit atoms under a tombstone had ended."""
+    """End again those atoms that the explicit atoms under a tombstone had ended and that are open now."""
     for number, at, because, older in _replacements(tx, tombstone):
         ended = tx.column(
             f"SELECT id FROM atom WHERE space = :space AND valid_to IS NULL AND id IN ({marks(older)})", *older
@@ -155,7 +166,7 @@ def end_again(tx: Transaction, tombstone: int) -> None:
 
 
 def _replacements(tx: Transaction, tombstone: int) -> Iterator[tuple[int, datetime, str, list[int]]]:
-    """Yield the explicit atoms under a tombstone: number, start, reason and which atoms it ended, by its note."""
+    """Yield the explicit atoms under a tombstone that ended others: number, start, reason and the ended atoms."""
     for number, start, statement in tx.all(
         "SELECT a.id, a.valid_from, n.told FROM atom a JOIN turn n ON n.space = a.space AND n.id = a.evidence"
         " WHERE a.space = :space AND a.tombstone = ? AND n.told IS NOT NULL ORDER BY a.id",
@@ -174,9 +185,9 @@ def _find_named(tx: Transaction, ids: Sequence[str]) -> list[_TimedAtom]:
 
 
 def _values(tx: Transaction, atom: NewAtom) -> list[_TimedAtom]:
-    """Return the values of an atom's single-valued fact, each valid until the next.
+    """Return the values of an atom's single-valued fact, each of which is valid until the next.
 
-    Values that were never true and values with a known end are left out.
+    Values that were never true and values that ended without a successor are left out.
     """
     if not (atom.single_valued and atom.entity and atom.relation):
         return []

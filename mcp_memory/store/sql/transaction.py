@@ -1,7 +1,8 @@
-"""A transaction of domain SQL: rows of a space (or of the home), its files and its word and vector indexes.
+"""Transactions in which the SQL of this package runs, on the rows of a space or of the home.
 
-SQL is written once for every engine. `?` is a value, `:space` the number of the space: every statement and every join
-on rows of a space names it. An engine implements `Connection`, `Files` and `Index`.
+SQL is written once for every engine. `?` is the placeholder of a value and `:space` that of the number of the space;
+every statement on rows of a space, and every join of them, must name the space. An engine implements `Connection`,
+`Files` and `Index`.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
 
 class Connection(Protocol):
-    """An engine's connection, in a transaction. Placeholders are `?`; rows are tuples.
+    """A connection to the database of an engine, during a transaction. Placeholders are `?`; rows are tuples.
 
-    Statements run in order. A statement whose rows are not read may report its failure later.
+    Statements run in order. The error of a statement whose rows are not read may be raised by a later call.
     """
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]: ...
@@ -50,10 +51,10 @@ class Connection(Protocol):
 
 
 class Files(Protocol):
-    """The files of a space, by their paths in its folder: results, and readable copies of rows.
+    """The files of a space, named by their paths in its folder: raw results, and readable copies of rows.
 
-    Results (`refs/…`) are stored with the transaction. Copies are written after its commit; `sql.copies` makes their
-    content. An engine without a folder has no copies.
+    Results (`refs/…`) are stored with the transaction. Copies are written after its commit, with content from
+    `sql.copies`. An engine without a folder has no copies.
     """
 
     def read(self, path: str) -> bytes | None:
@@ -65,9 +66,10 @@ class Files(Protocol):
         ...
 
     def read_results(self, spans: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
-        """Return spans of results, each given as (path, size, span): a span of the `size` raw bytes at the file's end.
+        """Return parts of raw results, each given as (path, size, span).
 
-        None for files that are torn, missing, or temporarily unreachable.
+        `size` is the number of raw bytes, which are the last bytes of the file, and `span` a range of them. None is
+        returned for a file that is torn, missing or temporarily unreachable.
         """
         ...
 
@@ -84,7 +86,7 @@ class Files(Protocol):
         ...
 
     def outdate(self, *paths: str) -> None:
-        """Mark copies for rewriting from the rows, or for deletion if no rows make them."""
+        """Mark copies as outdated: they are rewritten from the rows, or deleted if no rows make them."""
         ...
 
 
@@ -92,17 +94,26 @@ class Index(Protocol):
     """The word and vector indexes of a space."""
 
     def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
-        """Index new rows, given in order as (number, terms); terms of None make a row unsearchable by words."""
+        """Index new rows by their terms. `rows` are pairs (number, terms), in ascending order.
+
+        A row whose terms are None cannot be found by words.
+        """
         ...
 
     def put_vectors(
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
-        """Store vectors of rows that lack them; `rows` selects their vectors in `new.data` (default: in order)."""
+        """Store vectors for rows without vectors.
+
+        `rows` are the indexes of their vectors in `new.data`; by default, the vectors are in the order of `numbers`.
+        """
         ...
 
     def put_stored(self, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
-        """Store vectors as another engine stored them, of rows that lack them; `data` has a row for each number."""
+        """Store vectors for rows without vectors, in the form in which another engine stored them.
+
+        `identity` is the model; `data` has a row for each number.
+        """
         ...
 
     def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
@@ -119,7 +130,10 @@ class Index(Protocol):
 
 
 class HomeTransaction:
-    """Statements on rows of the home: spaces, tokens, spend, queues. `skip_locked` ends a SELECT that claims a row."""
+    """Runs statements on rows of the home: spaces, tokens, spend and queues.
+
+    `skip_locked` is appended to a SELECT that claims a row, so that rows claimed by other transactions are skipped.
+    """
 
     space = 0
     skip_locked = ""
@@ -152,14 +166,15 @@ class HomeTransaction:
         return [row[0] for row in self.all(sql, *values)]
 
     def among(self, sql: str, members: Iterable[Value], *values: Value) -> list[Any]:
-        """Return the rows of a statement with `IN ({})` for the members; it comes after all other placeholders.
+        """Run a statement that contains `IN ({})` for the members, and return its rows.
 
-        Runs in batches, because engines limit the number of values of a statement.
+        `IN ({})` must come after all other placeholders. The statement runs once for each batch of members, because
+        engines limit the number of values.
         """
         return [row for share in _shares(members) for row in self.all(sql.format(marks(share)), *values, *share)]
 
     def run_among(self, sql: str, members: Iterable[Value], *values: Value) -> None:
-        """Run a statement with `IN ({})` for the members, as `among` does, and ignore its rows."""
+        """Run a statement with `IN ({})` like `among`, and ignore its rows."""
         for share in _shares(members):
             self.run(sql.format(marks(share)), *values, *share)
 
@@ -174,9 +189,9 @@ class HomeTransaction:
         self.connection.executemany(text, (self._ordered(order, row) for row in rows))
 
     def run_rows(self, sql: str, values: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Run a statement with `VALUES {}` for the rows; `values` is the form of each row, such as `(:space, ?)`.
+        """Run a statement that contains `VALUES {}` for rows, in batches, and ignore the rows that it returns.
 
-        Runs in batches, and ignores rows that are returned.
+        `values` is the form of each row, such as `(:space, ?)`.
         """
         for start in range(0, len(rows), _ROWS):
             share = rows[start : start + _ROWS]
@@ -186,7 +201,7 @@ class HomeTransaction:
         self.run(_insert(table, tuple(values)), *values.values())
 
     def _ordered(self, order: tuple[bool, ...], values: Sequence[Value]) -> Sequence[Value]:
-        """Return values in the order of the placeholders, with the space's number where `:space` is."""
+        """Return the values in the order of the placeholders, with the number of the space for each `:space`."""
         if not any(order):
             return values
         remaining = iter(values)
@@ -194,7 +209,7 @@ class HomeTransaction:
 
 
 def neutral_session(key: bytes, name: str) -> str:
-    """Return a meaningless name for a session; only the home's key relates it to the old name."""
+    """Return a meaningless name that replaces the name of a session. Only the home's key relates the two names."""
     return f"session-{keyed_hash(key, 'session', name, digits=8)}"
 
 
@@ -206,15 +221,15 @@ def _shares(members: Iterable[Value]) -> Iterator[list[Value]]:
 def in_home(
     connection: Connection, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Run `work` on the home, in the transaction of a connection."""
+    """Call `work` with a transaction of the home, on a connection that is in a transaction."""
     return work(HomeTransaction(connection), *args, **kwargs)
 
 
 class Transaction(HomeTransaction):
-    """Statements on the rows of a space. `space` is its number, 0 while it has no rows.
+    """Runs statements on the rows of a space. `space` is the number of the space, 0 while it has no rows.
 
-    A subclass of the engine has `files` and `index`. `epoch` is an SQL expression, a number higher than that of any
-    change that the store may have lost.
+    The subclass of each engine provides `files` and `index`. `epoch` is an SQL expression for a number higher than that
+    of any change that the store may have lost.
     """
 
     epoch = "0"
@@ -228,9 +243,10 @@ class Transaction(HomeTransaction):
         self.space: int = self.get("SELECT id FROM space WHERE name = ?", name) or 0
 
     def next(self, kind: str, count: int = 1) -> int:
-        """Take the next numbers of a kind of row in this space, and return the first of them.
+        """Allocate the next numbers for a kind of row in this space, and return the first of them.
 
-        In the order of commits, without gaps, and never twice: the row of the counter is locked until the commit.
+        Numbers are in the order of commits, without gaps, and never given twice: the row of the counter is locked until
+        the commit.
         """
         last: int = self.get(
             "INSERT INTO number (space, kind, last) VALUES (:space, ?, ?) ON CONFLICT (space, kind)"
@@ -240,7 +256,10 @@ class Transaction(HomeTransaction):
         return last - count + 1
 
     def set_last(self, kind: str, last: int) -> None:
-        """Take numbers up to `last` from a counter that was read in this transaction, without waiting for an answer."""
+        """Allocate all numbers up to `last`, from a counter that was read in this transaction.
+
+        Unlike `next`, it does not wait for an answer of the database.
+        """
         self.run(
             "INSERT INTO number (space, kind, last) VALUES (:space, ?, ?) ON CONFLICT (space, kind)"
             " DO UPDATE SET last = excluded.last",
@@ -270,13 +289,16 @@ class Transaction(HomeTransaction):
             self.run_rows(sql, _values(columns), [tuple(row.values()) for row in rows])
 
     def session(self, name: str) -> int | None:
-        """Return the number of a session, None if it has no rows. A name that was purged is still recognised."""
+        """Return the number of a session, or None if it does not exist.
+
+        A session that a purge has renamed is also found by its former name.
+        """
         sql = "SELECT id FROM session WHERE space = :space AND name = ?"
         number: int | None = self.get(sql, name)
         return number if number is not None else self.get(sql, self.purged_name(name))
 
     def purged_name(self, session: str) -> str:
-        """Return the name of a session after a purge."""
+        """Return the name that a purge gives to a session."""
         return neutral_session(bytes(self.get("SELECT key FROM home")), session)
 
     def make_session(self, name: str) -> int:
@@ -289,7 +311,10 @@ class Transaction(HomeTransaction):
         return number
 
     def make_due(self, *kinds: str, but: str = "") -> None:
-        """Mark the space due in all queues of these kinds (`index`: `index …`), except the queue `but`."""
+        """Mark the space as due in all queues of these kinds, except the queue `but`.
+
+        The kind of a queue is the first word of its name.
+        """
         of_a_kind = " OR ".join(["name || ' ' LIKE ?"] * len(kinds))
         self.run(
             f"INSERT INTO due (space, queue, at, token, until) SELECT :space, name, {NOW}, '', 0 FROM queue"
@@ -300,9 +325,9 @@ class Transaction(HomeTransaction):
         )
 
     def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
-        """Record in the change feed that topics of the space changed, and mark it due for the scheduler.
+        """Record in the change feed that topics of the space changed, and mark the space as due for the scheduler.
 
-        It is also due in the queues of the kinds `due`, except the queue `but`.
+        The space is also marked as due in the queues of the kinds `due`, except the queue `but`.
         """
         self.make_due(DISTIL, *due, but=but)
         self.announce(*topics)
@@ -323,7 +348,7 @@ class Transaction(HomeTransaction):
 
 @lru_cache(maxsize=_STATEMENTS)
 def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
-    """Return a statement with `?` for every value, and for each whether it is the number of the space."""
+    """Return a statement with `?` for every placeholder, and for each whether it represents the number of the space."""
     order: list[bool] = []
 
     def placeholder(match: re.Match[str]) -> str:
@@ -349,7 +374,7 @@ def _values(columns: tuple[str, ...]) -> str:
 
 
 class Engine(Protocol):
-    """A store that runs functions of this package as its verbs."""
+    """A store that runs functions of this package in transactions. Its verbs (public methods) are such functions."""
 
     def read(
         self, space: str, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -369,7 +394,7 @@ class Engine(Protocol):
 
 
 def reads(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
-    """Turn a function that reads rows of a space into a verb."""
+    """Return the verb that runs a function in a reading transaction of a space."""
 
     def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return store.read(space, function, *args, **kwargs)
@@ -378,7 +403,7 @@ def reads(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concat
 
 
 def writes(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
-    """Turn a function that changes rows of a space into a verb; its changes are committed as one transaction."""
+    """Return the verb that runs a function in a writing transaction of a space, which commits all of its changes."""
 
     def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return store.write(space, function, *args, **kwargs)
@@ -404,7 +429,7 @@ def writes_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Calla
 
 
 def to_ms(moment: datetime) -> int:
-    """Return an aware moment as milliseconds since 1970, exactly (years before 1970 are negative)."""
+    """Return a moment with a time zone as whole milliseconds since 1970; earlier moments are negative."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -417,7 +442,7 @@ def optional_ms(moment: datetime | None) -> int | None:
 
 
 def from_ms(ms: int) -> datetime:
-    """Return milliseconds since 1970 as a moment in the time zone of this machine."""
+    """Return a moment, given in milliseconds since 1970, in the time zone of this machine."""
     try:
         moment = _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:  # a row that another program wrote
@@ -429,7 +454,7 @@ def from_ms(ms: int) -> datetime:
 
 
 def number_of(id: str, prefix: str) -> int:
-    """Return 812 for `t812`. Raises NotFound, which also shows the form of such ids."""
+    """Return the number in an id: 812 for `t812`. Raises NotFound, whose message shows the form of such ids."""
     stripped = id.strip()
     digits = stripped[len(prefix) :]
     if not (stripped.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
@@ -438,7 +463,7 @@ def number_of(id: str, prefix: str) -> int:
 
 
 def named_rows(numbers: Iterable[int], prefix: str) -> list[str]:
-    """Return `["t3", "t8"]` for the numbers of turns."""
+    """Return ids for the numbers of rows: `["t3", "t8"]` for the turns 3 and 8."""
     return [f"{prefix}{number}" for number in numbers]
 
 
@@ -447,7 +472,7 @@ def numbers_of(ids: Iterable[str], prefix: str) -> list[int]:
 
 
 def marks(values: Sequence[object]) -> str:
-    """Return `?, ?, ?` for that many values; `NULL`, which equals no value, for none."""
+    """Return a placeholder for each value: `?, ?, ?`. Without values, return `NULL`, which equals nothing."""
     return ", ".join("?" * len(values)) or "NULL"
 
 
@@ -458,7 +483,7 @@ _NUMBERED = (
 
 
 def counters_behind(tx: Transaction) -> list[str]:
-    """Return the tables with rows beyond their counter."""
+    """Return the tables that have rows with numbers above their counter."""
     return [
         table
         for table in _NUMBERED
@@ -467,7 +492,7 @@ def counters_behind(tx: Transaction) -> list[str]:
 
 
 def catch_up_counters(tx: Transaction) -> None:
-    """Advance every counter to the last existing row."""
+    """Set every counter that is behind to the highest number in its table."""
     for table in counters_behind(tx):
         tx.run(
             f"INSERT INTO number (space, kind, last) SELECT space, ?, max(id) FROM {table} WHERE space = :space"

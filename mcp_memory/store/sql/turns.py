@@ -1,4 +1,7 @@
-"""L0: turns with their index terms, vectors and journal lines; the imported files and logs that they come from."""
+"""Turns (layer L0) with their index terms, vectors and journal lines.
+
+Also records which files were imported and which logs are followed, since turns come from both.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class IncomingTurn:
 
     @cached_property
     def terms(self) -> list[str] | None:
-        """Its index terms; None for a note, which is found through its atom with the same text."""
+        """The index terms of the turn. None for a note: searches find its atom, which has the same text."""
         turn = self.turn
         return None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name)
 
@@ -49,7 +52,11 @@ _AHEAD = 10
 
 
 def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
-    """Return turns with their derived values, computed before the transaction, for which other writers would wait."""
+    """Return turns whose derived values are computed before the transaction, so that other writers do not wait for it.
+
+    Terms are computed for the last turns only: when a client sends its history again, the earlier ones are mostly
+    stored.
+    """
     turns = [IncomingTurn(turn) for turn in new]
     for turn in turns[-_AHEAD:]:
         turn.terms  # noqa: B018
@@ -58,7 +65,11 @@ def prepare(new: Sequence[NewTurn]) -> list[IncomingTurn]:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session at the start of a transaction: its number and next position, and the last turn of the space."""
+    """The state of a session at the start of a transaction.
+
+    `position` is that of its next turn, `last_turn` the number of the last turn of the space, and `any_forgotten`
+    whether anything in the space was ever forgotten.
+    """
 
     number: int
     position: int
@@ -67,7 +78,11 @@ class _Session:
 
 
 def _query_session(tx: Transaction, session: str) -> Iterator[Any]:
-    """Query a session. Read the rows late: over a network, earlier queries are then answered in the same round trip."""
+    """Query the state of a session; `_get_or_make_session` reads the rows.
+
+    The rows should be read as late as possible: over a network, the queries that were sent in between are then answered
+    in the same round trip.
+    """
     return tx.each(
         "SELECT s.id, (SELECT coalesce(max(t.position), -1) + 1 FROM turn t WHERE t.space = :space"
         f" AND t.session = s.id), coalesce(n.last, 0), {digests.ANY} FROM (SELECT 1) one"
@@ -78,7 +93,7 @@ def _query_session(tx: Transaction, session: str) -> Iterator[Any]:
 
 
 def _get_or_make_session(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
-    """Return the session that `_find` read, inserting it if it is new; None if a purge has renamed it."""
+    """Return the session that `_query_session` queried, and insert it if it is new; None if a purge has renamed it."""
     ((number, position, last_turn, any_forgotten),) = rows
     if number is None and any_forgotten and tx.session(session) is not None:
         return None
@@ -94,7 +109,10 @@ def append(
     vectors: Vectors | None = None,
     called: str | None = None,
 ) -> Appended:
-    """See `Store.append_turns`. `called` is the client's name for a session that a purge has renamed."""
+    """See `Store.append_turns`.
+
+    If a purge has renamed the session, `session` is its new name and `called` the name that the client uses.
+    """
     tx.make_space()
     asked = _query_session(tx, session)
     ids = _client_ids(tx, called or session, new)
@@ -129,7 +147,7 @@ def insert(
     now: datetime,
     statement: dict[str, Any] | None = None,
 ) -> list[Turn]:
-    """Insert turns with their terms at the end of their session. A note also has its atom's fields."""
+    """Append turns to their session, with their index terms. For a note, `statement` has the fields of its atom."""
     if not new:
         return []
     turns = [IncomingTurn(turn) for turn in new]
@@ -201,7 +219,10 @@ def _insert(
 
 @dataclass(frozen=True, slots=True)
 class _ClientId:
-    """The stored form of a client's id of a turn. The same turn may also be stored under an id of `others`."""
+    """The stored form of the id that a client gave to a turn.
+
+    `others` are further forms under which the same turn may have been stored.
+    """
 
     stored: str | None = None
     others: tuple[str, ...] = ()
@@ -265,9 +286,9 @@ def _not_yet_stored(
 
 
 def _since_first(tx: Transaction, session: str, new_keys: Sequence[tuple[str | None, bytes]]) -> list[Any]:
-    """Return the last turns of a session, newest first, back to the earliest that may equal the first new turn.
+    """Return rows of the last turns of a session, newest first, back to the earliest that may equal the first new turn.
 
-    Empty if all new turns have ids, which identify them.
+    The list is empty if all new turns have client ids, which suffice to recognise them.
     """
     if all(client_id is not None for client_id, _ in new_keys):
         return []
@@ -285,11 +306,11 @@ def _since_first(tx: Transaction, session: str, new_keys: Sequence[tuple[str | N
 
 
 def _find_repeated_run(stored: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """Return where in `stored` a run of turns starts that also starts `new`, and the length of the run.
+    """Return the start and the length of a run in `stored` that is also the beginning of `new`; (0, 0) if none.
 
-    Either the run reaches the session's end, as when a client sends its growing history again, or it has all of
-    `new` (two turns at least), as when an earlier call is repeated. A single turn found further back counts as
-    said twice.
+    Either the run ends with the last stored turn, as when a client sends its growing history again, or it is all of
+    `new` (at least two turns), as when an earlier call is repeated. A single turn that equals an earlier turn, but not
+    the last, counts as said twice.
     """
     for start in range(max(0, len(stored) - len(new)), len(stored)):
         if list(stored[start:]) == list(new[: len(stored) - start]):
@@ -307,7 +328,10 @@ def _state_lookup(
     new_keys: Sequence[tuple[str | None, bytes]],
     others: Mapping[str | None, Sequence[str]],
 ) -> Callable[[tuple[str | None, bytes]], Literal["here", "forgotten"] | None]:
-    """Return a function that maps a given turn with an id to its state in the session; None if the session lacks it."""
+    """Return a function that maps the key (client id, hash) of a given turn to the state of that turn in the session.
+
+    The state is None if the session lacks the turn.
+    """
     rows = tx.among(
         "SELECT client_id, sha256, purged_at IS NOT NULL, tombstone IS NOT NULL FROM turn WHERE space = :space"
         f" AND session = {_OF_NAME} AND client_id IN ({{}})",
@@ -328,14 +352,14 @@ def _state_lookup(
 
 
 def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> None:
-    """Append consecutive turns to the journal of the day they were learned, in UTC."""
+    """Append turns with consecutive numbers to the journal of the day (in UTC) on which they were learned."""
     day = now.astimezone(UTC).date()
     numbers = number_of(stored[0].id, "t"), number_of(stored[-1].id, "t")
     tx.files.append(f"conversations/{day.isoformat()}.jsonl", _journal_lines(tx, "t.id BETWEEN ? AND ?", *numbers))
 
 
 def day_lines(tx: Transaction, day: date) -> Iterator[bytes]:
-    """Yield the lines of a day's journal."""
+    """Yield the lines of the journal of a day, in UTC."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     span = to_ms(start), to_ms(start) + 86_400_000
     return _journal_lines(tx, "t.learned_at >= ? AND t.learned_at < ?", *span)
@@ -378,7 +402,7 @@ def last_turns(tx: Transaction, session: str, *, limit: int, roles: Sequence[Rol
 
 
 def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
-    """Return turns that pass the filters, without notes, the newest first."""
+    """Return the turns that pass the filters, newest first. Notes are left out."""
     condition, values = where(tx, "turn", filters)
     if after is not None:
         condition += " AND (r.said_at, r.id) < (SELECT said_at, id FROM turn WHERE space = :space AND id = ?)"
@@ -388,7 +412,7 @@ def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, l
 
 
 def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list[Turn]:
-    """Return these turns and up to `around` turns before and after each, every turn once."""
+    """Return these turns and up to `around` turns before and after each of them, without repetitions."""
     numbers = numbers_of(ids, "t")
     if not numbers:
         return []
@@ -457,7 +481,10 @@ def imported_files(tx: Transaction) -> list[Imported]:
 
 
 def note_imported_file(tx: Transaction, file: Imported) -> None:
-    """Record that all turns of a file are stored. Equal content at another path replaces the recorded path."""
+    """Record that all turns of a file are stored.
+
+    If a file with the same content was recorded under another path, the new path replaces it.
+    """
     tx.make_space()
     tx.run(
         "INSERT INTO imported (space, sha256, path, modified, turns, at) VALUES (:space, ?, ?, ?, ?, ?)"
@@ -494,7 +521,7 @@ def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
 
 
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
-    """Map the ids that a turn of any session has to whether that turn is forgotten."""
+    """Map client ids to whether their turns were forgotten. Ids that no turn of any session has are left out."""
     key = digests.key_of(tx) if ids else b""
     ids_by_form = digests.stored_ids(key, ids)
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"

@@ -1,4 +1,4 @@
-"""The verbs of `store.protocol` that are the same on every engine: functions of this package, as methods of a store."""
+"""The verbs of `store.protocol` that are the same on every engine. Most are functions of this package as methods."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ from mcp_memory.store.values import Appended, Claim, NewChunk, OffloadedResult, 
 
 
 class SqlVerbs(Engine, Protocol):
-    """A store over SQL. An engine adds the four methods that run a function in a transaction, and its own verbs."""
+    """A store whose rows are in an SQL database.
+
+    An engine adds the four methods of `Engine`, which run a function in a transaction, and the verbs that only it has.
+    """
 
     # turns
     def append_turns(

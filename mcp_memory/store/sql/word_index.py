@@ -1,12 +1,12 @@
 """The word index: the terms of turns and atoms, and chunks of tool results, which are runs of their lines.
 
-A projection: it can be rebuilt from the rows and refs. Turns that an earlier version indexed may
-have one more term, a mark of rules. It contains U+E000, which no term of a text does, so no search finds it.
+It can be rebuilt from the rows and the files of results. Turns that an earlier version indexed may have an additional
+term that contains U+E000; no term of a query does, so no search finds it.
 
-`ref.indexed` is the version of the terms of all chunks of a ref; 0 before the first; negative while only the chunks up
-to some byte are indexed, so that a kill in the middle of a large result costs one batch. Chunks of a ref are added in
-order, and a batch that does not follow the previous batch is refused, so that two processes do no work twice. A
-forgotten ref has no chunks.
+`ref.indexed` is the version of the terms (`TERMS_VERSION`) once all chunks of a ref are indexed, and 0 before the
+first. It is negative while only the chunks up to some byte are indexed, so that a kill during a large result loses only
+one batch. Chunks are added in order: a batch that does not follow the previous batch is refused, so that two processes
+do not index a result twice. A forgotten ref has no chunks.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ INDEXED_COLUMNS = {"turn": "content, name", "atom": "text, NULL"}
 
 
 def index_queue(identity: str) -> str:
-    """Return the queue of spaces with rows that a model has to embed, or results to index."""
+    """Return the name of the queue of spaces that have rows to embed with a model, or results to index."""
     return f"{INDEX} {TERMS_VERSION} {identity}"
 
 
 def make_due(tx: Transaction, vectors: Vectors | None = None) -> None:
-    """Mark the space due for indexing of new rows, all of which have these vectors."""
+    """Mark the space as due for indexing, after new rows were stored.
+
+    `vectors` are given if all of these rows have their vectors already; their model has nothing to do then.
+    """
     tx.make_due(INDEX, but=_needless(vectors))
 
 
@@ -41,12 +44,12 @@ def touch(tx: Transaction, *topics: str, vectors: Vectors | None = None) -> None
 
 
 def _needless(vectors: Vectors | None) -> str:
-    """Return the index queue that rows with these vectors do not need."""
+    """Return the name of the index queue of the model that made these vectors; empty without vectors."""
     return "" if vectors is None else index_queue(vectors.identity)
 
 
 def terms_of_row(layer: Layer, text: str, name: str | None) -> list[str]:
-    """Return the terms of a row with these `INDEXED_COLUMNS`."""
+    """Return the terms of a row; `text` and `name` are its `INDEXED_COLUMNS`."""
     return terms_of_atom(text) if layer == "atom" else terms_of_turn(text, name)
 
 
@@ -62,7 +65,7 @@ def terms_of_turn(content: str, name: str | None) -> list[str]:
 
 
 def refs_waiting(tx: HomeTransaction) -> int:
-    """Count the results that are not fully indexed."""
+    """Return the number of results of the home that are not completely indexed."""
     return tx.get("SELECT count(*) FROM ref WHERE indexed < ? AND tombstone IS NULL", TERMS_VERSION)
 
 
@@ -90,7 +93,10 @@ def put_chunks(
     start: int,
     complete: bool,
 ) -> bool:
-    """Add the next chunks of a ref, with their terms; return False, changing nothing, unless they follow the last."""
+    """Add the next chunks of a ref, with their terms.
+
+    Returns False, changing nothing, if they do not follow its last chunk, or if it is forgotten or completely indexed.
+    """
     indexed = tx.get("SELECT indexed FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", ref)
     if indexed is None or indexed == TERMS_VERSION:
         return False
@@ -111,7 +117,7 @@ def put_chunks(
 
 
 def forget_chunks(tx: Transaction, ref: str) -> None:
-    """Remove a ref from the index; if it is restored, it is indexed again."""
+    """Remove the chunks of a ref from the index. If the ref is restored, it is indexed again."""
     _delete_chunks(tx, ref)
     tx.run("UPDATE ref SET indexed = 0 WHERE space = :space AND id = ?", ref)
 

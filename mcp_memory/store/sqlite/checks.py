@@ -63,7 +63,7 @@ def problems(con: apsw.Connection) -> list[str]:
 
 
 def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return the problems of the copies of rows. The caller keeps others from writing copies meanwhile."""
+    """Return the problems of the copies of rows. The caller has to hold the lock `copies.LOCK`."""
     path = home / homes.IDENTITY
     problems_found = _of_spaces(con, home, _copy_problems)
     if files.is_there(path) and homes.identity(home) is None:  # a missing file is written when a home is opened
@@ -74,7 +74,7 @@ def copy_problems(con: apsw.Connection, home: Path) -> list[str]:
 
 
 def ref_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return the problems of the files of results, which never change. Hashes all of them."""
+    """Return the problems of the files of results. Reads and hashes all of them."""
     return _of_spaces(con, home, _ref_problems)
 
 
@@ -127,7 +127,7 @@ WITHOUT_WORDS = (
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
-    """Compare redundant columns of statements: a change outside this program usually misses some of them."""
+    """Yield statements whose redundant columns differ, because another program changed only some of them."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
         if folded != digests.fold_statement(text):
@@ -184,7 +184,7 @@ def _copy_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
 def stray_files(tx: SqliteTransaction) -> list[Path]:
     """Return files of a space that belong to no row: canvases, scenes, results and temporary files of killed writers.
 
-    Recent files are excluded: they may be in use.
+    Files changed in the last ten minutes are excluded, because they may be in use.
     """
     expected = (
         set(copies_of_rows.paths(tx)) | {str(path) for path in tx.column("SELECT path FROM ref WHERE space = :space")}

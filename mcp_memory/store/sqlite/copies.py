@@ -1,14 +1,14 @@
 """Keeps the readable copies of a home up to date: journals, records, canvases, scenes, tombstones, the persona page.
 
-The database is the truth. A transaction names the copies that it changes; they are written after its commit, under a
-lock of the home, so in the order of the commits of all processes. Copies are only read by `rebuild`, when the database
-is lost.
+The database is authoritative. A transaction lists the copies that it changes. They are written after its commit, under
+a lock of the home, so that all processes write them in the order of their commits. Copies are read only by `rebuild`,
+when the database is lost.
 
-A copy is outdated if its writer was killed or had no room. The table `file` stores the length of each line file, so an
-outdated line file has another size; the table `stale_file` marks the copies that have to be written whole until their
-content was verified. An outdated copy is rewritten by the next transaction that changes it, by any later transaction
-(marked copies), or when the home is opened. A line file that is longer than its rows was edited, or the database was
-replaced by an older version: the file is renamed to `….beyond-1`.
+A copy is outdated if its writer was killed or the disk was full. An outdated line file is detected by its size, because
+the table `file` stores the length of each line file. The table `stale_file` marks copies that have to be written whole;
+the mark is kept until their content was verified. An outdated copy is rewritten by the next transaction that changes
+it, by any later transaction if it is marked, or when the home is opened. A line file that is longer than its rows was
+edited, or the database was replaced by an older version, so the file is kept as `….beyond-1`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Write:
     offset: int | None = None
 
     def run(self) -> bool:
-        """Return whether the file could be written."""
+        """Write or delete the file; return whether this succeeded."""
         try:
             if self.content is None:
                 remove_own(self.path)
@@ -66,7 +66,7 @@ class _Write:
 
 @contextmanager
 def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
-    """Commit in the block, then write the copies that the transaction changed and the outdated copies."""
+    """A context in which the caller commits; at its end, write the copies that were changed or marked as outdated."""
     if not (changes.appended or changes.outdated or changes.whole or marked_copies(con)):
         yield
         return
@@ -78,7 +78,7 @@ def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -
 
 
 def marked_copies(con: apsw.Connection) -> list[Copy]:
-    """Return the copies that are to be written whole, or were and have not been compared since."""
+    """Return the copies that have to be written whole, or were written and have not been verified since."""
     if not con.table_exists("main", "stale_file"):
         return []
     rows: Any = con.execute("SELECT s.name, f.path FROM stale_file f JOIN space s ON s.id = f.space ORDER BY 1, 2")
@@ -120,7 +120,7 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
 
 @contextmanager
 def _keeping_mark(path: str) -> Generator[None]:
-    """Log a copy that cannot be made now, because of its file or of a damaged row: it stays marked."""
+    """Suppress and log errors of a file or a damaged row, so that a copy that cannot be written now stays marked."""
     try:
         yield
     except (OSError, *WRONG) as error:
@@ -128,7 +128,7 @@ def _keeping_mark(path: str) -> Generator[None]:
 
 
 def _is_right_so_far(tx: SqliteTransaction, path: str, lines: Iterable[bytes]) -> bool:
-    """Return whether a line file has what the rows make of it, but for these new lines."""
+    """Return whether a line file together with these new lines has the content derived from its rows."""
     content = files.content_of(tx.folder / path)
     return content is not None and b"".join((content, *lines)) == b"".join(copies.content(tx, path) or ())
 
@@ -229,7 +229,7 @@ def _line_file_sizes(home: Path, spaces: Iterable[str]) -> Iterator[tuple[Copy, 
 
 
 def kept_beside(home: Path, space: str) -> list[Path]:
-    """Return the renamed line files of a space, which had more lines than the database."""
+    """Return the line files of a space that were renamed because they were longer than their rows, or damaged."""
     folder = home / "spaces" / space
     candidates = (path for pattern in copies.LINE_FILES for why in ("beyond", "damaged") for path in
              folder.glob(f"{pattern}.{why}-*"))  # fmt: skip
@@ -270,7 +270,7 @@ def _what_is_wrong(tx: SqliteTransaction, path: str) -> str | None:
 
 
 def _last_lines(content: bytes) -> dict[object, object]:
-    """Return the last line about each row, by its key, without the reasons for a quarantine, which change later."""
+    """Map the key of each row to its last line, without the reasons for quarantine, which change later."""
     last: dict[object, object] = {}
     for line in content.splitlines(keepends=True):
         try:

@@ -1,16 +1,16 @@
-"""One SQLite file: a writer, a pool of readers that cannot write, and errors that name the next step.
+"""One SQLite file: a writing connection, a pool of read-only connections, and errors that name the next step.
 
-`write` and `read` take a plain function of a connection; a connection or cursor never leaves them. Writes are `BEGIN
-IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes; the readable copies of the
-changed rows are written after the commit (`copies`). Reads see one snapshot and never wait for a writer; they wait a
-limited time for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`);
+`write` and `read` take a plain function of a connection, which must not return the connection or a cursor. Writes are
+`BEGIN IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes; the readable copies of
+the changed rows are written after the commit (`copies`). Reads see one snapshot and never wait for a writer; they wait
+a limited time for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`);
 connections are not bound to threads. A home that cannot be written to is opened read-only.
 
 Open connections outlive the files that they opened. So each call first compares the home and the database with those
 that were opened, and raises HomeGone if they were removed or replaced: deleted content is neither shown nor written
 again.
 
-Errors of SQLite and the file system become sentences with the next step.
+Errors of SQLite and the file system become errors of this package, whose messages name the next step.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _RETRIES = 8
 
 
 class Database:
-    """The open file. The constructor opens it completely or raises; `close()` may be called twice."""
+    """An open database. `close()` may be called twice."""
 
     def __init__(self, home: Path, *, pool_wait: float = 30.0) -> None:
-        """Open or create `memory.db` in `home`. Raises StoreUnavailable, also if it is reached by a link.
+        """Open or create `memory.db` in `home`. Raises StoreUnavailable, also if the home is reached by a link.
 
-        `pool_wait`: seconds that a read waits for a connection while all are in use.
+        A read waits up to `pool_wait` seconds for a connection if all are in use.
         """
         require_no_links(home)
         self.home = home
@@ -147,7 +147,7 @@ class Database:
     def read_with_copies(
         self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `work` as `read` does, while other processes write no copies: the copies match the snapshot."""
+        """Run `work` as `read` does, under the lock of copies, so that the copies match the snapshot."""
         with waiting_lock(self.home, copies.LOCK):
             return self.read(work, *args, **kwargs)
 
@@ -251,7 +251,7 @@ def _equip(con: apsw.Connection) -> apsw.Connection:
 
 
 def _set_wal(con: apsw.Connection) -> None:
-    """Switch to WAL. SQLite answers `busy` at once, without waiting, when others open at the same moment."""
+    """Switch to WAL, with retries: SQLite does not wait here if another process opens the database."""
     for attempt in range(_RETRIES):
         try:
             con.execute("PRAGMA journal_mode = WAL").fetchall()

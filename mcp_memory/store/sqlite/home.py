@@ -113,9 +113,10 @@ def _home_if_private(home: Path) -> Iterator[Path]:
 
 
 def keep_identity(con: apsw.Connection, home: Path) -> None:
-    """Store the home's uuid and the key of its digests in a file as well.
+    """Write the home's uuid and the key of its digests to `identity.json`, if it differs from the database.
 
-    A database rebuilt from the files is then the same memory: it recognises its own exports and forgotten content.
+    A database that is rebuilt from the files can then recognise its own exports and forgotten content. If the database
+    has lost them, they are restored from the file or, without a file, created.
     """
     stored, kept = _stored_identity(con), identity(home)
     if stored is None:  # lost, or changed outside this program
@@ -180,9 +181,9 @@ def _what_is_wrong(kept: tuple[str, bytes] | None) -> str:
 def open_to_read(database: Path) -> apsw.Connection:
     """Open a database in a folder that cannot be written to. Raises apsw.Error.
 
-    SQLite needs an index file to read a WAL and cannot create it here. If no process with write access has created it:
-    without a WAL the database is complete and does not change; with one, left by a process that was killed, SQLite
-    keeps the index in memory, which it does in exclusive locking mode.
+    SQLite needs an index file to read a WAL, and cannot create it here. If that file is missing and there is no WAL,
+    the database is complete, so it is opened as immutable. If there is a WAL, left by a process that was killed, the
+    database is opened in exclusive locking mode, in which SQLite keeps the index in memory.
     """
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     address = database.absolute().as_uri()

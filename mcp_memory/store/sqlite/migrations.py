@@ -1,7 +1,7 @@
-"""The schema, and the list of its steps. A released step is never edited; new steps are appended.
+"""The steps of the schema. A released step is never edited; new steps are appended.
 
-Each step runs in one transaction with the record that it ran, so a kill in between leaves the step undone. A database
-with a step that this program does not know is from a newer version: it is refused without a change.
+A step and the record that it ran are one transaction, so a killed process leaves no half step. A database with a step
+that this program does not know is from a newer version, and is refused unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _UNVERIFIED_PURGE = "CREATE TABLE unverified_purge (name TEXT PRIMARY KEY) STRIC
 
 
 def _baseline(con: apsw.Connection) -> None:
-    """Create every table. Words of all spaces are in the same tables; `index.rowids` has their row numbers."""
+    """Create every table. One word index serves all spaces; `index.rowids` explains its row numbers."""
     for statement in schema.statements(schema.BASELINE):
         table = re.match(r"CREATE TABLE (\w+)", statement)
         suffix = "" if table is None else " STRICT" if table[1] in _WITH_ROWID else " STRICT, WITHOUT ROWID"
@@ -77,7 +77,7 @@ def _recalls(con: apsw.Connection) -> None:
 
 
 def _notes(con: apsw.Connection) -> None:
-    """Index the notes, which are few: turns are then counted without reading the role of each."""
+    """Add an index of the notes, which are few, so that turns are counted without reading the role of each."""
     con.execute("CREATE INDEX turn_note ON turn (space, id, tombstone) WHERE role = 'note'")
 
 
@@ -86,7 +86,7 @@ def _cached_tokens(con: apsw.Connection) -> None:
 
 
 def _keyed_identifiers(con: apsw.Connection) -> None:
-    """Key the identifiers that were plain hashes, and note the line files to be written again."""
+    """Replace plain hashes of identifiers by keyed hashes, and mark the line files that have to be rewritten."""
     con.execute(
         "CREATE TABLE stale_file (space INTEGER NOT NULL REFERENCES space, path TEXT NOT NULL,"
         " PRIMARY KEY (space, path)) STRICT, WITHOUT ROWID"
@@ -113,7 +113,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
 
 
 def migrate(con: apsw.Connection) -> None:
-    """Bring a database to this program's schema. Raises StoreUnavailable when it is from a newer one."""
+    """Upgrade a database to this program's schema. Raises StoreUnavailable, or NewerHome if its schema is newer."""
     if _applied_steps(con) == {name for name, _ in SCHEMA}:
         return  # the usual start: no write, so no waiting for a lock
     while True:

@@ -33,11 +33,11 @@ Copy = tuple[str, str]
 
 @dataclass(slots=True)
 class CopyChanges:
-    """The copies that a transaction changes.
+    """The files that a transaction changes.
 
-    `appended`: new lines of line files whose earlier lines are unchanged. `outdated`: copies to rewrite or delete.
-    `whole`: copies with content that is not derived from rows. `results`: new files of results, which exist before the
-    commit and are deleted if it fails.
+    `appended` has new lines for line files whose earlier lines are unchanged, `outdated` the copies to rewrite or
+    delete, and `whole` the content of files that is not derived from rows. `results` are new files of results, which
+    are written before the commit and deleted if it fails.
     """
 
     appended: dict[Copy, list[bytes]] = field(default_factory=dict[Copy, list[bytes]])
@@ -47,13 +47,13 @@ class CopyChanges:
 
 
 class WritingConnection(apsw.Connection):
-    """The connection that writes to a home; `copy_changes` are those of its transaction."""
+    """The connection that writes to a home; `copy_changes` are the changed copies of its current transaction."""
 
     copy_changes: CopyChanges
 
 
 class SqliteTransaction(Transaction):
-    """`con` is for operations that only SQLite has; `home` is the folder of the store."""
+    """A transaction on a space. `con` is for operations that only SQLite has; `home` is the folder of the store."""
 
     def __init__(self, con: apsw.Connection, home: Path, space: str) -> None:
         super().__init__(con, space)

@@ -34,7 +34,7 @@ NEXT_STEP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A value that its reader cannot read: `key` is an SQL condition with `values` that finds its row."""
+    """A value that cannot be read. Its row is found by the SQL condition `key` with the parameters `values`."""
 
     table: str
     column: str
@@ -55,7 +55,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """`read` raises an error of WRONG. `instead` is an SQL expression that replaces a value that is in no file."""
+    """The required form of a column: `read` raises an error of WRONG for any other value.
+
+    `instead` is an SQL expression that replaces such a value; if None, its row is deleted.
+    """
 
     read: Callable[[Any], object]
     instead: str | None = None
@@ -153,9 +156,9 @@ def unreadable_values(con: apsw.Connection) -> Iterator[Unreadable]:
 
 
 def leave_out(con: apsw.Connection) -> list[Unreadable]:
-    """Remove unreadable values, or their rows, from a copy of a database; return them.
+    """Replace unreadable values in a copy of a database, or delete their rows; return the values.
 
-    A rebuild reads this copy after the files, which have most of these values.
+    A rebuild reads the files first, which have most of these values, and then this copy.
     """
     con.create_scalar_function("cited", _cited_json, 1, deterministic=True)
     con.create_scalar_function("cleaned", _unique_file_name, 1, deterministic=True)

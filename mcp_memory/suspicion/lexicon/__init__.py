@@ -69,9 +69,10 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """`words` and `stems` are keyed by the first word of an entry, `inside` by its first character or two.
+    """The entries of all languages, by the beginning of each entry.
 
-    `openings` has the first `_OPENING` characters of every stem: most words of a text match none.
+    `words` and `stems` are keyed by the first word of an entry, `inside` by its first character or two. `openings`
+    has the first `_OPENING` characters of every stem: most words of a text match none.
     """
 
     words: dict[str, list[_Entry]]

@@ -123,7 +123,7 @@ def _head(row: CanvasRow, canvas: Canvas) -> Element:
 
 
 def _outline(view: View, row: CanvasRow, canvas: Canvas, shown: Sequence[Node], records: Sequence[Record]) -> Element:
-    """Return the boxes of the picture as a list, the newest last; selected boxes can be folded into a group."""
+    """Return the boxes of the picture as a list, the newest last, with checkboxes to fold some into a group."""
     refs: dict[str, dict[str, None]] = {}
     for record in records:
         refs.setdefault(record.node_id, {}).setdefault(record.ref)

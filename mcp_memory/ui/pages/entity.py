@@ -24,7 +24,10 @@ _CHANGES = 12
 
 
 async def entity(view: View) -> Page:
-    """Everything about one name, today or as of `as_of` (a date) or `day` (of the slider, counted from the first)."""
+    """Show everything about an entity, today or at an earlier time.
+
+    The time is given in the query: `as_of` is a date, `day` the position of the slider, in days since the first fact.
+    """
     name, memory = view.parts["name"], view.memory
     try:
         facts = drop_repeated(await memory.facts_about(name))
@@ -56,7 +59,7 @@ async def entity(view: View) -> Page:
 
 
 def _unknown(name: str, problem: NotFound) -> Page:
-    """Return the page of a name that no entity has: the names that are near it, and the way to the search."""
+    """Return the page for an unknown name: the message of the error, and a link that searches for the name."""
     shown = remove_hidden(one_line(name, 80))
     return Page(
         title=t("entity.title", name=shown),
@@ -106,7 +109,10 @@ def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
 
 
 def _most_telling(facts: Sequence[Fact], at: datetime) -> list[Fact]:
-    """Return those that the picture has room for, in the order given: the newest that hold at a moment come first."""
+    """Return at most as many facts as the picture has room for, in the given order.
+
+    Facts that are valid at `at` are preferred, then those that began last.
+    """
 
     def rank(fact: Fact) -> tuple[bool, datetime]:
         return fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at), fact.valid_from
@@ -162,7 +168,7 @@ def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element
 
 
 def _past(name: str, listed: StatementPage) -> Element:
-    """Return the statements about something of which nothing holds any more."""
+    """Return the ended statements about an entity, which are listed if no current statement mentions it."""
     count = len(listed.atoms) if listed.total is None else listed.total
     return ui.section(
         t("entity.statements"),

@@ -43,7 +43,10 @@ def correction_form(view: View, atom: Atom) -> Iterator[Element]:
 
 
 def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
-    """Return the form once more, because a new text no longer contains the value of the statement's fact."""
+    """Return the correction form again, with a field for the new value of the statement's fact.
+
+    It is shown if the corrected text does not contain the old value.
+    """
     form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
     question = t("item.ask_value", fact=remove_hidden(f"{fact.entity} · {fact.relation} · {fact.value}"))
     return Page(
@@ -87,12 +90,12 @@ def _value(fact: Fact, value: str) -> Element:
 
 
 def was_never_true(statement: Atom | Fact) -> bool:
-    """Return whether a statement was corrected as wrong from the start: it then ends when it began."""
+    """Return whether a statement was corrected as wrong from the start; a correction then ended it when it began."""
     return statement.valid_to is not None and statement.valid_to <= statement.valid_from
 
 
 def drop_repeated(facts: Sequence[Fact]) -> list[Fact]:
-    """Return facts without those that a correction repeated with the same value from the same moment on."""
+    """Return facts without those that were corrected as never true, if another has the same value and start."""
 
     def identity(fact: Fact) -> tuple[object, ...]:
         return fact.entity, fact.relation, fact.value, fact.valid_from
@@ -174,7 +177,7 @@ def _details(atom: Atom, quoted: Sequence[Turn]) -> Element:
 
 
 def _doubt_note(view: View, id: str, reasons: Sequence[str], *, note: str) -> Iterator[Element]:
-    """Yield a note with the reasons against a row, and the buttons for a decision."""
+    """Yield a note with the reasons for a row's quarantine, and buttons to release or keep it; nothing without any."""
     if reasons:
         yield ui.note(note, " ", _reasons(reasons), kind="warn")
         buttons = [

@@ -158,7 +158,7 @@ _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
 
 # --- the overview -----------------------------------------------------------------------------------
 async def overview(view: View) -> Page:
-    """Who the user is, what the conversations are about, and every statement; of an empty memory, what to do first."""
+    """Show the persona, the scenes and the list of statements; for an empty memory, the first steps."""
     memory = view.memory
     scenes, lines = await memory.scenes(), await memory.persona_lines()
     listed = await _read_statements(view)
@@ -292,7 +292,7 @@ def _tell(view: View) -> Iterator[Element]:
 
 
 def _first_steps(view: View) -> Iterator[Element]:
-    """Yield what to do with a memory in which nothing is."""
+    """Yield the first steps with an empty memory, and the form that stores a statement."""
     steps = [
         (t("memory.first_connect"), "mcp-memory install"),
         (t("memory.first_import"), "mcp-memory import"),
@@ -306,7 +306,7 @@ def _first_steps(view: View) -> Iterator[Element]:
 
 # --- a scene ----------------------------------------------------------------------------------------
 async def scene(view: View) -> Page:
-    """A scene as it is read, the statements that it is based on, and its versions."""
+    """Show a scene, or the version of it that the query names, with the statements it is based on and its versions."""
     memory, slug = view.memory, view.parts["slug"]
     history = await memory.scene_history(slug)
     newest = history[0]

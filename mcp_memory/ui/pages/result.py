@@ -142,7 +142,7 @@ def _citing_statements(why: Why) -> Iterator[Element]:
 
 
 def _place(at: str) -> Element:
-    """Return the cited lines, as a link to them."""
+    """Return a citation (`r-…:120-134`) as a link to the cited lines."""
     ref, _, lines = at.partition(":")
     return ui.link(f"/{ref}", at, class_="id", lines=lines)
 

@@ -204,7 +204,7 @@ def _of(tokens: int, most: int) -> str:
 
 
 def _calls(ever: Sequence[dict[str, Any]]) -> Element:
-    """Return the ledger: a line for each purpose and model."""
+    """Return a table of all calls to language models, with a row for each purpose and model."""
     if not ever:
         return ui.section(t("savings.ledger"), ui.empty(t("savings.no_calls")))
     head = (t("savings.purpose"), t("savings.model"), t("savings.calls_column"), t("savings.failed_column"),

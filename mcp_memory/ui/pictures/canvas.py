@@ -64,7 +64,7 @@ def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
 
 
 def drawing(canvas: Canvas, groups: Groups) -> tuple[Canvas, Drawing]:
-    """Return the canvas as drawn, folded, and the places of its boxes and edges."""
+    """Return the canvas with its groups folded, as it is drawn, and the places of its boxes and edges."""
     folded, phases = fold_groups(canvas, groups), None
     if len(folded.nodes) > SHORT:
         folded, phases = in_phases(canvas, groups, most=MOST)
