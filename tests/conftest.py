@@ -112,7 +112,7 @@ def homes_on_postgres(request: pytest.FixtureRequest) -> Iterator[HomesOnPostgre
 
     homes = HomesOnPostgres(request.getfixturevalue("postgres"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "_opened", homes.opened)
+        patch.setattr(memory, "_open_store", homes.opened)
         yield homes
 
 
