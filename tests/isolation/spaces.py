@@ -56,12 +56,24 @@ async def make_homes(folder: Path, copy: Callable[[Path, Path], object] = shutil
         }
         stranger = (await memory.create_token("stranger", spaces=[THEIRS], right="admin"))[1]
         own_ids = await _fill(memory.in_space(MINE), OWN)
+        await _until_read(memory.in_space(MINE))
     await anyio.to_thread.run_sync(copy, shared.home, alone.home)
     async with open_memory(shared, now=_clock()) as memory:
         foreign_ids = await _fill(memory.in_space(THEIRS), SECRETS)
+        await _until_read(memory.in_space(THEIRS))
     # The background would read what the tests record at another moment in each home, and number it otherwise.
     shared, alone = (home.model_copy(update={"read_sentences": False}) for home in (shared, alone))
     return Homes(shared, alone, tokens, stranger, own_ids=own_ids, foreign_ids=foreign_ids)
+
+
+async def _until_read(memory: Memory) -> None:
+    """Wait until the background has made statements of all turns, so that a copy of the memory has nothing left to do."""
+    unread = partial(memory._parts.store.unread_turns, memory.space, limit=1)
+    with anyio.fail_after(60):
+        while True:
+            if not await anyio.to_thread.run_sync(unread):
+                return
+            await anyio.sleep(0.05)
 
 
 def _clock() -> Callable[[], datetime]:
