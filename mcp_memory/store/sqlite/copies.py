@@ -67,11 +67,12 @@ class _Write:
 @contextmanager
 def commit_with_copies(con: apsw.Connection, home: Path, changes: CopyChanges) -> Generator[None]:
     """A context in which the caller commits; at its end, write the copies that were changed or marked as outdated."""
-    if not (changes.appended or changes.outdated or changes.whole or marked_copies(con)):
+    marked = marked_copies(con)
+    if not (changes.appended or changes.outdated or changes.whole or marked):
         yield
         return
     with waiting_lock(home, LOCK):
-        writes = _prepare(con, home, changes)
+        writes = _prepare(con, home, changes, marked)
         yield
         for write in writes:
             write.run()
@@ -85,13 +86,14 @@ def marked_copies(con: apsw.Connection) -> list[Copy]:
     return [(str(space), str(path)) for space, path in rows]
 
 
-def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Write]:
+def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges, marked: list[Copy]) -> list[_Write]:
     """Return the files to write after the commit, and record them in the transaction.
 
     Marked copies are written at once.
     """
     outdated = dict(changes.outdated)
-    for space, path in marked_copies(con):
+    verified = set[Copy]()
+    for space, path in marked:
         if (space, path) in outdated:
             continue
         tx = SqliteTransaction(con, home, space)
@@ -103,10 +105,11 @@ def _prepare(con: apsw.Connection, home: Path, changes: CopyChanges) -> list[_Wr
                 is_right = _plan_whole(tx, path).run()
             if is_right:
                 tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
+                verified.add((space, path))
             else:
                 outdated[space, path] = None
     writes = [_Write(home / "spaces" / space / path, content) for (space, path), content in changes.whole.items()]
-    outdated |= dict.fromkeys(key for key in changes.appended if key in marked_copies(con))
+    outdated |= dict.fromkeys(key for key in marked if key in changes.appended and key not in verified)
     for space, path in outdated:
         tx = SqliteTransaction(con, home, space)
         tx.run("INSERT INTO stale_file (space, path) VALUES (:space, ?) ON CONFLICT DO NOTHING", path)
