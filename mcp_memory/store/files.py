@@ -15,7 +15,6 @@ import json
 import os
 import re
 import threading
-from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import IO, Any
@@ -24,7 +23,7 @@ from mcp_memory.core.errors import Damaged
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.core.text import iso
-from mcp_memory.core.types import Record, Ref, Scene, Turn
+from mcp_memory.core.types import Ref, Scene
 
 _FENCE = b"---\n"
 
@@ -117,57 +116,6 @@ def with_session(content: bytes, session: str) -> bytes:
 
 def is_scene_file(content: bytes) -> bool:
     return content.startswith(_FENCE + b'created: "') and b"\natoms: [" in content.partition(b"\n" + _FENCE)[0]
-
-
-def record_line(record: Record, *, number: int, step: str | None) -> bytes:
-    """Return the line for a record in `offload-<session>.jsonl`. The format fixes the first seven names.
-
-    `number` is the number of the record, and `step` is its change to the canvas. A later line with the same number (or
-    the same `timestamp`, `node_id` and `ref`) replaces an earlier one: it is the same call with a better summary.
-    """
-    return _line(
-        {
-            "timestamp": iso(record.timestamp),
-            "node_id": record.node_id,
-            "tool_call": record.tool_call,
-            "summary": record.summary,
-            "result_ref": record.result_ref,
-            "tool_call_id": record.tool_call_id,
-            "offloaded": record.offloaded,
-            "session": record.session,
-            "score": record.score,
-            "tokens_raw": record.tokens_raw,
-            "tokens_kept": record.tokens_kept,
-            "ref": record.ref,
-            "summary_by": record.summary_by,
-            "record": number,
-            "step": step,
-        }
-    )
-
-
-def journal_line(
-    turn: Turn, *, client_id: str | None, statement: dict[str, Any] | None = None, reasons: Sequence[str] = ()
-) -> bytes:
-    """Return the line for a turn in `conversations/<day>.jsonl`.
-
-    For a note, `statement` has the fields to rebuild its atom. `reasons` are the reasons why a turn is quarantined.
-    Times are in UTC, so that the bytes do not depend on the machine's time zone.
-    """
-    fields: dict[str, Any] = {
-        "turn": turn.id,
-        "session": turn.session,
-        "position": turn.position,
-        "role": turn.role,
-        "name": turn.name,
-        "content": turn.content,
-        "said_at": iso(turn.said_at.astimezone(UTC)),
-        "learned_at": iso(turn.learned_at.astimezone(UTC)),
-        "client_id": client_id,
-        "sha256": turn.sha256,
-    }
-    optional = {"told": statement, "held": list(reasons)}
-    return _line({**fields, **{name: value for name, value in optional.items() if value}})
 
 
 def json_line(fields: dict[str, Any]) -> bytes:

@@ -43,9 +43,9 @@ from mcp_memory.core.types import (
     Stage,
     Turn,
 )
-from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Which
 from mcp_memory.store.purge_search import Traces
+from mcp_memory.store.row_types import ImportReport, Origin, Row
 from mcp_memory.store.sql.purged_rows import PurgedRows
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import (
@@ -926,7 +926,7 @@ class AdminStore(Protocol):
         """Return the secret key of this home for one purpose, 32 bytes (see `core.keyed_hash`); it is never stored."""
         ...
 
-    def export_rows(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
+    def export_rows(self, spaces: Sequence[str], take: Callable[[str, Row], None]) -> None:
         """Call `take(space, row)` for every row of these spaces that is not forgotten, all from one snapshot.
 
         Rows are ordered by kind, as `import_rows` requires. An unchanged store always gives the same rows.
@@ -937,12 +937,12 @@ class AdminStore(Protocol):
         self,
         space: str,
         /,
-        rows: Sequence[model.ExportedRow],
+        rows: Sequence[Row],
         *,
-        of: model.Origin,
+        of: Origin,
         names: Mapping[str, str],
         now: datetime,
-    ) -> model.ImportReport:
+    ) -> ImportReport:
         """Store rows that `export_rows` gave elsewhere, and report their local ids. Repeated rows are stored once.
 
         `names` maps the ids of rows that were imported earlier to their local ids. An atom must come after the turn of

@@ -9,27 +9,27 @@ import pytest
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.row_types import NOTHING, UNDONE, AtomRow, Origin, QuoteRow, Row, TurnRow, gone_by, origin_of
 from mcp_memory.store.values import NewAtom
 from tests.store.embedded import problems
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 
 
-def all_of(store: Store, *spaces: str) -> list[model.ExportedRow]:
-    rows: list[model.ExportedRow] = []
+def all_of(store: Store, *spaces: str) -> list[Row]:
+    rows: list[Row] = []
     store.export_rows(spaces, lambda _, row: rows.append(row))
     return rows
 
 
-def fill(store: Store) -> model.Origin:
+def fill(store: Store) -> Origin:
     store.append_turns("a", "talk", [NewTurn(role="user", content="Hi", client_id="m1")], now=NOW)
     told = NewAtom(
         kind="persona", text="Likes tea", priority=80, confidence=1.0, session="talk", valid_from=NOW, entities=["Maya"]
     )
     store.add_atom("a", told, now=NOW)
-    return model.Origin(store.home_id(), "a")
+    return Origin(store.home_id(), "a")
 
 
 def test_rows_come_in_once_under_names_of_their_own(store: Store) -> None:
@@ -49,7 +49,7 @@ def test_rows_come_in_once_under_names_of_their_own(store: Store) -> None:
 def test_a_row_is_known_by_where_it_came_from_and_when_it_was_learned_there(store: Store) -> None:
     of = fill(store)
     store.import_rows("b", all_of(store, "a"), of=of, names={}, now=NOW)
-    mine, other = model.origin_of(of, "t1", NOW), model.origin_of(of, "t1", NOW + timedelta(seconds=1))
+    mine, other = origin_of(of, "t1", NOW), origin_of(of, "t1", NOW + timedelta(seconds=1))
     assert store.known_as("b", [mine, other]) == {mine: "t1"}
     assert store.known_as("a", [mine, other]) == {mine: "t1"}  # its own, and no other of that number
     assert store.known_as("nowhere", [mine]) == {}
@@ -58,22 +58,20 @@ def test_a_row_is_known_by_where_it_came_from_and_when_it_was_learned_there(stor
 def test_what_was_forgotten_elsewhere_before_it_came_stays_away_until_that_is_undone(store: Store) -> None:
     of = fill(store)
     rows = all_of(store, "a")
-    tombstone, turn = model.origin_of(of, "x1", NOW), model.origin_of(of, "t1", NOW)
-    store.note_origins("b", {tombstone: model.NOTHING, turn: model.gone_by(tombstone)})
+    tombstone, turn = origin_of(of, "x1", NOW), origin_of(of, "t1", NOW)
+    store.note_origins("b", {tombstone: NOTHING, turn: gone_by(tombstone)})
     assert store.known_as("b", [turn]) == {turn: ""}
     assert store.import_rows("b", rows, of=of, names={}, now=NOW).names["t1"] == ""
-    store.note_origins("b", {tombstone: model.UNDONE})
+    store.note_origins("b", {tombstone: UNDONE})
     assert store.import_rows("b", rows, of=of, names={}, now=NOW).names["t1"] == "t2"
 
 
 def test_a_quote_that_its_turn_does_not_say_stores_nothing(store: Store) -> None:
     of = fill(store)
-    turn, atom = (
-        row for row in all_of(store, "a") if isinstance(row, model.ExportedTurn | model.ExportedAtom) and row.id != "t2"
-    )
-    assert isinstance(turn, model.ExportedTurn)
-    assert isinstance(atom, model.ExportedAtom)
-    words = model.ExportedQuote("t1", 0, 3, "Ho!")
+    turn, atom = (row for row in all_of(store, "a") if isinstance(row, TurnRow | AtomRow) and row.id != "t2")
+    assert isinstance(turn, TurnRow)
+    assert isinstance(atom, AtomRow)
+    words = QuoteRow("t1", 0, 3, "Ho!")
     false = replace(atom, evidence=(words,))
     with pytest.raises(InvalidInput, match="which does not say that"):
         store.import_rows("b", [turn, false], of=of, names={}, now=NOW)

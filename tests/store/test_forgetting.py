@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.language.words import base_terms
-from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Purge, Purged, Reach, Which
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.row_types import Row
 from mcp_memory.store.values import (
     CanvasChange,
     Filters,
@@ -241,7 +241,7 @@ def test_a_forgotten_result_is_refused_or_left_forgotten(store: Store) -> None:
 
 def exported(store: Store, space: str = "me") -> str:
     """Return everything that a space exports, as text."""
-    rows: list[model.ExportedRow] = []
+    rows: list[Row] = []
     store.export_rows([space], lambda _, row: rows.append(row))
     return repr(rows)
 

@@ -14,10 +14,10 @@ import pytest
 
 from mcp_memory.core.keyed_hash import is_keyed, keyed_id
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.export_model import ExportedTurn
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.row_types import TurnRow
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import FollowedLog, Imported
@@ -36,7 +36,7 @@ def exported(store: Store, space: str = "me") -> list[Any]:
 
 
 def client_ids(store: Store) -> list[str | None]:
-    return [row.client_id for row in exported(store) if isinstance(row, ExportedTurn)]
+    return [row.client_id for row in exported(store) if isinstance(row, TurnRow)]
 
 
 def test_the_id_that_an_importer_derives_is_stored_keyed_and_recognised(store: Store) -> None:
@@ -110,7 +110,7 @@ def test_a_history_is_recognised_where_its_export_was_imported(store: Store, tmp
 
 
 def store_origin(store: Store) -> Any:
-    from mcp_memory.store.export_model import Origin
+    from mcp_memory.store.row_types import Origin
 
     return Origin(store.home_id(), "me")
 

@@ -16,9 +16,9 @@ import pytest
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, Evidence, Label, NewTurn, Role, Turn
-from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.row_types import AtomRow, Origin, Row, StageRow
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sqlite.store import open_store
@@ -502,8 +502,8 @@ def test_a_purge_leaves_no_word_of_a_sentence(store: Store) -> None:
 # --- exports ----------------------------------------------------------------------------------------
 
 
-def exported(store: Store) -> list[model.ExportedRow]:
-    rows: list[model.ExportedRow] = []
+def exported(store: Store) -> list[Row]:
+    rows: list[Row] = []
     store.export_rows(["me"], lambda _, row: rows.append(row))
     return rows
 
@@ -512,7 +512,7 @@ def test_an_import_brings_sentences_and_how_far_the_turns_were_read(store: Store
     (turn, _) = say(store, "Next time, remind me of the 40 euros.", "Thanks.")
     read(store, sentence(turn, label="promise"), upto=2)
     rows = exported(store)
-    of = model.Origin(store.home_id(), "me")
+    of = Origin(store.home_id(), "me")
     store.append_turns("other", "mine", [NewTurn(role="assistant", content="Hello")], now=NOON)
     for _ in range(2):
         store.import_rows("other", rows, of=of, names={}, now=LATER)
@@ -524,15 +524,15 @@ def test_turns_of_an_imported_memory_are_not_read_twice(store: Store) -> None:
     (turn,) = say(store, "I like tea.")
     read(store, sentence(turn))
     rows = exported(store)
-    store.import_rows("other", rows, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+    store.import_rows("other", rows, of=Origin(store.home_id(), "me"), names={}, now=LATER)
     assert store.unread_turns("other", limit=9) == []
     store.append_turns("mine", "mine", [NewTurn(role="user", content="I play chess.")], now=NOON)
-    store.import_rows("mine", rows, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+    store.import_rows("mine", rows, of=Origin(store.home_id(), "me"), names={}, now=LATER)
     assert [one.content for one in store.unread_turns("mine", limit=9)] == ["I play chess."]
 
 
 def copy(store: Store, into: str) -> None:
-    store.import_rows(into, exported(store), of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+    store.import_rows(into, exported(store), of=Origin(store.home_id(), "me"), names={}, now=LATER)
 
 
 def open_in(store: Store, space: str) -> list[tuple[str, bool]]:
@@ -592,11 +592,11 @@ def test_an_export_from_before_there_were_labels_is_imported(store: Store) -> No
     (turn,) = say(store, "I like tea.")
     read(store, sentence(turn))
     old = [
-        replace(row, label=None, reader=None) if isinstance(row, model.ExportedAtom) else row
+        replace(row, label=None, reader=None) if isinstance(row, AtomRow) else row
         for row in exported(store)
-        if not isinstance(row, model.ExportedProgress)
+        if not isinstance(row, StageRow)
     ]
-    store.import_rows("other", old, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+    store.import_rows("other", old, of=Origin(store.home_id(), "me"), names={}, now=LATER)
     (atom,) = store.list_atoms("other", filters=Filters())
     assert (atom.text, atom.label, atom.is_sentence) == ("I like tea.", None, False)
 
@@ -629,7 +629,7 @@ def test_an_explicit_promise_is_one_in_the_files_too(home: Path, is_said: bool) 
             read(store, sentence(turn, label="promise", kind="instruction"))
         assert current(store, label="promise") == [text]
         assert store.problems() == []
-        rows = [row for row in exported(store) if isinstance(row, model.ExportedAtom)]
+        rows = [row for row in exported(store) if isinstance(row, AtomRow)]
         assert [row.label for row in rows] == ["promise"]
     (journal,) = (home / "spaces/me/conversations").iterdir()
     assert ('"label":"promise"' in journal.read_text().replace(" ", "")) == (not is_said)

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.row_types import Origin, Row
 from mcp_memory.store.values import Imported, PersonaPage, SceneChanges, SceneEdit
 from tests.store.test_contract import ANY, NOW, append, atom, canvas, new_ref, record, user
 
@@ -166,9 +166,9 @@ def test_exported_rows_come_in_elsewhere_as_they_were(store: Store, text: str, s
     here, there = uuid4().hex, uuid4().hex
     append(store, user(text), session=session, space=here)
     store.add_atom(here, atom(f"Said {text}", session=session), now=NOW)
-    rows: list[model.ExportedRow] = []
+    rows: list[Row] = []
     store.export_rows([here], lambda _, row: rows.append(row))
-    store.import_rows(there, rows, of=model.Origin(store.home_id(), here), names={}, now=NOW)
+    store.import_rows(there, rows, of=Origin(store.home_id(), here), names={}, now=NOW)
     assert [turn.content for turn in store.session_turns(there, session)] == [text, f"Said {text}"]
     assert [one.text for one in store.list_atoms(there, filters=ANY)] == [f"Said {text}"]
 

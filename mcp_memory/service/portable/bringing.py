@@ -17,15 +17,35 @@ from typing import TypeVar
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.service.portable.reading import Parcel
-from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.row_types import (
+    NOTHING,
+    UNDONE,
+    AtomRow,
+    CanvasHistory,
+    CitationRow,
+    EntityRow,
+    Origin,
+    PersonaRow,
+    RecordRow,
+    RefRow,
+    ReviewRow,
+    Row,
+    SceneRow,
+    SessionRow,
+    StageRow,
+    TombstoneRow,
+    TurnRow,
+    gone_by,
+    origin_of,
+)
 
-Doubts = Callable[[model.ExportedTurn | model.ExportedAtom], Sequence[str]]
+Doubts = Callable[[TurnRow | AtomRow], Sequence[str]]
 
 BATCH = 500
 BATCH_CHARS = 4 * 2**20
 
-Spoken = TypeVar("Spoken", model.ExportedTurn | model.ExportedAtom, model.ExportedAtom)
+Spoken = TypeVar("Spoken", TurnRow | AtomRow, AtomRow)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,12 +75,12 @@ class _SpaceImport:
     ) -> None:
         self._step = step_counter("storing rows", sum(parcel.spaces[space].values()), tell)
         self.store, self.into, self.now = store, into, now
-        self.of = model.Origin(parcel.home, space)
+        self.of = Origin(parcel.home, space)
         self.names: dict[str, str] = {}
         self._changed: set[str] = set()
         self.result = Brought(space=space, into=into)
 
-    def take(self, rows: Sequence[model.ExportedRow], *, again: bool = False) -> None:
+    def take(self, rows: Sequence[Row], *, again: bool = False) -> None:
         """Store rows. With `again`, they are also passed in another call, so only new and changed rows are counted."""
         done = self.store.import_rows(self.into, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
@@ -92,62 +112,60 @@ def import_space(
     reverses a tombstone.
     """
     taking = _SpaceImport(store, parcel, space, into, now, tell)
-    tombstones = list(parcel.rows(space, model.ExportedTombstone))
-    atoms = list(parcel.rows(space, model.ExportedAtom))
+    tombstones = list(parcel.rows(space, TombstoneRow))
+    atoms = list(parcel.rows(space, AtomRow))
     # What ended or was forgotten there goes first: while it holds here, it would end an older value of such a fact that
     # is open there again, or prevent its return.
     for batch in _batches(_ended_atoms(taking, atoms)):
         taking.take(batch, again=True)
     taking.result.forgotten += _apply_tombstones(taking, tombstones, forget)
     taking.result.undone += _undo_tombstones(taking, tombstones, undo)
-    taking.take(list(parcel.rows(space, model.ExportedEntity)))
-    for ref in parcel.rows(space, model.ExportedRef):
+    taking.take(list(parcel.rows(space, EntityRow)))
+    for ref in parcel.rows(space, RefRow):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
     is_ours = parcel.home == store.home_id()  # what passed review or a check elsewhere did not pass it here
     passed = () if is_ours else ("released", "labelled")
-    reviewed = {review.id for review in parcel.rows(space, model.ExportedReview) if review.verdict not in passed}
-    for batch in _batches(_in_learning_order(parcel.rows(space, model.ExportedTurn), atoms)):
+    reviewed = {review.id for review in parcel.rows(space, ReviewRow) if review.verdict not in passed}
+    for batch in _batches(_in_learning_order(parcel.rows(space, TurnRow), atoms)):
         taking.take([*batch, *_new_reviews(batch, reviewed, doubts, now())])
     for batch in _batches(atoms):  # again: their further evidence and their successors are stored now
         taking.take(batch, again=True)
-    taking.take(list(parcel.rows(space, model.ExportedReview)))
-    for batch in _tasks(parcel.rows(space, model.ExportedRecord), parcel.rows(space, model.ExportedCanvas)):
+    taking.take(list(parcel.rows(space, ReviewRow)))
+    for batch in _tasks(parcel.rows(space, RecordRow), parcel.rows(space, CanvasHistory)):
         taking.take(batch)
     for kind in (
-        model.ExportedScene,
-        model.ExportedPersona,
-        model.ExportedCitation,
-        model.ExportedSession,
-        model.ExportedProgress,
+        SceneRow,
+        PersonaRow,
+        CitationRow,
+        SessionRow,
+        StageRow,
     ):
         taking.take(list(parcel.rows(space, kind)))
     taking.result.kept_out += sum(not here for here in taking.names.values())
     return taking.result
 
 
-def _ended_atoms(taking: _SpaceImport, atoms: Sequence[model.ExportedAtom]) -> list[model.ExportedAtom]:
+def _ended_atoms(taking: _SpaceImport, atoms: Sequence[AtomRow]) -> list[AtomRow]:
     """Return the atoms that were imported before and have ended in the exporting store."""
     ended = [atom for atom in atoms if atom.valid_to is not None]
-    keys = {atom.id: (model.origin_of(taking.of, atom.id, atom.learned_at), *atom.origins) for atom in ended}
+    keys = {atom.id: (origin_of(taking.of, atom.id, atom.learned_at), *atom.origins) for atom in ended}
     local_ids = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
     return [atom for atom in ended if not local_ids.keys().isdisjoint(keys[atom.id])]
 
 
 def _new_reviews(
-    batch: Sequence[model.ExportedTurn | model.ExportedAtom],
+    batch: Sequence[TurnRow | AtomRow],
     reviewed: Collection[str],
     doubts: Doubts,
     now: datetime,
-) -> Iterator[model.ExportedReview]:
+) -> Iterator[ReviewRow]:
     """Yield reviews for doubtful rows of a batch without a review: the rules may be newer than the export."""
     for row in batch:
         if row.id not in reviewed and (why := doubts(row)):
-            yield model.ExportedReview(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
+            yield ReviewRow(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
 
 
-def _in_learning_order(
-    turns: Iterable[model.ExportedTurn], atoms: Sequence[model.ExportedAtom]
-) -> Iterator[model.ExportedTurn | model.ExportedAtom]:
+def _in_learning_order(turns: Iterable[TurnRow], atoms: Sequence[AtomRow]) -> Iterator[TurnRow | AtomRow]:
     """Yield turns and atoms in the order in which they were learned; an explicit statement follows its note."""
     place_of_note = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
     done = 0
@@ -166,23 +184,21 @@ def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
     """Yield rows in batches of some hundred; a note is always in the batch of its atom."""
     batch, chars = list[Spoken](), 0
     for row in rows:
-        if isinstance(row, model.ExportedTurn) and (len(batch) >= BATCH or chars >= BATCH_CHARS):
+        if isinstance(row, TurnRow) and (len(batch) >= BATCH or chars >= BATCH_CHARS):
             yield batch
             batch, chars = [], 0
         batch.append(row)
-        chars += len(row.content if isinstance(row, model.ExportedTurn) else row.text)
+        chars += len(row.content if isinstance(row, TurnRow) else row.text)
     if batch:
         yield batch
 
 
-def _tasks(
-    records: Iterable[model.ExportedRecord], canvases: Iterable[model.ExportedCanvas]
-) -> Iterator[list[model.ExportedRow]]:
+def _tasks(records: Iterable[RecordRow], canvases: Iterable[CanvasHistory]) -> Iterator[list[Row]]:
     """Yield canvases in batches, each with its records."""
-    of = defaultdict[int, list[model.ExportedRecord]](list)
+    of = defaultdict[int, list[RecordRow]](list)
     for record in records:
         of[record.canvas].append(record)
-    batch = list[model.ExportedRow]()
+    batch = list[Row]()
     for canvas in canvases:
         batch += [*of[canvas.number], canvas]
         if len(batch) >= BATCH:
@@ -195,12 +211,12 @@ def _tasks(
 # --- tombstones -------------------------------------------------------------------------------------
 
 
-def _keys(taking: _SpaceImport, tombstone: model.ExportedTombstone) -> tuple[str, ...]:
-    return (model.origin_of(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
+def _keys(taking: _SpaceImport, tombstone: TombstoneRow) -> tuple[str, ...]:
+    return (origin_of(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
 
 
 def _undo_tombstones(
-    taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], undo: Callable[[str], object]
+    taking: _SpaceImport, tombstones: Sequence[TombstoneRow], undo: Callable[[str], object]
 ) -> Iterator[str]:
     """Undo tombstones of this store whose original was undone in the exporting store."""
     for tombstone in tombstones:
@@ -216,12 +232,12 @@ def _undo_tombstones(
                 pass  # it was undone here, or purged
             except InvalidInput as why:
                 taking.result.notes.append(f"{tombstone_id} was undone where this came from, and not here: {why}")
-        if here - {model.UNDONE}:
-            taking.store.note_origins(taking.into, dict.fromkeys(keys, model.UNDONE))
+        if here - {UNDONE}:
+            taking.store.note_origins(taking.into, dict.fromkeys(keys, UNDONE))
 
 
 def _apply_tombstones(
-    taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
+    taking: _SpaceImport, tombstones: Sequence[TombstoneRow], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
     """Forget the rows that the exporting store forgot, and yield the new tombstones.
 
@@ -234,11 +250,11 @@ def _apply_tombstones(
             continue
         local_ids = store.known_as(into, tombstone.gone)
         ids = _live_ids(store, into, sorted({name for name in local_ids.values() if name}))
-        here = model.NOTHING
+        here = NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
         # By the origin of the first tombstone, to which a later undo refers.
-        absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in local_ids}
+        absent = {gone: gone_by(keys[-1]) for gone in tombstone.gone if gone not in local_ids}
         store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
 
 

@@ -30,35 +30,50 @@ from pydantic import TypeAdapter, ValidationError
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import iso, one_line, well_formed, with_zone
 from mcp_memory.core.types import Scene
-from mcp_memory.store import export_model as model
 from mcp_memory.store import files
+from mcp_memory.store.row_types import (
+    AtomRow,
+    CanvasHistory,
+    CitationRow,
+    EntityRow,
+    PersonaRow,
+    RecordRow,
+    RefRow,
+    ReviewRow,
+    Row,
+    SceneRow,
+    SessionRow,
+    StageRow,
+    TombstoneRow,
+    TurnRow,
+)
 
 FORMAT = "mcp-memory export"
 VERSION = 1
 MANIFEST = "manifest.json"
 README_NAME = "README.md"
 
-KINDS: dict[str, type[model.ExportedRow]] = {
-    "refs": model.ExportedRef,
-    "turns": model.ExportedTurn,
-    "entities": model.ExportedEntity,
-    "atoms": model.ExportedAtom,
-    "held": model.ExportedReview,
-    "records": model.ExportedRecord,
-    "canvases": model.ExportedCanvas,
-    "scenes": model.ExportedScene,
-    "persona": model.ExportedPersona,
-    "citations": model.ExportedCitation,
-    "sessions": model.ExportedSession,
-    "progress": model.ExportedProgress,
-    "tombstones": model.ExportedTombstone,
+KINDS: dict[str, type[Row]] = {
+    "refs": RefRow,
+    "turns": TurnRow,
+    "entities": EntityRow,
+    "atoms": AtomRow,
+    "held": ReviewRow,
+    "records": RecordRow,
+    "canvases": CanvasHistory,
+    "scenes": SceneRow,
+    "persona": PersonaRow,
+    "citations": CitationRow,
+    "sessions": SessionRow,
+    "progress": StageRow,
+    "tombstones": TombstoneRow,
 }
 """The kinds of files in `data/`, in the order of import; a kind without rows has no file."""
 
 _KIND_OF = {row: kind for kind, row in KINDS.items()}
 
 
-def kind_of(row: model.ExportedRow) -> str:
+def kind_of(row: Row) -> str:
     return _KIND_OF[type(row)]
 
 
@@ -104,16 +119,16 @@ gives the same bytes, whenever it is exported.
 # --- rows as lines of JSON --------------------------------------------------------------------------
 
 
-_ZONED = (model.ExportedRef, model.ExportedRecord)
+_ZONED = (RefRow, RecordRow)
 _MOST = 2**62
 
 
-def line_of(row: model.ExportedRow) -> bytes:
+def line_of(row: Row) -> bytes:
     """Return the line of a row, with its newline; unpaired surrogates are escaped."""
     return files.json_line(_plain(row))
 
 
-def row_of(kind: type[model.ExportedRow], line: bytes) -> model.ExportedRow:
+def row_of(kind: type[Row], line: bytes) -> Row:
     """Return the row of a line. Raises InvalidInput with the reason."""
     try:
         fields_of_line: Any = json.loads(line)
@@ -135,14 +150,14 @@ def row_of(kind: type[model.ExportedRow], line: bytes) -> model.ExportedRow:
 
 
 @cache
-def _reader(kind: type[model.ExportedRow]) -> TypeAdapter[Any]:
+def _reader(kind: type[Row]) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
 @cache
 def _exported_fields(kind: Any) -> list[tuple[str, Any]]:
     """Return the names and default values of the fields that are written to a line."""
-    return [(field.name, field.default) for field in fields(kind) if field.name != "data"]
+    return [(field.name, field.default) for field in fields(kind) if not field.metadata]
 
 
 def _plain(value: Any, *, zoned: bool = False) -> Any:
@@ -209,14 +224,14 @@ def session_head(name: str) -> str:
     return f"# {name}\n"
 
 
-def turn_section(turn: model.ExportedTurn) -> str:
+def turn_section(turn: TurnRow) -> str:
     """Return a turn's section of its session's page."""
     who = f"{turn.role} {turn.name}" if turn.name else turn.role
     at = iso(turn.said_at.astimezone(UTC)).replace("+00:00", "Z")
     return f"\n## {turn.id} · {who} · {at}\n\n{turn.content.rstrip()}\n"
 
 
-def scene_page(row: model.ExportedScene) -> bytes:
+def scene_page(row: SceneRow) -> bytes:
     """Return a scene in the format of its file in the home."""
     return files.scene_file(
         Scene(
@@ -236,5 +251,5 @@ def scene_page(row: model.ExportedScene) -> bytes:
     )
 
 
-def persona_page(row: model.ExportedPersona) -> bytes:
+def persona_page(row: PersonaRow) -> bytes:
     return (row.text.rstrip() + "\n").encode("utf-8", "backslashreplace")

@@ -23,11 +23,23 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.packed_files import TORN, Member, is_archive, measured
 from mcp_memory.service.portable.form import FORMAT, KINDS, MANIFEST, VERSION, data_name, row_of
-from mcp_memory.store import export_model as model
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.files import read_ref_file
+from mcp_memory.store.row_types import (
+    AtomRow,
+    CanvasHistory,
+    QuoteRow,
+    RecordRow,
+    RefRow,
+    ReviewRow,
+    Row,
+    SceneRow,
+    SessionRow,
+    StageRow,
+    TurnRow,
+)
 
-R = TypeVar("R", bound=model.ExportedRow)
+R = TypeVar("R", bound=Row)
 
 _LONGEST = 64 * 2**20
 _MANIFEST = 256 * 2**20
@@ -66,7 +78,7 @@ class Parcel:
                 raise InvalidInput(f"{self.name}, {name}, line {number} {wrong}. Nothing was stored.") from None
             yield row  # pyright: ignore[reportReturnType]
 
-    def bytes_of(self, space: str, ref: model.ExportedRef) -> bytes:
+    def bytes_of(self, space: str, ref: RefRow) -> bytes:
         """Return the bytes of a result. Raises InvalidInput if its file does not match its row."""
         name = f"spaces/{space}/{ref.file}"
         try:
@@ -185,27 +197,27 @@ def _lines(packed: zipfile.ZipFile, member: str, name: str) -> Iterator[bytes]:
 # --- rows -------------------------------------------------------------------------------------------
 
 
-def _check(row: model.ExportedRow) -> None:
+def _check(row: Row) -> None:
     """Raise InvalidInput for a row that no store can keep."""
     match row:
-        case model.ExportedTurn():
+        case TurnRow():
             safe_name(row.session, what="session")
             turn = NewTurn(
                 role=row.role, content=row.content, name=row.name, said_at=row.said_at, guessed=not row.dated
             )
             if evidence_hash(turn).hex() != row.sha256:
                 raise InvalidInput("does not match its sha256: its words were changed")
-        case model.ExportedAtom():
+        case AtomRow():
             if not row.evidence or not row.text.strip():
                 raise InvalidInput("has no evidence, or no text")
-        case model.ExportedReview():
+        case ReviewRow():
             try:
                 reasons: Any = json.loads(row.reasons)
             except (ValueError, RecursionError):
                 reasons = None
             if not isinstance(reasons, list) or not all(isinstance(version, str) for version in reasons):  # pyright: ignore[reportUnknownVariableType]
                 raise InvalidInput("has reasons that are not a list of texts")
-        case model.ExportedCanvas():
+        case CanvasHistory():
             safe_name(row.session, what="session")
             safe_name(row.label, what="label of a canvas")
             if not _LEAST_ID <= row.number < 10**6:
@@ -216,13 +228,13 @@ def _check(row: model.ExportedRow) -> None:
             for version in row.versions:
                 safe_name(version.session, what="session")
                 safe_name(version.label, what="label of a canvas")
-        case model.ExportedRecord():
+        case RecordRow():
             safe_name(row.session, what="session")
-        case model.ExportedSession():
+        case SessionRow():
             safe_name(row.name, what="session")
-        case model.ExportedScene():
+        case SceneRow():
             safe_name(row.slug, what="name of a scene")
-        case model.ExportedProgress() if row.stage not in get_args(Literal["scenes", "persona", "read"]):
+        case StageRow() if row.stage not in get_args(Literal["scenes", "persona", "read"]):
             raise InvalidInput("names a stage that has no place among atoms or turns")
         case _:
             return
@@ -230,19 +242,19 @@ def _check(row: model.ExportedRow) -> None:
 
 def _check_rows(parcel: Parcel, space: str) -> None:
     """Read every row of a space once, and check that each quote of an atom is at its span of the turn."""
-    quoted: dict[str, list[tuple[str, model.ExportedQuote]]] = {}
-    for atom in parcel.rows(space, model.ExportedAtom):
+    quoted: dict[str, list[tuple[str, QuoteRow]]] = {}
+    for atom in parcel.rows(space, AtomRow):
         for words in atom.evidence:
             quoted.setdefault(words.turn, []).append((atom.id, words))
-    for turn in parcel.rows(space, model.ExportedTurn):
+    for turn in parcel.rows(space, TurnRow):
         for atom, words in quoted.pop(turn.id, ()):
             if not 0 <= words.start < words.end or turn.content[words.start : words.end] != words.quote:
                 raise InvalidInput(f"{parcel.name}: {atom} of {space} quotes words of {turn.id} that it does not say.")
     if quoted:
         turn, ((atom, _), *_) = next(iter(quoted.items()))
         raise InvalidInput(f"{parcel.name}: {atom} of {space} is based on {one_line(turn, 20)}, which is not in it.")
-    for ref in parcel.rows(space, model.ExportedRef):
+    for ref in parcel.rows(space, RefRow):
         parcel.bytes_of(space, ref)
-    for kind in set(KINDS.values()) - {model.ExportedAtom, model.ExportedTurn, model.ExportedRef}:
+    for kind in set(KINDS.values()) - {AtomRow, TurnRow, RefRow}:
         for _ in parcel.rows(space, kind):
             pass

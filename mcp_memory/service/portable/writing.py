@@ -25,9 +25,9 @@ from mcp_memory.core.private_files import open_private
 from mcp_memory.core.progress import ReportProgress, ignore_progress, step_counter
 from mcp_memory.service.portable import form
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of, line_of
-from mcp_memory.store import export_model as model
 from mcp_memory.store.files import ref_file
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.row_types import AtomRow, CanvasHistory, PersonaRow, RefRow, Row, SceneRow, TurnRow
 
 _BLOCK = 2**20
 _TIGHT = 100  # compression ratio that no text reaches
@@ -85,15 +85,15 @@ def export(
 
 
 def _with_progress(
-    take: Callable[[str, model.ExportedRow], None], store: Store, spaces: Sequence[str], tell: ReportProgress
-) -> Callable[[str, model.ExportedRow], None]:
+    take: Callable[[str, Row], None], store: Store, spaces: Sequence[str], tell: ReportProgress
+) -> Callable[[str, Row], None]:
     """Return `take`, extended to report progress on turns, statements and results, which are most rows."""
     counts = [store.counts(space) for space in spaces]
     step = step_counter("reading rows", sum(count.turns + count.atoms + count.refs for count in counts), tell)
 
-    def take_and_count(space: str, row: model.ExportedRow) -> None:
+    def take_and_count(space: str, row: Row) -> None:
         take(space, row)
-        if isinstance(row, model.ExportedTurn | model.ExportedAtom | model.ExportedRef):
+        if isinstance(row, TurnRow | AtomRow | RefRow):
             step(1)
 
     return take_and_count
@@ -110,23 +110,23 @@ class _Tree:
         self._open: tuple[str, IO[bytes]] | None = None
         self._page: tuple[str, IO[bytes]] | None = None
         self._begun: set[str] = set()
-        self._standing: dict[str, model.ExportedScene | model.ExportedPersona] = {}
+        self._standing: dict[str, SceneRow | PersonaRow] = {}
         self._add(README_NAME, README.encode())
 
-    def take(self, space: str, row: model.ExportedRow) -> None:
+    def take(self, space: str, row: Row) -> None:
         counts = self.rows.setdefault(space, Counter())
         kind = kind_of(row)
         match row:
-            case model.ExportedTurn():
+            case TurnRow():
                 self._add_turn(space, row)
-            case model.ExportedScene():
+            case SceneRow():
                 name = self._member_name(f"spaces/{space}/scenes/", row.slug, ".md")
                 self._standing[name] = row
-            case model.ExportedPersona():
+            case PersonaRow():
                 self._standing[f"spaces/{space}/persona.md"] = row
                 if not row.by_model:  # a list of explicit statements, rebuilt from them
                     return
-            case model.ExportedCanvas():
+            case CanvasHistory():
                 name = self._member_name(f"spaces/{space}/canvases/", f"{row.number:03}-{row.label}", ".mmd")
                 self._add(name, row.text.encode())
             case _:
@@ -143,7 +143,7 @@ class _Tree:
     def write_pages(self) -> None:
         """Write the newest version of each page, except deleted scenes."""
         for name, row in self._standing.items():
-            if isinstance(row, model.ExportedPersona):
+            if isinstance(row, PersonaRow):
                 self._add(name, form.persona_page(row))
             elif row.action != "delete":
                 self._add(name, form.scene_page(row))
@@ -174,7 +174,7 @@ class _Tree:
         self._add(f"spaces/{space}/{result.path}", content)
         return True
 
-    def _add_turn(self, space: str, row: model.ExportedTurn) -> None:
+    def _add_turn(self, space: str, row: TurnRow) -> None:
         name = self._member_name(f"spaces/{space}/sessions/", row.session, ".md")
         head = "" if name in self._begun else form.session_head(row.session)
         self._begun.add(name)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.portable.reading import Parcel
     from mcp_memory.service.portable.writing import Exported
     from mcp_memory.service.upkeep.backup import Backup
-    from mcp_memory.store import export_model
+    from mcp_memory.store.row_types import AtomRow, TurnRow
 
 
 PREFIX = "mcm"
@@ -341,16 +341,16 @@ def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def _quarantine_reasons(row: export_model.ExportedTurn | export_model.ExportedAtom) -> tuple[str, ...]:
+def _quarantine_reasons(row: TurnRow | AtomRow) -> tuple[str, ...]:
     """Return why an imported row is quarantined: it reads like an injected instruction, or contains a secret.
 
     Imported rows are not masked, since their hashes and quotes are of the original words.
     """
     from mcp_memory.longterm.verification.trust import source_of_role
-    from mcp_memory.store import export_model
+    from mcp_memory.store.row_types import TurnRow
     from mcp_memory.suspicion.flags import flags
 
-    if isinstance(row, export_model.ExportedTurn):
+    if isinstance(row, TurnRow):
         text, prose = row.content, row.role != "tool"
         reasons = (*flags(text, source_of_role(row.role, row.name), is_turn=True), *flags(row.name or "", "tool"))
     else:

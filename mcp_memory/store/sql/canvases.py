@@ -21,8 +21,10 @@ from zlib import crc32
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Group
-from mcp_memory.store import deltas, files
-from mcp_memory.store.sql import jobs
+from mcp_memory.store import deltas
+from mcp_memory.store.row_types import SessionRow, VersionRow
+from mcp_memory.store.sql import jobs, row_codec
+from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
 from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasVersion, Conflict
 
@@ -381,8 +383,8 @@ def log(tx: Transaction, *, canvas: int = 0, since: int = 0, session: int | None
     tx.files.append(
         FILE,
         [
-            *_version_lines(tx, "v.canvas = ? AND v.version >= ?", canvas, since),
-            *_session_lines(tx, "id = ?", session or 0),
+            *_version_lines(tx, "r.canvas = ? AND r.version >= ?", canvas, since),
+            *_session_lines(tx, "r.id = ?", session or 0),
         ],
     )
 
@@ -390,26 +392,14 @@ def log(tx: Transaction, *, canvas: int = 0, since: int = 0, session: int | None
 def lines(tx: Transaction) -> Iterator[bytes]:
     """Yield all lines of `canvases.jsonl`."""
     yield from _version_lines(tx, "1 = 1")
-    yield from _session_lines(tx, "activated_at IS NOT NULL")
+    yield from _session_lines(tx, "r.activated_at IS NOT NULL")
 
 
 def _version_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    rows = tx.each(
-        "SELECT v.canvas, v.label, s.name, v.version, v.updated, v.status, v.folded, v.kind, v.detail, 'w' || v.work,"
-        " v.crc, v.delta FROM canvas_version v JOIN session s ON s.space = v.space AND s.id = v.session"
-        f" WHERE v.space = :space AND {which} ORDER BY v.canvas, v.version",
-        *values,
-    )
-    names = ("canvas", "label", "of", "version", "updated", "status", "folded", "kind", "detail", "work", "crc")
-    for *row, delta in rows:
-        fields = dict(zip(names, row, strict=True)) | {"delta": None if delta is None else json.loads(delta)}
-        yield files.json_line(fields)
+    for fields in row_codec.read(tx, VersionRow, f"{which} ORDER BY r.canvas, r.version", *values):
+        yield line_of(VersionRow(**fields))
 
 
 def _session_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    rows = tx.all(
-        f"SELECT name, active_canvas, activated_at FROM session WHERE space = :space AND {which}"
-        " ORDER BY activated_at, id",
-        *values,
-    )
-    return (files.json_line(dict(zip(("session", "active", "activated"), row, strict=True))) for row in rows)
+    for fields in row_codec.read(tx, SessionRow, f"{which} ORDER BY r.activated_at, r.id", *values):
+        yield line_of(SessionRow(**fields, read=None, batches=0, scene=None))

@@ -20,16 +20,17 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import iso, one_line
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.language.words import fold
-from mcp_memory.store import files
 from mcp_memory.store.forgetting import How, Reach, Which
-from mcp_memory.store.sql import canvases, digests, pages, supersession, word_index
+from mcp_memory.store.row_types import TombstoneRow
+from mcp_memory.store.sql import canvases, digests, pages, row_codec, supersession, word_index
+from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, named_rows, number_of, to_ms
 from mcp_memory.store.values import CanvasChange, Layer, Tombstone
 
@@ -490,27 +491,18 @@ def _tombstone_numbers(tx: Transaction) -> list[int]:
 
 
 def _tombstone_line(tx: Transaction, number: int) -> bytes:
-    reason, at, undone, purged, took = tx.all(
-        f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
-    )[0]
+    (fields,) = row_codec.read(tx, TombstoneRow, "r.id = ?", number)
+    took = _parse_took(tx.get("SELECT took FROM tombstone WHERE space = :space AND id = ?", number))
     digests = tx.column("SELECT digest FROM forgotten WHERE space = :space AND tombstone = ? ORDER BY digest", number)
-    ids: list[str] = _parse_took(took)["ids"] or _ids_taken(tx, number, notes=True)
-    return files.json_line(
-        {
-            "tombstone": f"x{number}",
-            "at": _iso(at),
-            "reason": reason,
-            "how": _parse_took(took)["how"],
-            "ids": ids,
-            "undone_at": _iso(undone),
-            "purged_at": _iso(purged),
-            "digests": [bytes(digest).hex() for digest in digests],
-        }
+    return line_of(
+        TombstoneRow(
+            **fields,
+            gone=(),
+            how=took["how"],
+            ids=tuple(took["ids"] or _ids_taken(tx, number, notes=True)),
+            digests=tuple(bytes(digest).hex() for digest in digests),
+        )
     )
-
-
-def _iso(ms: int | None) -> str | None:
-    return None if ms is None else iso(from_ms(ms).astimezone(UTC))
 
 
 def _parse_took(took: str | None) -> dict[str, Any]:

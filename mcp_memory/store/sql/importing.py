@@ -1,4 +1,4 @@
-"""Imports rows that were exported from another store or space (`store.export_model`); each row is stored only once.
+"""Imports rows that were exported from another store or space (`store.row_types`); each row is stored only once.
 
 Kinds of rows are imported in an order in which a row follows the rows that it refers to. `ImportContext` maps the
 origins of rows (home, space, id and time at which they were first stored) to their local ids.
@@ -20,8 +20,27 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import IMPORTED, CanvasRow, MaskedPlace, NewTurn, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.store import deltas
-from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import cited_atoms, rename_atoms, without_atoms
+from mcp_memory.store.row_types import (
+    UNDONE,
+    AtomRow,
+    CanvasHistory,
+    CitationRow,
+    EntityRow,
+    ImportReport,
+    Origin,
+    PersonaRow,
+    RecordRow,
+    RefRow,
+    ReviewRow,
+    Row,
+    SceneRow,
+    SessionRow,
+    StageRow,
+    TurnRow,
+    gone_by,
+    origin_of,
+)
 from mcp_memory.store.sql import (
     canvases,
     digests,
@@ -43,7 +62,7 @@ from mcp_memory.store.values import NewRef
 GONE = ""
 """The local id of a row that was forgotten before it was imported, or that is not here."""
 
-R = TypeVar("R", bound=model.ExportedRow)
+R = TypeVar("R", bound=Row)
 
 _OWN_TIME = {
     "t": "SELECT learned_at FROM turn WHERE space = :space AND id = ?",
@@ -60,45 +79,45 @@ _OWN = re.compile(
 
 def import_rows(
     tx: Transaction,
-    rows: Sequence[model.ExportedRow],
+    rows: Sequence[Row],
     *,
-    of: model.Origin,
+    of: Origin,
     names: Mapping[str, str],
     now: datetime,
-) -> model.ImportReport:
+) -> ImportReport:
     """Store exported rows. See `Store.import_rows`.
 
     `names` maps ids in the export to local ids, for rows that earlier calls have imported.
     """
     tx.make_space()
     context = ImportContext(tx=tx, of=of, now=now, earlier_names=names, is_own=of == origin(tx))
-    for entity in _rows_of_kind(rows, model.ExportedEntity):
+    for entity in _rows_of_kind(rows, EntityRow):
         entities.make(tx, entity.name)
         entities.learn(tx, {entity.name: entity.aliases})
-    for ref in _rows_of_kind(rows, model.ExportedRef):
+    for ref in _rows_of_kind(rows, RefRow):
         _import_ref(context, ref)
-    _import_statements(context, [row for row in rows if isinstance(row, model.ExportedTurn | model.ExportedAtom)])
-    for review in _rows_of_kind(rows, model.ExportedReview):
+    _import_statements(context, [row for row in rows if isinstance(row, TurnRow | AtomRow)])
+    for review in _rows_of_kind(rows, ReviewRow):
         _import_review(context, review)
-    taken = defaultdict[int, list[model.ExportedRecord]](list)
-    for record in _rows_of_kind(rows, model.ExportedRecord):
+    taken = defaultdict[int, list[RecordRow]](list)
+    for record in _rows_of_kind(rows, RecordRow):
         taken[record.canvas].append(record)
-    for canvas in _rows_of_kind(rows, model.ExportedCanvas):
+    for canvas in _rows_of_kind(rows, CanvasHistory):
         _import_canvas(context, canvas, taken[canvas.number])
-    for _, versions in groupby(_rows_of_kind(rows, model.ExportedScene), key=lambda scene: scene.slug):
+    for _, versions in groupby(_rows_of_kind(rows, SceneRow), key=lambda scene: scene.slug):
         _import_scene(context, list(versions))
-    _import_personas(context, _rows_of_kind(rows, model.ExportedPersona))
-    for citation in _rows_of_kind(rows, model.ExportedCitation):
+    _import_personas(context, _rows_of_kind(rows, PersonaRow))
+    for citation in _rows_of_kind(rows, CitationRow):
         _import_citation(context, citation)
-    for session in _rows_of_kind(rows, model.ExportedSession):
+    for session in _rows_of_kind(rows, SessionRow):
         _import_session(context, session)
-    for progress in _rows_of_kind(rows, model.ExportedProgress):
+    for progress in _rows_of_kind(rows, StageRow):
         _import_progress(context, progress)
     word_index.make_due(tx)
     return context.report()
 
 
-def _rows_of_kind(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
+def _rows_of_kind(rows: Sequence[Row], kind: type[R]) -> list[R]:
     return [row for row in rows if isinstance(row, kind)]
 
 
@@ -111,7 +130,7 @@ class ImportContext:
     """
 
     tx: Transaction
-    of: model.Origin
+    of: Origin
     now: datetime
     earlier_names: Mapping[str, str]
     is_own: bool
@@ -132,7 +151,7 @@ class ImportContext:
 
         The id is GONE if the row was forgotten before it could be imported.
         """
-        keys = (model.origin_of(self.of, id, at), *origins)
+        keys = (origin_of(self.of, id, at), *origins)
         local_ids = known_as(self.tx, keys)
         return next((local_ids[key] for key in keys if key in local_ids), None)
 
@@ -143,7 +162,7 @@ class ImportContext:
         """
         self.names[id] = here
         if here != GONE and not self.is_own:
-            note_origins(self.tx, dict.fromkeys((model.origin_of(self.of, id, at), *origins), here))
+            note_origins(self.tx, dict.fromkeys((origin_of(self.of, id, at), *origins), here))
 
     def meet(self, here: str) -> None:
         """Count a row that was imported before: as known, or as forgotten if it was forgotten since."""
@@ -173,8 +192,8 @@ class ImportContext:
             )
         return self._jobs[stage]
 
-    def report(self) -> model.ImportReport:
-        return model.ImportReport(
+    def report(self) -> ImportReport:
+        return ImportReport(
             names=self.names,
             stored=self.stored,
             known=self.known_rows,
@@ -198,7 +217,7 @@ def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
     for name, id in tx.among("SELECT origin, id FROM origin WHERE space = :space AND origin IN ({})", origins):
         if (here := _current_name(tx, id)) is not None:
             local_ids[name] = here
-    mine = model.origin_of(origin(tx), "")
+    mine = origin_of(origin(tx), "")
     for name in origins:
         if name.startswith(mine) and (id := _find_own_row(tx, name.removeprefix(mine))):
             local_ids[name] = id
@@ -208,7 +227,7 @@ def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
 def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
     """Store the local ids of imported rows by origin; origins in this space itself are skipped."""
     tx.make_space()
-    mine = model.origin_of(origin(tx), "")
+    mine = origin_of(origin(tx), "")
     tx.many(
         "INSERT INTO origin (space, origin, id) VALUES (:space, ?, ?)"
         " ON CONFLICT (space, origin) DO UPDATE SET id = excluded.id",
@@ -233,11 +252,11 @@ def _current_name(tx: Transaction, id: str) -> str | None:
 
     A row that an imported tombstone has forgotten has the id GONE; None if that forgetting was undone since.
     """
-    if not id.startswith(model.gone_by("")):
+    if not id.startswith(gone_by("")):
         return id
-    tombstone = id.removeprefix(model.gone_by(""))
+    tombstone = id.removeprefix(gone_by(""))
     here = tx.get("SELECT id FROM origin WHERE space = :space AND origin = ?", tombstone)
-    return None if here == model.UNDONE else GONE
+    return None if here == UNDONE else GONE
 
 
 def _find_own_row(tx: Transaction, tail: str) -> str | None:
@@ -267,7 +286,7 @@ def _canvas_begun(tx: Transaction, number: int) -> str | None:
 # --- results and turns ------------------------------------------------------------------------------
 
 
-def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
+def _import_ref(context: ImportContext, row: RefRow) -> None:
     """Import a result if the export has its bytes. Equal bytes are stored only once."""
     local_id = context.find(row.id, None, row.origins)
     if local_id is not None:
@@ -293,7 +312,7 @@ def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
         context.note(row.id, None, row.origins, local_id)
 
 
-def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn | model.ExportedAtom]) -> None:
+def _import_statements(context: ImportContext, rows: Sequence[TurnRow | AtomRow]) -> None:
     """Import turns and atoms in the order of the export, in which an atom follows the turn of its first evidence.
 
     A note (the turn with the words of an explicit statement) is stored together with its atom, because its journal line
@@ -302,12 +321,12 @@ def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn
     run = _Run(context)
     for row in rows:
         match row:
-            case model.ExportedAtom():
+            case AtomRow():
                 note = run.note if run.note is not None and row.evidence[0].turn == run.note.id else None
                 run.note = None if note is not None else run.note
                 run.end()
                 _import_atom(context, row, note)
-            case model.ExportedTurn():
+            case TurnRow():
                 run.add(row)
     run.end()
 
@@ -317,10 +336,10 @@ class _Run:
 
     def __init__(self, context: ImportContext) -> None:
         self._context = context
-        self._turns: list[model.ExportedTurn] = []
-        self.note: model.ExportedTurn | None = None
+        self._turns: list[TurnRow] = []
+        self.note: TurnRow | None = None
 
-    def add(self, row: model.ExportedTurn) -> None:
+    def add(self, row: TurnRow) -> None:
         same_session = not self._turns or self._turns[0].session == row.session
         if self.note is not None or not same_session or (row.client_id is not None and self._has(row.client_id)):
             self.end()
@@ -347,7 +366,7 @@ class _Run:
             _insert_turns(self._context, rows)
 
 
-def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None:
+def _same_message(context: ImportContext, row: TurnRow) -> str | None:
     """Return the id of the turn that has the same client id and content, from whichever store it came, or None."""
     if row.client_id is None:
         return None
@@ -361,7 +380,7 @@ def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None
     return f"t{rows[0][0]}" if rows else None
 
 
-def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> list[str | None]:
+def _local_ids(context: ImportContext, rows: Sequence[TurnRow]) -> list[str | None]:
     """Return the client ids under which turns of a session are stored.
 
     Ids that the other home derived from content are keyed with a secret that is not in the export. If the time of such
@@ -382,9 +401,7 @@ def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> li
     return ids
 
 
-def _insert_turns(
-    context: ImportContext, rows: Sequence[model.ExportedTurn], *, statement: dict[str, Any] | None = None
-) -> None:
+def _insert_turns(context: ImportContext, rows: Sequence[TurnRow], *, statement: dict[str, Any] | None = None) -> None:
     """Append turns, except forgotten ones, to their session. For a note, `statement` has the fields of its atom."""
     tx, session = context.tx, rows[0].session
     new = [
@@ -422,7 +439,7 @@ def _is_imported(turn: NewTurn) -> bool:
 # --- atoms ------------------------------------------------------------------------------------------
 
 
-def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.ExportedTurn | None) -> None:
+def _import_atom(context: ImportContext, row: AtomRow, note: TurnRow | None) -> None:
     """Import an atom, together with its note if the note is new.
 
     If the atom is known, its evidence is added and, if it is still open here, its end. If both stores have an open
@@ -458,7 +475,7 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
     _insert_atom(context, row, tx.next("atom"), folded, quotes, superseded)
 
 
-def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_rows.Quote]:
+def _quotes(context: ImportContext, row: AtomRow) -> list[evidence_rows.Quote]:
     """Return the evidence of an atom from those turns that exist here.
 
     Raises InvalidInput if a turn does not contain its quote.
@@ -482,7 +499,7 @@ def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_ro
     return list(dict.fromkeys(quotes))
 
 
-def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
+def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
     """Return the id of the local atom that is the same statement, or None.
 
     Its text must be equal, and it must have the same start, or both must be open. An imported statement is compared
@@ -511,7 +528,7 @@ def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | No
     return None
 
 
-def _gave_way(row: model.ExportedAtom) -> bool:
+def _gave_way(row: AtomRow) -> bool:
     return row.reader is not None and row.valid_to == row.valid_from
 
 
@@ -521,7 +538,7 @@ def _first_turn(context: ImportContext, atom: str) -> str:
     return GONE if turn is None else f"t{turn}"
 
 
-def _update_atom(context: ImportContext, row: model.ExportedAtom, number: int) -> None:
+def _update_atom(context: ImportContext, row: AtomRow, number: int) -> None:
     tx = context.tx
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by, closed_because, confidence, reader FROM atom"
@@ -556,7 +573,7 @@ def _update_atom(context: ImportContext, row: model.ExportedAtom, number: int) -
         tx.touch(f"atom:a{number}")
 
 
-def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersession.Supersession:
+def _supersession(context: ImportContext, row: AtomRow) -> supersession.Supersession:
     """Return which local atoms an imported atom ends, and when and by which atom it has ended itself."""
     ended = [number_of(name, "a") for older in row.supersedes if (name := context.name(older)) != GONE]
     successor = context.name(row.superseded_by)
@@ -575,9 +592,7 @@ def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersessi
     return supersession.Supersession(ends=sorted(set(ended)), until=until, by=by)
 
 
-def _local_statement(
-    row: model.ExportedAtom, note: model.ExportedTurn, number: int, superseded: supersession.Supersession
-) -> dict[str, Any]:
+def _local_statement(row: AtomRow, note: TurnRow, number: int, superseded: supersession.Supersession) -> dict[str, Any]:
     """Return the statement in a note's journal line, with the ids of this store."""
     statement = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
     ends = [f"a{older}" for older in superseded.ends]
@@ -589,7 +604,7 @@ def _local_statement(
 
 def _insert_atom(
     context: ImportContext,
-    row: model.ExportedAtom,
+    row: AtomRow,
     number: int,
     folded: str,
     quotes: Sequence[evidence_rows.Quote],
@@ -669,7 +684,7 @@ def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
     tx.run("UPDATE fact SET valid_to = ? WHERE space = :space AND atom = ?", until, older)
 
 
-def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
+def _import_review(context: ImportContext, row: ReviewRow) -> None:
     """Store why a row was quarantined elsewhere, and the verdict there. A review that was made here is kept."""
     name = context.name(row.id)
     if name != GONE:
@@ -683,7 +698,7 @@ def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
 # --- tasks ------------------------------------------------------------------------------------------
 
 
-def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]) -> None:
+def _import_canvas(context: ImportContext, row: CanvasHistory, taken: Sequence[RecordRow]) -> None:
     """Import a canvas, or later changes to a canvas that was imported before.
 
     A canvas that was changed both here and in its source is not changed; this is noted in the report.
@@ -717,9 +732,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
     _write_canvas(context, row, taken, number=number, expected=expected)
 
 
-def _has_diverged(
-    context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
-) -> bool:
+def _has_diverged(context: ImportContext, number: int, row: CanvasHistory, taken: Sequence[RecordRow]) -> bool:
     """Return whether the local canvas has records or versions that the imported canvas lacks."""
     came = {context.find(record.id, record.timestamp, record.origins) for record in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
@@ -733,8 +746,8 @@ def _has_diverged(
 
 def _write_canvas(
     context: ImportContext,
-    row: model.ExportedCanvas,
-    taken: Sequence[model.ExportedRecord],
+    row: CanvasHistory,
+    taken: Sequence[RecordRow],
     *,
     number: int,
     expected: int,
@@ -762,7 +775,7 @@ def _write_canvas(
         records.append(context.tx, session, numbers)
 
 
-def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: int, here: Callable[[str], str]) -> int:
+def _import_record(context: ImportContext, row: RecordRow, canvas: int, here: Callable[[str], str]) -> int:
     """Store a record and return its number. Of a known record, only the summary is updated."""
     tx, local_id = context.tx, context.find(row.id, row.timestamp, row.origins)
     if local_id is not None:
@@ -798,7 +811,7 @@ def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: in
 
 
 def _imported_versions(
-    context: ImportContext, row: model.ExportedCanvas, here: Callable[[str], str], number: int
+    context: ImportContext, row: CanvasHistory, here: Callable[[str], str], number: int
 ) -> list[dict[str, Value]]:
     """Return the versions of a canvas as rows to insert.
 
@@ -841,7 +854,7 @@ def _renumber(text: str, old: int, new: int) -> str:
 # --- pages ------------------------------------------------------------------------------------------
 
 
-def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene]) -> None:
+def _import_scene(context: ImportContext, versions: Sequence[SceneRow]) -> None:
     """Import the versions of a scene. If a different scene has its slug, it is stored under another, free slug.
 
     If the newest version was written here, imported versions that are not newer are left out.
@@ -869,7 +882,7 @@ def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene
         pages.write_scene_files(context.tx)
 
 
-def _scene_id(row: model.ExportedScene) -> str:
+def _scene_id(row: SceneRow) -> str:
     return f"s:{row.slug}/{row.version}"
 
 
@@ -882,7 +895,7 @@ def _free_slug(context: ImportContext, slug: str) -> str:
     return name
 
 
-def _insert_scene(context: ImportContext, row: model.ExportedScene, slug: str) -> None:
+def _insert_scene(context: ImportContext, row: SceneRow, slug: str) -> None:
     tx = context.tx
     version = 1 + (tx.get("SELECT max(version) FROM scene WHERE space = :space AND slug = ?", slug) or 0)
     tx.insert(
@@ -904,7 +917,7 @@ def _insert_scene(context: ImportContext, row: model.ExportedScene, slug: str) -
     context.note(_scene_id(row), row.at, row.origins, f"s:{slug}/{version}")
 
 
-def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPersona]) -> None:
+def _import_personas(context: ImportContext, versions: Sequence[PersonaRow]) -> None:
     """Import the persona pages that models wrote, unless a model wrote the newest page of this space here."""
     tx, rows = context.tx, [row for row in versions if row.by_model]
     if context.is_own or not rows:
@@ -951,7 +964,7 @@ def _with_links(context: ImportContext, text: str) -> str:
 # --- citations, and how far sessions and stages have come -------------------------------------------
 
 
-def _import_citation(context: ImportContext, row: model.ExportedCitation) -> None:
+def _import_citation(context: ImportContext, row: CitationRow) -> None:
     source, ref = context.name(row.source), context.name(row.ref)
     if GONE not in (source, ref):
         context.tx.run(
@@ -961,7 +974,7 @@ def _import_citation(context: ImportContext, row: model.ExportedCitation) -> Non
         )
 
 
-def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
+def _import_session(context: ImportContext, row: SessionRow) -> None:
     """Move the read cursor of a session forward to the imported position, and set its active canvas if it lacks one.
 
     The cursor is not moved if it would skip turns that were not imported.
@@ -995,7 +1008,7 @@ def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
         )
 
 
-def _import_progress(context: ImportContext, row: model.ExportedProgress) -> None:
+def _import_progress(context: ImportContext, row: StageRow) -> None:
     """Move the cursor of a stage forward to the imported position, unless it would skip rows that were not imported.
 
     Turns that the sentence reader has read elsewhere are not read again here: their statements are in the import,
@@ -1011,7 +1024,7 @@ def _import_progress(context: ImportContext, row: model.ExportedProgress) -> Non
         sentences.mark_read(tx, [number_of(here, "t") for here in turns_read if here != GONE])
 
 
-def _move_cursor(context: ImportContext, row: model.ExportedProgress, name: str) -> None:
+def _move_cursor(context: ImportContext, row: StageRow, name: str) -> None:
     tx = context.tx
     prefix, table = ("t", "turn") if row.stage == "read" else ("a", "atom")
     upto = number_of(name, prefix)

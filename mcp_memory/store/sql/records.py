@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
-from mcp_memory.store import files
+from mcp_memory.store.row_types import RecordRow
 from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import digests, jobs, savings, word_index
+from mcp_memory.store.sql import digests, jobs, row_codec, savings, word_index
 from mcp_memory.store.sql import refs as ref_rows
+from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
 from mcp_memory.store.values import CanvasChange, OffloadedResult, Saving, Summaries, TakenStep, ThinRecord
 
@@ -103,9 +104,8 @@ def lines(tx: Transaction, session: str) -> Iterator[bytes]:
 
 
 def _lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    rows = tx.all(f"SELECT r.id, r.step, {_COLUMNS} {_FROM} WHERE r.space = :space AND {which} ORDER BY r.id", *values)
-    for number, step, *row in rows:
-        yield files.record_line(_record(row), number=number, step=step)
+    for fields in row_codec.read(tx, RecordRow, f"{which} ORDER BY r.id", *values):
+        yield line_of(RecordRow(**fields))
 
 
 def list_records(

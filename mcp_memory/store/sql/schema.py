@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 _COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
 _ADDED = re.compile(r"ALTER TABLE (\w+) ADD (\w+) (\w+)")
@@ -316,8 +317,8 @@ class Table:
     key: tuple[str, ...]
 
 
-def tables() -> list[Table]:
-    """Return the tables, in the order of `statements`."""
+@cache
+def _tables() -> dict[str, Table]:
     by_name: dict[str, Table] = {}
     for statement in statements():
         if created := re.match(r"CREATE TABLE (\w+)", statement):
@@ -328,7 +329,16 @@ def tables() -> list[Table]:
         elif added := _ADDED.match(statement):
             table, name, kind = added.groups()
             by_name[table].columns[name] = kind
-    return list(by_name.values())
+    return by_name
+
+
+def tables() -> list[Table]:
+    """Return the tables, in the order of `statements`."""
+    return list(_tables().values())
+
+
+def table(name: str) -> Table:
+    return _tables()[name]
 
 
 def tables_of_spaces() -> list[str]:

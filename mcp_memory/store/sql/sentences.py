@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from mcp_memory.core.types import Turn
-from mcp_memory.store import export_model as model
+from mcp_memory.store.row_types import READ, read_mark
 from mcp_memory.store.sql import atoms, digests, evidence_rows, jobs, supersession, turns, word_index
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of, numbers_of
 from mcp_memory.store.values import UNJUDGED, NewAtom, Readings, WrittenAtom
@@ -21,9 +21,7 @@ from mcp_memory.store.values import UNJUDGED, NewAtom, Readings, WrittenAtom
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 _NO_MODEL = "t.position >= coalesce(p.position, 0)"
 _PROGRESS = "LEFT JOIN progress p ON p.space = t.space AND p.session = t.session"
-_NOT_MARKED = (
-    f"NOT EXISTS (SELECT 1 FROM origin o WHERE o.space = t.space AND o.origin = '{model.read_mark('t')}' || t.id)"
-)
+_NOT_MARKED = f"NOT EXISTS (SELECT 1 FROM origin o WHERE o.space = t.space AND o.origin = '{read_mark('t')}' || t.id)"
 _QUARANTINED = "h.verdict IS NULL OR h.verdict = 'kept'"
 _NOT_QUARANTINED = (
     f"NOT EXISTS (SELECT 1 FROM held h WHERE h.space = t.space AND h.id = 't' || t.id AND ({_QUARANTINED}))"
@@ -93,7 +91,7 @@ def mark_read(tx: Transaction, numbers: Collection[int]) -> None:
     )
     tx.many(
         "INSERT INTO origin (space, origin, id) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING",
-        [(model.read_mark(f"t{number}"), model.READ) for (number,) in read],
+        [(read_mark(f"t{number}"), READ) for (number,) in read],
     )
 
 

@@ -13,10 +13,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
-from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import digests, evidence_rows, review, word_index
+from mcp_memory.store.row_types import TurnRow
+from mcp_memory.store.sql import digests, evidence_rows, review, row_codec, word_index
 from mcp_memory.store.sql.filters import where
+from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
 from mcp_memory.store.values import Appended, Filters, FollowedLog, Imported, Vectors
 
@@ -355,29 +356,19 @@ def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> 
     """Append turns with consecutive numbers to the journal of the day (in UTC) on which they were learned."""
     day = now.astimezone(UTC).date()
     numbers = number_of(stored[0].id, "t"), number_of(stored[-1].id, "t")
-    tx.files.append(f"conversations/{day.isoformat()}.jsonl", _journal_lines(tx, "t.id BETWEEN ? AND ?", *numbers))
+    tx.files.append(f"conversations/{day.isoformat()}.jsonl", _journal_lines(tx, "r.id BETWEEN ? AND ?", *numbers))
 
 
 def day_lines(tx: Transaction, day: date) -> Iterator[bytes]:
     """Yield the lines of the journal of a day, in UTC."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     span = to_ms(start), to_ms(start) + 86_400_000
-    return _journal_lines(tx, "t.learned_at >= ? AND t.learned_at < ?", *span)
+    return _journal_lines(tx, "r.learned_at >= ? AND r.learned_at < ?", *span)
 
 
 def _journal_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    rows = tx.each(
-        f"SELECT {_COLUMNS}, t.client_id, t.told, h.reasons {_FROM} LEFT JOIN held h ON h.space = t.space"
-        f" AND h.id = 't' || t.id WHERE t.space = :space AND {which} ORDER BY t.id",
-        *values,
-    )
-    for *columns, client_id, statement, reasons in rows:
-        yield files.journal_line(
-            _turn(columns),
-            client_id=client_id,
-            statement=None if statement is None else json.loads(statement),
-            reasons=review.reasons(reasons),
-        )
+    for fields in row_codec.read(tx, TurnRow, f"{which} ORDER BY r.id", *values):
+        yield line_of(TurnRow(**fields))
 
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:

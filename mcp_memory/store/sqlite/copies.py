@@ -28,7 +28,7 @@ from mcp_memory.core.process_registry import waiting_lock
 from mcp_memory.core.regular_files import is_own, read_own, remove_own, rename_own
 from mcp_memory.store import files
 from mcp_memory.store.sql import copies
-from mcp_memory.store.sql.line_rows import is_idle, key_of
+from mcp_memory.store.sql.line_forms import is_idle, key_of
 from mcp_memory.store.sqlite.transaction import Copy, CopyChanges, SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import WRONG
 

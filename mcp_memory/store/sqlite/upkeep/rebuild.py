@@ -2,16 +2,16 @@
 
 The database is whole and not open elsewhere: a copy of the home's database, a backup of it, the rows that `salvage`
 read around the torn pages, or an empty database. Every line of a file is verified as far as possible
-(`line_rows.row_of`), and becomes a row under its own number. Indexes, vectors and other derived tables are recreated.
+(`line_forms.row_of`), and becomes a row under its own number. Indexes, vectors and other derived tables are recreated.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,12 @@ import apsw
 from mcp_memory.core.errors import Damaged, StoreUnavailable
 from mcp_memory.core.regular_files import read_own
 from mcp_memory.store import files
+from mcp_memory.store.row_types import RefRow, SessionRow, TombstoneRow, TurnRow, VersionRow
 from mcp_memory.store.sql import canvases, copies, forgetting
-from mcp_memory.store.sql.line_rows import (
-    LineImport,
-    Row,
-    key_of,
-    ref_row,
-    row_of,
-    statement_of,
-    statements,
-    undone_corrections,
-)
-from mcp_memory.store.sql.transaction import Value, catch_up_counters
+from mcp_memory.store.sql.line_forms import LineRow, key_of, result_of, row_of
+from mcp_memory.store.sql.line_import import LineImport, key_columns, statement_of, statements, undone_corrections
+from mcp_memory.store.sql.row_codec import table_of
+from mcp_memory.store.sql.transaction import catch_up_counters, to_ms
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.copies import kept_beside
 from mcp_memory.store.sqlite.index import terms
@@ -131,11 +125,11 @@ class _SpaceFiles:
             *sorted(path for pattern in copies.LINE_FILES for path in tx.folder.glob(pattern)),
             *kept_beside(tx.home, tx.name),
         ]
-        self._notes: dict[str, dict[str, Any]] = {}
-        self._moved: list[Row] = []
-        self._moved_sessions, self._restored_sessions = set[str](), set[Value]()
+        self._notes: dict[str, TurnRow] = {}
+        self._moved: list[TurnRow] = []
+        self._moved_sessions, self._restored_sessions = set[str](), set[str]()
         self._forgotten, self._reused = set[str](), set[str]()
-        """Ids that were forgotten by the files, and ids that are those of other rows in the database."""
+        """Ids that are forgotten according to the files, and ids that are those of other rows in the database."""
 
     def add(self) -> None:
         if not (self.tx.space or self._paths or any(self.tx.folder.glob("refs/*.md"))):
@@ -143,16 +137,15 @@ class _SpaceFiles:
         self._rows = LineImport(self.tx)
         for row in self._results():
             self._put("results", row)
-        tombstones = list(self._lines(forgetting.TOMBSTONES_FILE))
-        for fields in {key_of(fields): fields for fields in tombstones}.values():
-            if not fields.get("undone_at") and isinstance(fields.get("ids"), list):
-                self._forgotten |= set(map(str, fields["ids"]))
+        tombstones = self._last_rows(forgetting.TOMBSTONES_FILE)
+        valid = [row for row in tombstones.values() if isinstance(row, TombstoneRow)]
+        self._forgotten = {id for row in valid if row.undone_at is None for id in row.ids}
         for fields in self._lines("conversations/"):
-            if (row := self._row(fields)) is not None:
+            if isinstance(row := self._row(fields), TurnRow):
                 self._add_turn(row)
-        self._add_statements(undone=undone_corrections(tombstones))
-        for lines in (self._lines(canvases.FILE), self._lines("offload-"), tombstones):
-            self._add_last(lines)
+        self._add_statements(undone=undone_corrections(valid))
+        for rows in (self._last_rows(canvases.FILE), self._last_rows("offload-"), tombstones):
+            self._add_all(rows)
         self._rows.finish()
         self._add_moved()
         self._rows.finish()
@@ -181,19 +174,27 @@ class _SpaceFiles:
                     else:
                         yield fields
 
-    def _row(self, fields: dict[str, Any]) -> Row | None:
+    def _last_rows(self, prefix: str) -> dict[tuple[str, str], LineRow | None]:
+        """Return the rows of line files of which only the last line counts, by kind and name; None for a bad line."""
+        last = {key_of(fields): fields for fields in self._lines(prefix)}
+        return {key: self._row(fields) for key, fields in last.items()}
+
+    def _row(self, fields: dict[str, Any]) -> LineRow | None:
         try:
-            return row_of(fields)
+            row = row_of(fields)
+            if isinstance(row, TurnRow) and row.told is not None:
+                statement_of(row)
+            return row
         except WRONG:
             kind, name = key_of(fields)
             self._built.note(f"{self.tx.name}: {name[:40]} of the {kind} in the files is invalid.")
             return None
 
-    def _results(self) -> Iterator[Row]:
+    def _results(self) -> Iterator[RefRow]:
         for path in sorted((self.tx.folder / "refs").glob("*.md")):
             name = f"refs/{path.name}"
             try:
-                yield ref_row(files.read_ref_file(read_own(path))[0], name)
+                yield result_of(files.read_ref_file(read_own(path))[0], name)
             except OSError as error:
                 self._built.note(f"{self.tx.name}: {name} cannot be read ({error.strerror}).")
             except Damaged as error:
@@ -203,10 +204,11 @@ class _SpaceFiles:
 
     # adding
 
-    def _put(self, kind: str, row: Row) -> None:
+    def _put(self, kind: str, row: LineRow) -> None:
         """Store a row that the database lacks, or has in an older state."""
-        is_there = self._rows.is_there(row) and row.key.get("name") not in self._restored_sessions
-        is_damaged = (row.table, (self.tx.space, *row.key.values())) in self._damaged
+        is_restored = isinstance(row, SessionRow) and row.name in self._restored_sessions
+        is_there = self._rows.is_there(row) and not is_restored
+        is_damaged = (table_of(row).name, (self.tx.space, *key_columns(row).values())) in self._damaged
         if is_there and self._is_current and not is_damaged:
             return
         if self._store(lambda: self._rows.put(row)):
@@ -221,60 +223,54 @@ class _SpaceFiles:
             return False
         return True
 
-    def _add_turn(self, row: Row) -> None:
-        tx, fields, content = self.tx, row.fields, row.values["content"]
+    def _add_turn(self, row: TurnRow) -> None:
+        tx, digest = self.tx, bytes.fromhex(row.sha256)
         stored = tx.one(
-            "SELECT session, sha256, content, purged_at FROM turn WHERE space = :space AND id = ?", row.key["id"]
+            "SELECT session, sha256, content, purged_at FROM turn WHERE space = :space AND id = ?",
+            *key_columns(row).values(),
         )
         if self._is_current and stored is not None and stored[3] is not None:
             return  # a purged turn never comes back
-        session = tx.session(str(row.session))
-        if stored is not None and session is None and bytes(stored[1]) == row.values["sha256"]:
+        session = tx.session(row.session)
+        if stored is not None and session is None and bytes(stored[1]) == digest:
             session = stored[0]
             self._restored_sessions.add(row.session)
             tx.run("INSERT INTO session (space, id, name) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING", session,
                    row.session)  # fmt: skip
-        is_same = stored is not None and (stored[0], bytes(stored[1])) == (session, row.values["sha256"])
+        is_same = stored is not None and (stored[0], bytes(stored[1])) == (session, digest)
         if self._is_current and not is_same and (stored is not None or self._is_taken(session, row)):
-            self._reused.add(str(fields["turn"]))
-            if content and fields["turn"] not in self._forgotten and not self._has_words(session, row):
+            self._reused.add(row.id)
+            if row.content and row.id not in self._forgotten and not self._has_words(session, row):
                 self._moved.append(row)
-                self._moved_sessions.add(str(row.session))
+                self._moved_sessions.add(row.session)
             return
-        if fields.get("told"):
-            self._notes[str(fields["turn"])] = fields
+        if row.told:
+            self._notes[row.id] = row
         if (
-            stored is not None and is_same and content and stored[2] != content
+            stored is not None and is_same and row.content and stored[2] != row.content
         ):  # changed outside of this program: the line proves its hash
             self._rows.put(row)
             self._built.added["turns"] += 1
         else:
             self._put("turns", row)
 
-    def _is_taken(self, session: int | None, row: Row) -> bool:
+    def _is_taken(self, session: int | None, row: TurnRow) -> bool:
         """Return whether the position of a turn in its session now belongs to another turn."""
         return (
             row.session in self._moved_sessions
             or self.tx.one(
-                "SELECT 1 FROM turn WHERE space = :space AND session = ? AND position = ?",
-                *(session, row.values["position"]),
+                "SELECT 1 FROM turn WHERE space = :space AND session = ? AND position = ?", session, row.position
             )
             is not None
         )
 
-    def _has_words(self, session: int | None, row: Row) -> bool:
+    def _has_words(self, session: int | None, row: TurnRow) -> bool:
         """Return whether a session has the turn under another number."""
         return (
             self.tx.one(
                 "SELECT 1 FROM turn WHERE space = :space AND session = ? AND sha256 = ?"
                 " AND (position = ? OR client_id = ? OR learned_at = ?)",
-                *(
-                    session,
-                    row.values["sha256"],
-                    row.values["position"],
-                    row.values["client_id"],
-                    row.values["learned_at"],
-                ),
+                *(session, bytes.fromhex(row.sha256), row.position, row.client_id, to_ms(row.learned_at)),
             )
             is not None
         )
@@ -296,47 +292,43 @@ class _SpaceFiles:
                     if older in present:
                         self._rows.end(older, statement)
 
-    def _add_last(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Add rows of which only the last line counts."""
-        last = {key_of(fields): fields for fields in lines}
-        for (kind, _), fields in last.items():
-            if (row := self._row(fields)) is None:
+    def _add_all(self, rows: Mapping[tuple[str, str], LineRow | None]) -> None:
+        for (kind, name), row in rows.items():
+            if row is None:
                 continue
             if self._is_about_other_rows(row):
-                name = key_of(fields)[1]
                 self._built.note(f"{self.tx.name}: {name} in the files is about rows that the database has lost.")
             else:
                 self._put(kind, row)
 
-    def _is_about_other_rows(self, row: Row) -> bool:
+    def _is_about_other_rows(self, row: LineRow) -> bool:
         """Return whether a tombstone or version of a canvas has an id that the database gave to another row since."""
-        match row.table:
-            case "tombstone":
-                return not self._reused.isdisjoint(row.fields["ids"])
-            case "canvas_version":
+        match row:
+            case TombstoneRow():
+                return not self._reused.isdisjoint(row.ids)
+            case VersionRow():
                 sql = "SELECT 1 FROM canvas_version WHERE space = :space AND canvas = ? AND version = ? AND crc <> ?"
-                if self.tx.one(sql, *row.key.values(), row.values["crc"]) is not None and self._is_current:
-                    self._reused.add(f"c{row.key['canvas']}")
-                return f"c{row.key['canvas']}" in self._reused
+                if self.tx.one(sql, row.canvas, row.version, row.crc) is not None and self._is_current:
+                    self._reused.add(f"c{row.canvas}")
+                return f"c{row.canvas}" in self._reused
             case _:
                 return False
 
     def _add_moved(self) -> None:
         tx, names = self.tx, dict[str, str]()
         for row in self._moved:
-            number = tx.next("turn")
             position = tx.get(
                 "SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = ?",
-                tx.make_session(str(row.session)),
+                tx.make_session(row.session),
             )
-            fields, note = {**row.fields, "turn": f"t{number}", "position": position}, row.fields.get("told")
+            moved, note = replace(row, id=f"t{tx.next('turn')}", position=position), row.told
             if note:
                 names[note["atom"]] = f"a{tx.next('atom')}"
                 lists = {key: [names.get(id, id) for id in note[key]] for key in ("ends", "supersedes") if key in note}
-                fields["told"] = {**note, **lists, "atom": names[note["atom"]]}
-            self._put("turns", row_of(fields))
+                moved = replace(moved, told={**note, **lists, "atom": names[note["atom"]]})
+            self._put("turns", moved)
             if note:
-                statement = statement_of(fields)
+                statement = statement_of(moved)
                 self._rows.put_statement(statement)
                 self._built.added["statements"] += 1
                 for older in statement.ends:

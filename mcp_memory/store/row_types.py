@@ -1,17 +1,20 @@
-"""Engine-neutral export rows. References between rows use the ids of the source store.
+"""The rows of a space as they leave the database: in exports, and in the line files of a home.
 
-Forgotten rows are left out; a `Tombstone` names them without any words. Also left out are data that the importing store
-derives (index terms, vectors, files, chunks of results) and data of a machine (followed logs, the usage ledger,
-tokens).
+A field that is named like a column has the value of this column (`sql.row_codec`). The other fields are derived from
+other rows. Ids are those of the store that the row comes from.
+
+An export leaves out forgotten rows; a tombstone names them without any words. Also left out are data that the importing
+store derives (index terms, vectors, files, chunks of results) and data of a machine (followed logs, the usage ledger,
+tokens), and the fields marked as `LOCAL`.
 
 An import recognises a row by its origin: its home, its space, its id and the time when it was learned there, such as
 `<home>:<space>:t12@1763812345678`. The time distinguishes rows of two copies of a home that diverged. A row that was
-itself imported carries its earlier origins in `origins`; the importer adds the origin in the exporting store.
+itself imported has its earlier origins in `origins`; the importer adds the origin in the exporting store.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -55,9 +58,13 @@ def read_mark(turn: str) -> str:
     return f"read {turn}"
 
 
+LOCAL = {"local": True}
+"""Marks fields that are in the line files of a home and not in exports."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRef:
-    """The metadata of a tool result. `file` is the name of its file; `data` has its bytes, or None if unavailable."""
+class RefRow:
+    """The metadata of a tool result. `file` is the path of its file; `data` has its bytes, or None if unavailable."""
 
     id: str
     file: str
@@ -72,15 +79,19 @@ class ExportedRef:
     masked: tuple[tuple[int, int, str], ...] = ()
     """The places of secrets in its text: first byte, end byte, and kind of secret."""
     origins: tuple[str, ...] = ()
-    data: bytes | None = None
+    data: bytes | None = field(default=None, metadata=LOCAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedTurn:
-    """A turn. If `dated`, the client gave `said_at`, and the hash includes it. `told` is the statement of a note."""
+class TurnRow:
+    """A turn. If `dated`, the client gave `said_at`, and the hash includes it. `told` is the statement of a note.
+
+    `reasons` are the reasons why it is quarantined.
+    """
 
     id: str
     session: str
+    position: int = field(default=0, metadata=LOCAL)
     role: Role
     name: str | None
     content: str
@@ -90,17 +101,18 @@ class ExportedTurn:
     client_id: str | None
     sha256: str
     told: dict[str, Any] | None = None
+    reasons: tuple[str, ...] = field(default=(), metadata=LOCAL)
     origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedEntity:
+class EntityRow:
     name: str
     aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedQuote:
+class QuoteRow:
     """Evidence of an atom: a part of a turn, where `turn.content[start:end] == quote`."""
 
     turn: str
@@ -110,7 +122,7 @@ class ExportedQuote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedFact:
+class FactRow:
     entity: str
     relation: str
     value: str
@@ -118,7 +130,7 @@ class ExportedFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedAtom:
+class AtomRow:
     """An atom. `evidence` begins with the first evidence of the atom."""
 
     id: str
@@ -134,16 +146,16 @@ class ExportedAtom:
     supersedes: tuple[str, ...]
     closed_because: str | None
     by_model: bool
-    fact: ExportedFact | None
+    fact: FactRow | None
     entities: tuple[str, ...]
-    evidence: tuple[ExportedQuote, ...]
+    evidence: tuple[QuoteRow, ...]
     label: Label | None = None
     reader: int | None = None
     origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedReview:
+class ReviewRow:
     """A quarantined turn or atom, with the reasons and the decision of a person."""
 
     id: str
@@ -154,7 +166,7 @@ class ExportedReview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRecord:
+class RecordRow:
     """A record of a tool call. `step` is its change to the canvas, as JSON."""
 
     id: str
@@ -176,12 +188,14 @@ class ExportedRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedVersion:
+class VersionRow:
     """A version of a canvas.
 
-    `delta` is the change of its groups and text from the previous version, or None if it was erased.
+    `delta` is the change of its groups and text from the previous version, or None if it was erased. `crc` is the
+    checksum of both.
     """
 
+    canvas: int = field(default=0, metadata=LOCAL)
     version: int
     kind: str
     detail: str = ""
@@ -191,11 +205,13 @@ class ExportedVersion:
     folded: bool
     updated: datetime
     by_model: bool
+    work: str | None = field(default=None, metadata=LOCAL)
+    crc: int = field(default=0, metadata=LOCAL)
     delta: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedCanvas:
+class CanvasHistory:
     """A canvas. `begun` is the time of its first record. `versions` is empty in exports of programs without them."""
 
     number: int
@@ -207,13 +223,13 @@ class ExportedCanvas:
     folded: bool
     groups: dict[str, Any]
     updated: datetime
-    versions: tuple[ExportedVersion, ...] = ()
+    versions: tuple[VersionRow, ...] = ()
     origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedScene:
-    """A version of a page, without forgotten rows."""
+class SceneRow:
+    """A version of a scene, without forgotten rows."""
 
     slug: str
     version: int
@@ -232,8 +248,8 @@ class ExportedScene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedPersona:
-    """A version of the page, without forgotten rows."""
+class PersonaRow:
+    """A version of the persona page, without forgotten rows."""
 
     version: int
     text: str
@@ -244,7 +260,7 @@ class ExportedPersona:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedCitation:
+class CitationRow:
     """A turn or an atom that names a result, and the cited lines; None for the whole result."""
 
     source: str
@@ -253,18 +269,22 @@ class ExportedCitation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedSession:
-    """A session. `read` is the last turn whose statements were extracted; `canvas` is the active canvas."""
+class SessionRow:
+    """A session with its active canvas. `read` is the last turn whose statements were extracted.
+
+    `activated_at` is when the canvas became active or inactive, in ms since 1970.
+    """
 
     name: str
     read: str | None
     batches: int
     scene: str | None
     canvas: int | None
+    activated_at: int | None = field(default=None, metadata=LOCAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedProgress:
+class StageRow:
     """The progress of a stage: the last atom that it processed; of `read`, the last turn."""
 
     stage: Stage
@@ -272,8 +292,12 @@ class ExportedProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedTombstone:
-    """A tombstone. `gone` are the origins of the rows that were forgotten; it is empty if that was undone."""
+class TombstoneRow:
+    """A tombstone. `gone` are the origins of the rows that were forgotten; it is empty if that was undone.
+
+    In a line file `ids` are the ids of these rows, `how` is how they were selected, and `digests` has the hashes by
+    which their content is recognised.
+    """
 
     id: str
     at: datetime
@@ -282,22 +306,25 @@ class ExportedTombstone:
     undone_at: datetime | None
     purged_at: datetime | None
     origins: tuple[str, ...] = ()
+    how: str = field(default="ids", metadata=LOCAL)
+    ids: tuple[str, ...] = field(default=(), metadata=LOCAL)
+    digests: tuple[str, ...] = field(default=(), metadata=LOCAL)
 
 
-ExportedRow = (
-    ExportedRef
-    | ExportedTurn
-    | ExportedEntity
-    | ExportedAtom
-    | ExportedReview
-    | ExportedRecord
-    | ExportedCanvas
-    | ExportedScene
-    | ExportedPersona
-    | ExportedCitation
-    | ExportedSession
-    | ExportedProgress
-    | ExportedTombstone
+Row = (
+    RefRow
+    | TurnRow
+    | EntityRow
+    | AtomRow
+    | ReviewRow
+    | RecordRow
+    | CanvasHistory
+    | SceneRow
+    | PersonaRow
+    | CitationRow
+    | SessionRow
+    | StageRow
+    | TombstoneRow
 )
 
 

@@ -1,0 +1,248 @@
+"""Converts the values of rows: between columns of the database, fields of row classes, and lines of JSON.
+
+A row class is a dataclass whose fields are named like columns of its table (`store.row_types`). The form of a column
+says how its value is written:
+
+    form          column                   field          line
+    Id            number, 12               "t12"          "t12"
+    SESSION       number of the session    its name       its name
+    TIME          ms since 1970            datetime       ISO 8601
+    LOCAL_TIME    ISO 8601                 datetime       ISO 8601
+    FLAG          0 or 1                   bool           true or false
+    DIGEST        bytes                    hexadecimal    hexadecimal
+    JSON          text                     the value      the value
+
+Other columns have the same value everywhere. The journals, records, canvases and tombstones of a home, exports, imports
+and rebuilds use this module, so each of these facts is written once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from datetime import datetime
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from mcp_memory.store.row_types import (
+    AtomRow,
+    FactRow,
+    PersonaRow,
+    RecordRow,
+    RefRow,
+    ReviewRow,
+    SceneRow,
+    SessionRow,
+    TombstoneRow,
+    TurnRow,
+    VersionRow,
+)
+from mcp_memory.store.sql import schema
+from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
+
+_TABLES: dict[type, str] = {
+    AtomRow: "atom",
+    FactRow: "fact",
+    PersonaRow: "persona",
+    RecordRow: "record",
+    RefRow: "ref",
+    ReviewRow: "held",
+    SceneRow: "scene",
+    SessionRow: "session",
+    TombstoneRow: "tombstone",
+    TurnRow: "turn",
+    VersionRow: "canvas_version",
+}
+
+
+class Form(NamedTuple):
+    """How a value is written in a column and in a field. `empty` is the field for NULL, `null` the column for None."""
+
+    column: Callable[[Any], Value]
+    field: Callable[[Any], Any]
+    empty: Any = None
+    null: Value = None
+
+
+def number_of(prefix: str, id: str) -> int:
+    """Return the number in an id: 12 for `t12`. Raises ValueError or TypeError for any other value."""
+    if not re.fullmatch(rf"{prefix}\d{{1,18}}", id, re.ASCII):
+        raise ValueError(f"{id!r} does not look like {prefix}12")
+    return int(id[1:])
+
+
+def _id_of(prefix: str, number: int) -> str:
+    return f"{prefix}{number}"
+
+
+def _id(prefix: str) -> Form:
+    return Form(partial(number_of, prefix), partial(_id_of, prefix))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _hexadecimal(digest: Any) -> str:
+    return bytes(digest).hex()
+
+
+def _list_of(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text))
+
+
+def _places(text: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple((start, end, kind) for start, end, kind in json.loads(text))
+
+
+def _json_unless_empty(value: Any) -> str | None:
+    return json.dumps(value) if value else None
+
+
+_PLAIN = Form(_same, _same)
+_SESSION = Form(_same, _same)
+_TIME = Form(to_ms, from_ms)
+_LOCAL_TIME = Form(datetime.isoformat, datetime.fromisoformat)
+_FLAG = Form(_same, bool)
+_DIGEST = Form(bytes.fromhex, _hexadecimal)
+_JSON = Form(json.dumps, json.loads)
+_JSON_VALUE = Form(json.dumps, json.loads, null="null")
+_NAMES = Form(partial(json.dumps, ensure_ascii=False), _list_of)
+_REASONS = Form(json.dumps, _list_of, empty=())
+_PLACES = Form(_json_unless_empty, _places, empty=())
+
+_FORMS: dict[str, dict[str, Form]] = {
+    "atom": {
+        "id": _id("a"),
+        "valid_from": _TIME,
+        "valid_to": _TIME,
+        "learned_at": _TIME,
+        "superseded_by": _id("a"),
+        "by_model": _FLAG,
+    },
+    "canvas_version": {
+        "session": _SESSION,
+        "folded": _FLAG,
+        "updated": _TIME,
+        "work": _id("w"),
+        "by_model": _FLAG,
+    },
+    "fact": {"single_valued": _FLAG},
+    "held": {"at": _TIME, "reviewed_at": _TIME},
+    "persona": {"at": _TIME, "by_model": _FLAG, "reason": Form(_same, _same, empty="")},
+    "record": {"id": _id("k"), "session": _SESSION, "timestamp": _LOCAL_TIME},
+    "ref": {"arguments": _JSON_VALUE, "timestamp": _LOCAL_TIME, "masked": _PLACES},
+    "scene": {"atoms": _NAMES, "entities": _NAMES, "created": _TIME, "at": _TIME, "by_model": _FLAG},
+    "session": {},
+    "tombstone": {"id": _id("x"), "at": _TIME, "undone_at": _TIME, "purged_at": _TIME},
+    "turn": {
+        "id": _id("t"),
+        "session": _SESSION,
+        "said_at": _TIME,
+        "dated": _FLAG,
+        "learned_at": _TIME,
+        "sha256": _DIGEST,
+        "told": _JSON,
+        "reasons": _REASONS,
+    },
+}
+_COLUMN_OF = {
+    ("record", "node_id"): "node",
+    ("ref", "file"): "path",
+    ("ref", "size"): "bytes",
+    ("session", "canvas"): "active_canvas",
+}
+"""Fields that are not named like their columns."""
+
+_LISTS = {("atom", "evidence")}
+"""Fields with rows of another table, although a column has their name."""
+
+_DERIVED = {
+    ("atom", "by_model"): "r.work IS NOT NULL",
+    ("canvas_version", "by_model"): "r.work IS NOT NULL",
+    ("persona", "by_model"): "r.work IS NOT NULL",
+    ("scene", "by_model"): "r.work IS NOT NULL",
+    ("turn", "reasons"): "(SELECT h.reasons FROM held h WHERE h.space = r.space AND h.id = 't' || r.id)",
+}
+"""Fields that are read from the database and never written."""
+
+
+class Column(NamedTuple):
+    """A field, the column that stores it, and the form of its values."""
+
+    field: str
+    name: str
+    form: Form
+
+
+@cache
+def stored_columns(kind: type) -> tuple[Column, ...]:
+    """Return the columns that store fields of a row class."""
+    table = _TABLES[kind]
+    columns = (
+        Column(field.name, _COLUMN_OF.get((table, field.name), field.name), _FORMS[table].get(field.name, _PLAIN))
+        for field in fields(kind)
+        if (table, field.name) not in _DERIVED and (table, field.name) not in _LISTS
+    )
+    return tuple(column for column in columns if column.name in schema.table(table).columns)
+
+
+@cache
+def _query(kind: type) -> tuple[str, tuple[Column, ...]]:
+    """Return the beginning of a query of rows, and its columns."""
+    table, stored = _TABLES[kind], stored_columns(kind)
+    derived = tuple(Column(field, sql, _FORMS[table][field]) for (of, field), sql in _DERIVED.items() if of == table)
+    names = [
+        *("s.name" if form is _SESSION else f"r.{name}" for _, name, form in stored),
+        *(sql for _, sql, _ in derived),
+    ]
+    session = "JOIN session s ON s.space = r.space AND s.id = r.session" if "s.name" in names else ""
+    return f"SELECT {', '.join(names)} FROM {table} r {session} WHERE r.space = :space AND ", (*stored, *derived)
+
+
+def read(tx: Transaction, kind: type, which: str, *values: Value) -> Iterator[dict[str, Any]]:
+    """Yield the fields of rows that the database has, to be passed to the class `kind` with the derived ones.
+
+    `which` is an SQL condition on the row `r`, perhaps with an order.
+    """
+    select, columns = _query(kind)
+    for row in tx.each(select + which, *values):
+        yield {
+            column.field: column.form.empty if value is None else column.form.field(value)
+            for column, value in zip(columns, row, strict=True)
+        }
+
+
+def is_moment(column: Column) -> bool:
+    return column.form in (_TIME, _LOCAL_TIME)
+
+
+def has_zone(column: Column) -> bool:
+    """Return whether a column has a moment with its time zone."""
+    return column.form is _LOCAL_TIME
+
+
+def table_of(row: object) -> schema.Table:
+    return schema.table(_TABLES[type(row)])
+
+
+def values_of(row: object) -> dict[str, Value]:
+    """Return the columns of a row with their values. The column `session` has the name of the session.
+
+    Raises ValueError, TypeError or OverflowError for a value that no row can have.
+    """
+    values = dict[str, Value]()
+    for field, column, form in stored_columns(type(row)):
+        value = getattr(row, field)
+        values[column] = form.null if value is None else form.column(value)
+    return values
+
+
+def columns_of(tx: Transaction, row: object) -> dict[str, Value]:
+    """Return the columns of a row with their values. Its session is inserted if it is new."""
+    values = values_of(row)
+    if any(form is _SESSION for _, _, form in stored_columns(type(row))):
+        values["session"] = tx.make_session(str(values["session"]))
+    return values
