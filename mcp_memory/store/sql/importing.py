@@ -50,6 +50,7 @@ from mcp_memory.store.sql import (
     records,
     refs,
     replaced_sentences,
+    row_codec,
     sentences,
     supersession,
     turns,
@@ -612,26 +613,15 @@ def _insert_atom(
 ) -> None:
     tx = context.tx
     turn, start, end, _ = quotes[0]
+    local = replace(row, id=f"a{number}", learned_at=context.now)
     tx.insert(
         "atom",
-        id=number,
-        kind=row.kind,
-        text=row.text,
+        **{**row_codec.columns_of(tx, local), "valid_to": superseded.until, "superseded_by": superseded.by},
         folded=folded,
-        priority=row.priority,
-        confidence=row.confidence,
         evidence=turn,
         span_start=start,
         span_end=end,
-        valid_from=to_ms(row.valid_from),
-        valid_to=superseded.until,
-        superseded_by=superseded.by,
-        closed_because=row.closed_because,
-        learned_at=to_ms(context.now),
         work=context.job("merge") if row.by_model else None,
-        source=row.source,
-        label=row.label,
-        reader=row.reader,
     )
     evidence_rows.add_quotes(tx, number, quotes)
     for older in superseded.ends:
@@ -640,12 +630,9 @@ def _insert_atom(
         chief = entities.chief(tx, row.fact.entity)
         tx.insert(
             "fact",
+            **row_codec.columns_of(tx, replace(row.fact, entity=chief)),
             atom=number,
-            entity=chief,
             entity_key=entities.key(chief),
-            relation=row.fact.relation,
-            value=row.fact.value,
-            single_valued=row.fact.single_valued,
             valid_from=to_ms(row.valid_from),
             valid_to=superseded.until,
         )
@@ -787,24 +774,20 @@ def _import_record(context: ImportContext, row: RecordRow, canvas: int, here: Ca
         )
         return number
     ref, number = context.name(row.ref) or row.ref, tx.next("record")
-    tx.insert(
-        "record",
-        id=number,
-        session=tx.make_session(row.session),
+    path = tx.get("SELECT path FROM ref WHERE space = :space AND id = ?", ref)
+    local = replace(
+        row,
+        id=f"k{number}",
         canvas=canvas,
-        node=here(row.node_id),
-        timestamp=row.timestamp.isoformat(),
+        node_id=here(row.node_id),
         tool_call=here(row.tool_call),
         summary=here(row.summary),
-        result_ref=tx.get("SELECT path FROM ref WHERE space = :space AND id = ?", ref) or row.result_ref,
+        result_ref=path or row.result_ref,
         tool_call_id=digests.stored_call(tx, row.tool_call_id),
-        score=row.score,
-        tokens_raw=row.tokens_raw,
-        tokens_kept=row.tokens_kept,
         ref=ref,
-        summary_by=row.summary_by,
         step=None if row.step is None else here(row.step),
     )
+    tx.insert("record", **row_codec.columns_of(tx, local))
     context.note(row.id, row.timestamp, row.origins, f"k{number}")
     context.stored += 1
     return number
@@ -827,23 +810,17 @@ def _imported_versions(
         return []
     if not kept or kept[-1] != row.versions[-1] or crcs[kept[-1].version] != canvases.crc_of(due):
         return []
-    return [
-        {
-            "canvas": number,
-            "version": version.version,
-            "kind": version.kind,
-            "detail": version.detail,
-            "label": version.label,
-            "session": context.tx.make_session(version.session),
-            "status": version.status,
-            "folded": version.folded,
-            "updated": to_ms(version.updated),
-            "work": context.job("canvas") if version.by_model else None,
-            "crc": crcs.get(version.version, 0),
-            "delta": None if version.delta is None else here(version.delta),
-        }
+    local = (
+        replace(
+            version,
+            canvas=number,
+            work=f"w{context.job('canvas')}" if version.by_model else None,
+            crc=crcs.get(version.version, 0),
+            delta=None if version.delta is None else here(version.delta),
+        )
         for version in row.versions
-    ]
+    )
+    return [row_codec.columns_of(context.tx, version) for version in local]
 
 
 def _renumber(text: str, old: int, new: int) -> str:
@@ -898,22 +875,14 @@ def _free_slug(context: ImportContext, slug: str) -> str:
 def _insert_scene(context: ImportContext, row: SceneRow, slug: str) -> None:
     tx = context.tx
     version = 1 + (tx.get("SELECT max(version) FROM scene WHERE space = :space AND slug = ?", slug) or 0)
-    tx.insert(
-        "scene",
+    local = replace(
+        row,
         slug=slug,
         version=version,
-        action=row.action,
-        title=row.title,
-        summary=row.summary,
         body=_with_links(context, _with_names(context, row.body)),
-        heat=row.heat,
-        atoms=json.dumps([name for atom in row.atoms if (name := context.name(atom)) != GONE]),
-        entities=json.dumps(list(row.entities), ensure_ascii=False),
-        reason=row.reason,
-        created=to_ms(row.created),
-        at=to_ms(row.at),
-        work=context.job("scenes") if row.by_model else None,
+        atoms=tuple(name for atom in row.atoms if (name := context.name(atom)) != GONE),
     )
+    tx.insert("scene", **row_codec.columns_of(tx, local), work=context.job("scenes") if row.by_model else None)
     context.note(_scene_id(row), row.at, row.origins, f"s:{slug}/{version}")
 
 
@@ -932,9 +901,8 @@ def _import_personas(context: ImportContext, versions: Sequence[PersonaRow]) -> 
     last: int = newest[0] if newest is not None else 0
     for version, row in enumerate(new, start=last + 1):
         text = _with_names(context, row.text)
-        tx.insert(
-            "persona", version=version, text=text, at=to_ms(row.at), reason=row.reason, work=context.job("persona")
-        )
+        local = replace(row, version=version, text=text)
+        tx.insert("persona", **row_codec.columns_of(tx, local), work=context.job("persona"))
         context.note(f"p{row.version}", row.at, row.origins, f"p{version}")
     context.stored += len(new)
     if new:

@@ -1,6 +1,6 @@
 """Converts the values of rows: between columns of the database, fields of row classes, and lines of JSON.
 
-A row class is a dataclass whose fields are named like columns of its table (`store.row_types`). The form of a column
+A row class is a dataclass whose fields are named like columns of its table (`_TABLES` lists them). The form of a column
 says how its value is written:
 
     form          column                   field          line
@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from mcp_memory.core.types import Fact, MaskedPlace, PersonaVersion, Record, Ref, Scene, Spend, Turn
 from mcp_memory.store.row_types import (
     AtomRow,
     FactRow,
@@ -40,9 +41,24 @@ from mcp_memory.store.row_types import (
     VersionRow,
 )
 from mcp_memory.store.sql import schema
-from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, from_ms, to_ms
+from mcp_memory.store.values import FollowedLog, Imported, MessageEdit, RecallEntry, Saving, Token, Work
 
 _TABLES: dict[type, str] = {
+    Fact: "fact",
+    FollowedLog: "followed",
+    Imported: "imported",
+    MessageEdit: "message_edit",
+    PersonaVersion: "persona",
+    RecallEntry: "recall",
+    Record: "record",
+    Ref: "ref",
+    Saving: "saving",
+    Scene: "scene",
+    Spend: "spend",
+    Token: "token",
+    Turn: "turn",
+    Work: "work",
     AtomRow: "atom",
     FactRow: "fact",
     PersonaRow: "persona",
@@ -93,8 +109,12 @@ def _list_of(text: str) -> tuple[Any, ...]:
     return tuple(json.loads(text))
 
 
-def _places(text: str) -> tuple[tuple[int, int, str], ...]:
-    return tuple((start, end, kind) for start, end, kind in json.loads(text))
+def _places(text: str) -> tuple[MaskedPlace, ...]:
+    return tuple(MaskedPlace(*place) for place in json.loads(text))
+
+
+def _texts_by_part(text: str) -> dict[int, str]:
+    return {int(part): value for part, value in json.loads(text).items()}
 
 
 def _json_unless_empty(value: Any) -> str | None:
@@ -109,7 +129,7 @@ _FLAG = Form(_same, bool)
 _DIGEST = Form(bytes.fromhex, _hexadecimal)
 _JSON = Form(json.dumps, json.loads)
 _JSON_VALUE = Form(json.dumps, json.loads, null="null")
-_NAMES = Form(partial(json.dumps, ensure_ascii=False), _list_of)
+_LIST = Form(partial(json.dumps, ensure_ascii=False), _list_of)
 _REASONS = Form(json.dumps, _list_of, empty=())
 _PLACES = Form(_json_unless_empty, _places, empty=())
 
@@ -129,13 +149,27 @@ _FORMS: dict[str, dict[str, Form]] = {
         "work": _id("w"),
         "by_model": _FLAG,
     },
-    "fact": {"single_valued": _FLAG},
+    "fact": {"atom": _id("a"), "single_valued": _FLAG, "valid_from": _TIME, "valid_to": _TIME},
+    "followed": {"at": _TIME},
     "held": {"at": _TIME, "reviewed_at": _TIME},
+    "imported": {"at": _TIME},
+    "message_edit": {"texts": Form(json.dumps, _texts_by_part), "refs": _LIST},
     "persona": {"at": _TIME, "by_model": _FLAG, "reason": Form(_same, _same, empty="")},
-    "record": {"id": _id("k"), "session": _SESSION, "timestamp": _LOCAL_TIME},
+    "recall": {"at": _TIME, "ids": _LIST},
+    "record": {"id": _id("k"), "session": _SESSION, "timestamp": _LOCAL_TIME, "forgotten": _FLAG},
     "ref": {"arguments": _JSON_VALUE, "timestamp": _LOCAL_TIME, "masked": _PLACES},
-    "scene": {"atoms": _NAMES, "entities": _NAMES, "created": _TIME, "at": _TIME, "by_model": _FLAG},
+    "saving": {"at": _TIME},
+    "scene": {
+        "atoms": _LIST,
+        "entities": _LIST,
+        "created": _TIME,
+        "at": _TIME,
+        "updated": _TIME,
+        "by_model": _FLAG,
+    },
     "session": {},
+    "spend": {"at": _TIME},
+    "token": {"spaces": _LIST, "at": _TIME, "until": _TIME, "used_at": _TIME, "revoked_at": _TIME},
     "tombstone": {"id": _id("x"), "at": _TIME, "undone_at": _TIME, "purged_at": _TIME},
     "turn": {
         "id": _id("t"),
@@ -147,12 +181,23 @@ _FORMS: dict[str, dict[str, Form]] = {
         "told": _JSON,
         "reasons": _REASONS,
     },
+    "work": {
+        "id": _id("w"),
+        "session": _SESSION,
+        "until": _TIME,
+        "at": _TIME,
+        "done_at": _TIME,
+        "outcome": _JSON,
+    },
 }
 _COLUMN_OF = {
+    ("followed", "offset"): "upto",
     ("record", "node_id"): "node",
     ("ref", "file"): "path",
     ("ref", "size"): "bytes",
+    ("scene", "updated"): "at",
     ("session", "canvas"): "active_canvas",
+    ("token", "right"): "rights",
 }
 """Fields that are not named like their columns."""
 
@@ -163,6 +208,8 @@ _DERIVED = {
     ("atom", "by_model"): "r.work IS NOT NULL",
     ("canvas_version", "by_model"): "r.work IS NOT NULL",
     ("persona", "by_model"): "r.work IS NOT NULL",
+    ("record", "forgotten"): "EXISTS (SELECT 1 FROM ref g WHERE g.space = r.space AND g.id = r.ref"
+    " AND g.tombstone IS NOT NULL)",
     ("scene", "by_model"): "r.work IS NOT NULL",
     ("turn", "reasons"): "(SELECT h.reasons FROM held h WHERE h.space = r.space AND h.id = 't' || r.id)",
 }
@@ -190,29 +237,51 @@ def stored_columns(kind: type) -> tuple[Column, ...]:
 
 
 @cache
-def _query(kind: type) -> tuple[str, tuple[Column, ...]]:
-    """Return the beginning of a query of rows, and its columns."""
-    table, stored = _TABLES[kind], stored_columns(kind)
-    derived = tuple(Column(field, sql, _FORMS[table][field]) for (of, field), sql in _DERIVED.items() if of == table)
-    names = [
-        *("s.name" if form is _SESSION else f"r.{name}" for _, name, form in stored),
-        *(sql for _, sql, _ in derived),
-    ]
-    session = "JOIN session s ON s.space = r.space AND s.id = r.session" if "s.name" in names else ""
-    return f"SELECT {', '.join(names)} FROM {table} r {session} WHERE r.space = :space AND ", (*stored, *derived)
+def _read_columns(kind: type) -> tuple[Column, ...]:
+    table, names = _TABLES[kind], {field.name for field in fields(kind)}
+    derived = (
+        Column(field, sql, _FORMS[table][field])
+        for (of, field), sql in _DERIVED.items()
+        if of == table and field in names
+    )
+    return (*stored_columns(kind), *derived)
 
 
-def read(tx: Transaction, kind: type, which: str, *values: Value) -> Iterator[dict[str, Any]]:
-    """Yield the fields of rows that the database has, to be passed to the class `kind` with the derived ones.
+@cache
+def columns(kind: type) -> str:
+    """Return the columns to select for a row class, of its table `r` and, for the name of a session, `s`."""
+    stored = stored_columns(kind)
+    names = (
+        "s.name" if column.form is _SESSION else f"r.{column.name}" if column in stored else column.name
+        for column in _read_columns(kind)
+    )
+    return ", ".join(names)
+
+
+@cache
+def tables(kind: type) -> str:
+    """Return the tables to select from for a row class, and `WHERE` with the condition on the space, if there is any."""
+    table = _TABLES[kind]
+    session = "LEFT JOIN session s ON s.space = r.space AND s.id = r.session" if "s.name" in columns(kind) else ""
+    space = "r.space = :space AND " if "space" in schema.table(table).columns else ""
+    return f"FROM {table} r {session} WHERE {space}"
+
+
+def fields_of(kind: type, row: Sequence[Any]) -> dict[str, Any]:
+    """Return the fields of a row with the selected `columns`, to be passed to the class with those not in the table."""
+    return {
+        column.field: column.form.empty if value is None else column.form.field(value)
+        for column, value in zip(_read_columns(kind), row, strict=True)
+    }
+
+
+def read(tx: HomeTransaction, kind: type, which: str, *values: Value) -> Iterator[dict[str, Any]]:
+    """Yield the fields of rows, as `fields_of` returns them.
 
     `which` is an SQL condition on the row `r`, perhaps with an order.
     """
-    select, columns = _query(kind)
-    for row in tx.each(select + which, *values):
-        yield {
-            column.field: column.form.empty if value is None else column.form.field(value)
-            for column, value in zip(columns, row, strict=True)
-        }
+    for row in tx.each(f"SELECT {columns(kind)} {tables(kind)}{which}", *values):
+        yield fields_of(kind, row)
 
 
 def is_moment(column: Column) -> bool:
