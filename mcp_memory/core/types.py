@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Role = Literal["user", "assistant", "system", "tool", "note"]
 """Speaker of a turn. A `note` is the text of a `remember` call: the evidence of that atom."""
@@ -219,8 +219,7 @@ FORGOTTEN = "forgotten"
 """Replaces words about a forgotten result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedPlace:
+class MaskedPlace(NamedTuple):
     """Bytes `start` to `end` of a raw result, which replace a secret of this `kind`. The secret is not stored."""
 
     start: int

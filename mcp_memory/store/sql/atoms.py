@@ -22,6 +22,7 @@ from mcp_memory.store.sql import (
     evidence_rows,
     replaced_sentences,
     review,
+    row_codec,
     supersession,
     turns,
     word_index,
@@ -41,11 +42,7 @@ from mcp_memory.store.sql.transaction import (
 from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
-_COLUMNS = (
-    "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
-    f" r.closed_because, r.source, {review.OF_ATOM}, {review.DOUBTS_OF_ATOM}, r.label, r.reader, {_FACT}"
-)
-_FROM = "FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
+_FACT_COLUMNS = _FACT.count(",") + 1
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -227,23 +224,15 @@ def _insert(
     turn, start, end, _ = first
     tx.insert(
         "atom",
+        **{**row_codec.values_of(atom), "valid_to": superseded.until},
         id=number,
-        kind=atom.kind,
-        text=atom.text,
         folded=folded,
-        priority=atom.priority,
-        confidence=atom.confidence,
         evidence=turn,
         span_start=start,
         span_end=end,
-        valid_from=to_ms(atom.valid_from),
-        valid_to=superseded.until,
         superseded_by=superseded.by,
         learned_at=to_ms(now),
         work=work,
-        source=atom.source,
-        label=atom.label,
-        reader=atom.reader,
     )
 
 
@@ -336,38 +325,26 @@ def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
 
 def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:
     rows = tx.all(
-        f"SELECT {_COLUMNS} {_FROM} WHERE r.space = :space AND {which} AND r.tombstone IS NULL ORDER BY r.id", *values
+        f"SELECT r.id, {_FACT}, {row_codec.columns(Atom)} FROM atom r LEFT JOIN fact f ON f.space = r.space"
+        f" AND f.atom = r.id WHERE r.space = :space AND {which} AND r.tombstone IS NULL ORDER BY r.id",
+        *values,
     )
     numbers = [row[0] for row in rows]
     quotes, names = evidence_rows.of_atoms(tx, numbers), entities.names_of_atoms(tx, numbers)
-    return [_atom(row, quotes[row[0]], names.get(row[0], ())) for row in rows]
+    return [
+        _atom(row[1 + _FACT_COLUMNS :], row[: 1 + _FACT_COLUMNS], quotes[row[0]], names.get(row[0], ())) for row in rows
+    ]
 
 
-def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]) -> Atom:
-    number, kind, text, priority, confidence, since, until, learned, by, because, source, why, doubts, *more = row
-    label, reader, *fact = more
+def _atom(row: Sequence[Any], fact: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]) -> Atom:
     first, *also = quotes
     return Atom(
-        id=f"a{number}",
-        kind=kind,
-        text=text,
-        priority=priority,
-        confidence=confidence,
+        **row_codec.fields_of(Atom, row),
         evidence=first.turn,
         span=first.span,
-        valid_from=from_ms(since),
-        valid_to=None if until is None else from_ms(until),
-        learned_at=from_ms(learned),
-        superseded_by=None if by is None else f"a{by}",
-        closed_because=because,
-        fact=None if fact[0] is None else _fact(number, *fact),
+        fact=None if fact[1] is None else _fact(*fact),
         entities=names,
         also=tuple(also),
-        source=source,
-        held=review.reasons(why),
-        doubts=review.reasons(doubts),
-        label=label,
-        is_sentence=reader is not None,
     )
 
 

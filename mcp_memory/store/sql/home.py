@@ -6,17 +6,17 @@ row for each call to a language model, made by any process. The pause stops all 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, get_args
+from typing import get_args
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Kind, Spend, Spent
+from mcp_memory.store.sql import row_codec
 from mcp_memory.store.sql.entities import KNOWN
 from mcp_memory.store.sql.review import HELD
-from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, optional_ms, to_ms
+from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import Change, Counts, Grown, Token
 
 _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
@@ -118,29 +118,27 @@ def changes(tx: Transaction, after: int) -> list[Change]:
 # --- tokens of HTTP clients -------------------------------------------------------------------------
 
 
-_TOKEN = "id, name, hash, spaces, rights, at, until, used_at, revoked_at"
 _USED_EVERY = timedelta(hours=1)
 
 
 def add_token(tx: HomeTransaction, token: Token) -> None:
-    spaces = json.dumps(token.spaces, ensure_ascii=False)
-    moments = to_ms(token.at), *map(optional_ms, (token.until, token.used_at, token.revoked_at))
+    values = row_codec.values_of(token)
     stored = tx.get(
-        f"INSERT INTO token ({_TOKEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f"INSERT INTO token ({', '.join(values)}) VALUES ({marks(list(values))})"
         " ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING 1",
-        *(token.id, token.name, token.hash, spaces, token.right, *moments),
+        *values.values(),
     )
     if stored is None:
         raise InvalidInput(f"There is a token named {token.name!r}. Take another name, or revoke that one first.")
 
 
 def token(tx: HomeTransaction, id: str) -> Token | None:
-    row = tx.one(f"SELECT {_TOKEN} FROM token WHERE id = ?", id)
-    return None if row is None else _token(*row)
+    fields = next(row_codec.read(tx, Token, "r.id = ?", id), None)
+    return None if fields is None else Token(**fields)
 
 
 def tokens(tx: HomeTransaction) -> list[Token]:
-    return [_token(*row) for row in tx.all(f"SELECT {_TOKEN} FROM token ORDER BY at, id")]
+    return [Token(**fields) for fields in row_codec.read(tx, Token, "1 = 1 ORDER BY r.at, r.id")]
 
 
 def revoke_token(tx: HomeTransaction, id: str, *, now: datetime) -> None:
@@ -175,36 +173,11 @@ def take_requests(tx: HomeTransaction, key: str, *, count: int, a_minute: int) -
     return taken
 
 
-def _token(id: str, name: str, digest: bytes, spaces: str, right: Any, at: int, *moments: int | None) -> Token:
-    until, used_at, revoked_at = (None if moment is None else from_ms(moment) for moment in moments)
-    return Token(
-        id=id,
-        name=name,
-        hash=digest,
-        spaces=tuple(json.loads(spaces)),
-        right=right,
-        at=from_ms(at),
-        until=until,
-        used_at=used_at,
-        revoked_at=revoked_at,
-    )
-
-
 # --- the usage ledger -------------------------------------------------------------------------------
 
 
 def add_spend(tx: HomeTransaction, spend: Spend) -> None:
-    tx.insert(
-        "spend",
-        at=to_ms(spend.at),
-        purpose=spend.purpose,
-        model=spend.model,
-        prompt_tokens=spend.prompt_tokens,
-        completion_tokens=spend.completion_tokens,
-        cached_tokens=spend.cached_tokens,
-        cost=spend.cost,
-        error=spend.error,
-    )
+    tx.insert("spend", **row_codec.values_of(spend))
 
 
 def spent(tx: HomeTransaction, *, since: datetime, until: datetime | None = None) -> list[Spent]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Stage
+from mcp_memory.store.sql import row_codec
 from mcp_memory.store.sql.queues import LONGEST_LEASE
 from mcp_memory.store.sql.transaction import (
     NOW,
@@ -29,10 +30,6 @@ from mcp_memory.store.sql.transaction import (
     to_ms,
 )
 from mcp_memory.store.values import Backlog, Conflict, Done, Outcome, StageState, Work
-
-_COLUMNS = "w.id, w.stage, s.name, w.basis, w.state, w.holder, w.until, w.attempts, w.error, w.at, w.done_at, w.outcome"
-_FROM = "FROM work w LEFT JOIN session s ON s.space = w.space AND s.id = w.session"
-
 
 # --- for the verbs that commit a stage --------------------------------------------------------------
 
@@ -146,12 +143,9 @@ def _session(tx: Transaction, session: str | None) -> int | None:
 
 def _find_unfinished(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
     """Return the unfinished job of this stage (and session), or None."""
-    row = tx.one(
-        f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.stage = ? AND coalesce(w.session, 0) = ?"
-        " AND w.state <> 'done'",
-        *(stage, session or 0),
-    )
-    return None if row is None else _work(row)
+    which = "r.stage = ? AND coalesce(r.session, 0) = ? AND r.state <> 'done'"
+    fields = next(row_codec.read(tx, Work, which, stage, session or 0), None)
+    return None if fields is None else Work(**fields)
 
 
 def _is_waiting(tx: Transaction, work: Work) -> bool:
@@ -232,12 +226,9 @@ def _change(tx: Transaction, id: str, change: str, *values: Value, only: str = "
 
 
 def list_jobs(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
-    of_stage = "" if stage is None else "AND w.stage = ?"
-    rows = tx.all(
-        f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.state <> 'done' {of_stage} ORDER BY w.id",
-        *(() if stage is None else (stage,)),
-    )
-    return [_work(row) for row in rows]
+    of_stage = "" if stage is None else "AND r.stage = ?"
+    which = f"r.state <> 'done' {of_stage} ORDER BY r.id"
+    return [Work(**fields) for fields in row_codec.read(tx, Work, which, *(() if stage is None else (stage,)))]
 
 
 def next_retry(tx: Transaction) -> timedelta | None:
@@ -250,31 +241,13 @@ def by_id(tx: Transaction, id: str) -> Work:
 
 
 def _read_job(tx: Transaction, number: int) -> Work:
-    row = tx.one(f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.id = ?", number)
-    if row is None:
+    fields = next(row_codec.read(tx, Work, "r.id = ?", number), None)
+    if fields is None:
         raise NotFound(
             f"There is no question w{number} in this space now. If it was handed out, its time ran out and another "
             "took it: ask for the next question instead."
         )
-    return _work(row)
-
-
-def _work(row: Sequence[Any]) -> Work:
-    number, stage, session, basis, state, holder, until, attempts, error, at, done_at, outcome = row
-    return Work(
-        id=f"w{number}",
-        stage=stage,
-        session=session,
-        basis=basis,
-        state=state,
-        holder=holder,
-        until=from_ms(until),
-        attempts=attempts,
-        error=error,
-        at=from_ms(at),
-        done_at=None if done_at is None else from_ms(done_at),
-        outcome=None if outcome is None else json.loads(outcome),
-    )
+    return Work(**fields)
 
 
 def stage_totals(tx: Transaction) -> list[Done]:

@@ -6,25 +6,20 @@ copies: every change marks them as outdated, and they are rewritten from the row
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, assert_never
+from typing import assert_never
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import scene_without
-from mcp_memory.store.sql import jobs
-from mcp_memory.store.sql.transaction import Transaction, from_ms, numbers_of, to_ms
+from mcp_memory.store.sql import jobs, row_codec
+from mcp_memory.store.sql.transaction import Transaction, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
 
-_SCENE = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
-_NEWEST_SCENES = (
-    f"SELECT {_SCENE} FROM scene s WHERE space = :space"
-    " AND version = (SELECT max(version) FROM scene WHERE space = s.space AND slug = s.slug)"
-)
+_NEWEST = "r.version = (SELECT max(version) FROM scene WHERE space = r.space AND slug = r.slug)"
 
 
 def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, now: datetime) -> None:
@@ -61,8 +56,7 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
         case _:
             assert_never(edit.action)
     goes_on = newest is not None and (is_current or edit.action == "restore")
-    tx.insert(
-        "scene",
+    scene = Scene(
         slug=edit.slug,
         version=newest.version + 1 if newest else 1,
         action=edit.action,
@@ -70,26 +64,26 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
         summary=edit.summary,
         body=edit.body,
         heat=edit.heat,
-        atoms=json.dumps(list(edit.atoms)),
-        entities=json.dumps(list(edit.entities), ensure_ascii=False),
+        atoms=tuple(edit.atoms),
+        entities=tuple(edit.entities),
         reason=edit.reason,
-        created=to_ms(newest.created if newest and goes_on else now),
-        at=to_ms(now),
-        work=job,
+        created=newest.created if newest and goes_on else now,
+        updated=now,
     )
+    tx.insert("scene", **row_codec.columns_of(tx, scene), work=job)
 
 
 def scenes(tx: Transaction) -> list[Scene]:
     """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
-    rows = tx.all(f"{_NEWEST_SCENES} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
-    all_scenes = [_scene(row) for row in rows]
+    which = f"{_NEWEST} AND r.action <> 'delete' ORDER BY r.heat DESC, r.at DESC, r.slug"
+    all_scenes = [Scene(**fields) for fields in row_codec.read(tx, Scene, which)]
     gone = _forgotten_atoms(tx, all_scenes)
     return [scene for scene in all_scenes if not scene.atoms or not gone.issuperset(scene.atoms)]
 
 
 def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
-    rows = tx.all(f"SELECT {_SCENE} FROM scene WHERE space = :space AND slug = ? ORDER BY version DESC", slug)
-    return [_scene(row) for row in rows]
+    rows = row_codec.read(tx, Scene, "r.slug = ? ORDER BY r.version DESC", slug)
+    return [Scene(**fields) for fields in rows]
 
 
 def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
@@ -109,26 +103,8 @@ def _forgotten_atoms(tx: Transaction, scenes: Sequence[Scene]) -> set[str]:
 
 
 def _newest_version(tx: Transaction, slug: str) -> Scene | None:
-    row = tx.one(f"{_NEWEST_SCENES} AND slug = ?", slug)
-    return None if row is None else _scene(row)
-
-
-def _scene(row: Any) -> Scene:
-    slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at = row
-    return Scene(
-        slug=slug,
-        title=title,
-        summary=summary,
-        body=body,
-        heat=heat,
-        atoms=tuple(json.loads(atoms)),
-        entities=tuple(json.loads(entities)),
-        version=version,
-        action=action,
-        reason=reason,
-        created=from_ms(created),
-        updated=from_ms(at),
-    )
+    fields = next(row_codec.read(tx, Scene, f"{_NEWEST} AND r.slug = ?", slug), None)
+    return None if fields is None else Scene(**fields)
 
 
 # --- the persona ------------------------------------------------------------------------------------
@@ -146,13 +122,8 @@ def persona_versions(tx: Transaction) -> list[PersonaVersion]:
 
 
 def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
-    rows = tx.all(
-        f"SELECT version, text, at, work, reason FROM persona WHERE space = :space ORDER BY version DESC {limit}"
-    )
-    return [
-        PersonaVersion(version=version, text=text, at=from_ms(at), by_model=work is not None, reason=reason or "")
-        for version, text, at, work, reason in rows
-    ]
+    rows = row_codec.read(tx, PersonaVersion, f"1 = 1 ORDER BY r.version DESC {limit}")
+    return [PersonaVersion(**fields) for fields in rows]
 
 
 def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:

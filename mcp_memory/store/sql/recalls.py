@@ -6,9 +6,8 @@ owner enables that.
 
 from __future__ import annotations
 
-import json
-
-from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
+from mcp_memory.store.sql import row_codec
+from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import RECALLS, RecallEntry
 
 KEPT = 500
@@ -19,25 +18,11 @@ def note(tx: Transaction, entry: RecallEntry) -> None:
     if not tx.space:
         return
     number = tx.next("recall")
-    tx.insert(
-        "recall",
-        id=number,
-        at=to_ms(entry.at),
-        how=entry.how,
-        session=entry.session,
-        ids=json.dumps(entry.ids),
-        tokens=entry.tokens,
-        query=entry.query,
-    )
+    tx.insert("recall", **row_codec.values_of(entry), id=number)
     tx.run("DELETE FROM recall WHERE space = :space AND id <= ?", number - KEPT)
     tx.announce(RECALLS)
 
 
 def list_recalls(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
-    rows = tx.all(
-        "SELECT at, how, session, ids, tokens, query FROM recall WHERE space = :space ORDER BY id DESC LIMIT ?", limit
-    )
-    return [
-        RecallEntry(at=from_ms(at), how=how, session=session, ids=tuple(json.loads(ids)), tokens=tokens, query=query)
-        for at, how, session, ids, tokens, query in rows
-    ]
+    rows = row_codec.read(tx, RecallEntry, "1 = 1 ORDER BY r.id DESC LIMIT ?", limit)
+    return [RecallEntry(**fields) for fields in rows]

@@ -17,15 +17,11 @@ from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import digests, jobs, row_codec, savings, word_index
 from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql.line_forms import line_of
+from mcp_memory.store.sql.row_codec import fields_of
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
 from mcp_memory.store.values import CanvasChange, OffloadedResult, Saving, Summaries, TakenStep, ThinRecord
 
-_COLUMNS = (
-    "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
-    " r.tokens_kept, r.ref, r.summary_by"
-)
-_FROM = "FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
-_GONE = "EXISTS (SELECT 1 FROM ref g WHERE g.space = r.space AND g.id = r.ref AND g.tombstone IS NOT NULL)"
+_COLUMNS = row_codec.columns(Record)
 
 
 def commit_step(
@@ -54,24 +50,7 @@ def commit_step(
             savings.add_saving(tx, result.saving)
     canvas_rows.save(tx, canvas, expected=expected, kind="step", make_active=True)
     number = tx.next("record")
-    tx.insert(
-        "record",
-        id=number,
-        session=tx.make_session(record.session),
-        canvas=canvas.number,
-        node=record.node_id,
-        timestamp=record.timestamp.isoformat(),
-        tool_call=record.tool_call,
-        summary=record.summary,
-        result_ref=record.result_ref,
-        tool_call_id=record.tool_call_id,
-        score=record.score,
-        tokens_raw=record.tokens_raw,
-        tokens_kept=record.tokens_kept,
-        ref=record.ref,
-        summary_by=record.summary_by,
-        step=step,
-    )
+    tx.insert("record", **row_codec.columns_of(tx, record), id=number, canvas=canvas.number, step=step)
     append(tx, record.session, [number])
     return record, True
 
@@ -119,7 +98,7 @@ def list_records(
     limit: int = 100,
 ) -> list[Record]:
     """Return records in the order in which they were made. A negative limit returns all."""
-    conditions, values = ["r.space = :space"], list[Value]()
+    conditions, values = ["1 = 1"], list[Value]()
     if node is not None:
         number, _, step = node.partition("-")
         conditions.append("r.canvas = ?")
@@ -134,15 +113,13 @@ def list_records(
     if session is not None:
         conditions.append("r.session = ?")
         values.append(tx.session(session))
-    rows = tx.all(
-        f"SELECT {_GONE}, {_COLUMNS} {_FROM} WHERE {' AND '.join(conditions)} ORDER BY r.id LIMIT ? OFFSET ?",
-        *(*values, limit if limit >= 0 else 2**62, start),
-    )
-    return [_without_words(_record(row)) if gone else _record(row) for gone, *row in rows]
+    which = f"{' AND '.join(conditions)} ORDER BY r.id LIMIT ? OFFSET ?"
+    rows = row_codec.read(tx, Record, which, *values, limit if limit >= 0 else 2**62, start)
+    return [_without_words(record) if record.forgotten else record for record in map(_record, rows)]
 
 
 def _without_words(record: Record) -> Record:
-    return replace(record, tool_call=FORGOTTEN, summary=FORGOTTEN, forgotten=True)
+    return replace(record, tool_call=FORGOTTEN, summary=FORGOTTEN)
 
 
 def count(tx: Transaction) -> int:
@@ -151,10 +128,8 @@ def count(tx: Transaction) -> int:
 
 def steps(tx: Transaction, number: int) -> list[TakenStep]:
     """Return all records of a canvas in the order in which they were made."""
-    rows = tx.all(
-        f"SELECT r.step, {_GONE}, {_COLUMNS} {_FROM} WHERE r.space = :space AND r.canvas = ? ORDER BY r.id", number
-    )
-    return [TakenStep(record=replace(_record(row), forgotten=bool(gone)), step=step) for step, gone, *row in rows]
+    which = f"SELECT r.step, {_COLUMNS} {row_codec.tables(Record)} r.canvas = ? ORDER BY r.id"
+    return [TakenStep(record=_record(fields_of(Record, row)), step=step) for step, *row in tx.all(which, number)]
 
 
 def last_step(tx: Transaction, node: str) -> str | None:
@@ -165,23 +140,8 @@ def last_step(tx: Transaction, node: str) -> str | None:
     )
 
 
-def _record(row: Sequence[Any]) -> Record:
-    timestamp, node, tool_call, summary, result_ref, call, session, score, raw, kept, ref, by = row
-    return Record(
-        timestamp=datetime.fromisoformat(timestamp),
-        node_id=node,
-        tool_call=tool_call,
-        summary=summary,
-        result_ref=result_ref,
-        tool_call_id=call,
-        offloaded=True,
-        session=session,
-        score=score,
-        tokens_raw=raw,
-        tokens_kept=kept,
-        ref=ref,
-        summary_by=by,
-    )
+def _record(fields: dict[str, Any]) -> Record:
+    return Record(**fields, offloaded=True)
 
 
 # --- summaries that a model may improve -------------------------------------------------------------
@@ -222,7 +182,7 @@ def by_program(tx: Transaction, numbers: Sequence[int]) -> list[ThinRecord]:
 
 def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
     return [
-        ThinRecord(number=number, record=_record(row), then=then or "", newest=bool(newest))
+        ThinRecord(number=number, record=_record(fields_of(Record, row)), then=then or "", newest=bool(newest))
         for number, then, newest, *row in rows
     ]
 
@@ -238,7 +198,7 @@ def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime)
         )
     changed = defaultdict[str, list[int]](list)
     for session, number in tx.all(
-        f"SELECT s.name, r.id {_FROM} WHERE r.space = :space AND r.work = ? AND r.id IN ({marks(better.amended)})"
+        f"SELECT s.name, r.id {row_codec.tables(Record)} r.work = ? AND r.id IN ({marks(better.amended)})"
         " ORDER BY r.id",
         *(job, *(summary.number for summary in better.amended)),
     ):

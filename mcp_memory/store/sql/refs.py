@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
-from typing import Any
-
 from mcp_memory.core.errors import Damaged, NotFound, Refused
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import MaskedPlace, Ref
+from mcp_memory.core.types import Ref
 from mcp_memory.store import files
-from mcp_memory.store.sql import digests, word_index
+from mcp_memory.store.sql import digests, row_codec, word_index
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import NewRef
 
-_REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
 _TO_DO = "`mcp-memory doctor` says what to do."
 _PURGED = ""
 """Replaces the hash of a purged result."""
@@ -55,28 +50,10 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
     )
     tx.files.write(stored.path, files.ref_file(stored, new.data))
     tx.run("DELETE FROM ref WHERE space = :space AND id = ?", stored.id)
-    tx.insert(
-        "ref",
-        id=stored.id,
-        path=stored.path,
-        tool=stored.tool,
-        arguments=json.dumps(stored.arguments),
-        tool_call_id=stored.tool_call_id,
-        session=stored.session,
-        timestamp=stored.timestamp.isoformat(),
-        bytes=stored.bytes,
-        sha256=stored.sha256,
-        content_type=stored.content_type,
-        masked=masked_text(stored.masked),
-    )
+    tx.insert("ref", **row_codec.columns_of(tx, stored))
     word_index.make_due(tx)
     tx.touch(f"ref:{stored.id}")
     return stored
-
-
-def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
-    """Return the places of masked secrets as they are stored in the row, or None without any."""
-    return json.dumps([[place.start, place.end, place.kind] for place in masked]) if masked else None
 
 
 def ref(tx: Transaction, id: str) -> Ref:
@@ -151,20 +128,8 @@ def _find_purged(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
 
 def _find(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
     """Return a ref and, if it is forgotten, the number of its tombstone."""
-    row: Any = tx.one(f"SELECT {_REF}, tombstone FROM ref WHERE space = :space AND id = ?", id)
+    row = tx.one(f"SELECT r.tombstone, {row_codec.columns(Ref)} {row_codec.tables(Ref)} r.id = ?", id)
     if row is None:
         return None
-    id, path, tool, arguments, call, session, timestamp, size, digest, content_type, masked, tombstone = row
-    return Ref(
-        id=id,
-        path=path,
-        tool=tool,
-        arguments=json.loads(arguments),
-        tool_call_id=call,
-        session=session,
-        timestamp=datetime.fromisoformat(timestamp),
-        bytes=size,
-        sha256=digest,
-        content_type=content_type,
-        masked=tuple(MaskedPlace(start=start, end=end, kind=kind) for start, end, kind in json.loads(masked or "[]")),
-    ), tombstone
+    tombstone, *columns = row
+    return Ref(**row_codec.fields_of(Ref, columns)), tombstone

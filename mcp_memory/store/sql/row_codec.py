@@ -26,7 +26,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from mcp_memory.core.types import Fact, MaskedPlace, PersonaVersion, Record, Ref, Scene, Spend, Turn
+from mcp_memory.core.types import Atom, Fact, MaskedPlace, PersonaVersion, Record, Ref, Scene, Spend, Turn
 from mcp_memory.store.row_types import (
     AtomRow,
     FactRow,
@@ -40,11 +40,13 @@ from mcp_memory.store.row_types import (
     TurnRow,
     VersionRow,
 )
-from mcp_memory.store.sql import schema
+from mcp_memory.store.sql import review, schema
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, from_ms, to_ms
-from mcp_memory.store.values import FollowedLog, Imported, MessageEdit, RecallEntry, Saving, Token, Work
+from mcp_memory.store.values import FollowedLog, Imported, MessageEdit, NewAtom, RecallEntry, Saving, Token, Work
 
 _TABLES: dict[type, str] = {
+    Atom: "atom",
+    NewAtom: "atom",
     Fact: "fact",
     FollowedLog: "followed",
     Imported: "imported",
@@ -141,6 +143,9 @@ _FORMS: dict[str, dict[str, Form]] = {
         "learned_at": _TIME,
         "superseded_by": _id("a"),
         "by_model": _FLAG,
+        "held": _REASONS,
+        "doubts": _REASONS,
+        "is_sentence": _FLAG,
     },
     "canvas_version": {
         "session": _SESSION,
@@ -206,6 +211,9 @@ _LISTS = {("atom", "evidence")}
 
 _DERIVED = {
     ("atom", "by_model"): "r.work IS NOT NULL",
+    ("atom", "held"): review.OF_ATOM,
+    ("atom", "doubts"): review.DOUBTS_OF_ATOM,
+    ("atom", "is_sentence"): "r.reader IS NOT NULL",
     ("canvas_version", "by_model"): "r.work IS NOT NULL",
     ("persona", "by_model"): "r.work IS NOT NULL",
     ("record", "forgotten"): "EXISTS (SELECT 1 FROM ref g WHERE g.space = r.space AND g.id = r.ref"
@@ -260,7 +268,7 @@ def columns(kind: type) -> str:
 
 @cache
 def tables(kind: type) -> str:
-    """Return the tables to select from for a row class, and `WHERE` with the condition on the space, if there is any."""
+    """Return `FROM` with the tables of a row class, and `WHERE` with the condition on the space, if it has one."""
     table = _TABLES[kind]
     session = "LEFT JOIN session s ON s.space = r.space AND s.id = r.session" if "s.name" in columns(kind) else ""
     space = "r.space = :space AND " if "space" in schema.table(table).columns else ""

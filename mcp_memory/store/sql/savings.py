@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from mcp_memory.store.sql import row_codec
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
@@ -18,12 +19,9 @@ ONE_CALL_MS = 1_000
 
 
 def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()) -> list[MessageEdit]:
-    query = (
-        "SELECT id, session, before, after, shown, texts, note, refs, calls FROM message_edit"
-        " WHERE space = :space AND {} IN ({{}})"
-    )
-    rows = *tx.among(query.format("shown"), shown), *tx.among(query.format("after"), reaching)
-    edits = {edit.id: edit for edit in map(_edit, rows)}
+    query = f"SELECT {row_codec.columns(MessageEdit)} {row_codec.tables(MessageEdit)} {{}} IN ({{{{}}}})"
+    rows = *tx.among(query.format("r.shown"), shown), *tx.among(query.format("r.after"), reaching)
+    edits = {edit.id: edit for edit in (MessageEdit(**row_codec.fields_of(MessageEdit, row)) for row in rows)}
     gone = set(tx.column("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")) if edits else set[str]()
     return [edits[id] for id in sorted(edits) if gone.isdisjoint(edits[id].refs)]
 
@@ -34,34 +32,13 @@ def put_message_edits(tx: Transaction, edits: Sequence[MessageEdit], *, seen: in
     tx.make_space()
     first = tx.next("message_edit", len(edits))
     for number, edit in enumerate(edits, start=first):
-        tx.insert(
-            "message_edit",
-            id=number,
-            session=edit.session,
-            before=edit.before,
-            after=edit.after,
-            shown=edit.shown,
-            texts=json.dumps(edit.texts),
-            note=edit.note,
-            refs=json.dumps(edit.refs),
-            calls=edit.calls,
-            at=to_ms(saving.at),
-        )
+        tx.insert("message_edit", **row_codec.values_of(replace(edit, id=number)), at=to_ms(saving.at))
     add_saving(tx, saving)
 
 
 def add_saving(tx: Transaction, saving: Saving) -> None:
     tx.make_space()
-    tx.insert(
-        "saving",
-        id=tx.next("saving"),
-        session=saving.session,
-        at=to_ms(saving.at),
-        kind=saving.kind,
-        saved=saving.saved,
-        spent=saving.spent,
-        cache_broken=saving.cache_broken,
-    )
+    tx.insert("saving", **row_codec.values_of(saving), id=tx.next("saving"))
 
 
 def savings(tx: Transaction, *, since: datetime | None = None) -> list[Saved]:
@@ -124,18 +101,3 @@ def _with_later_calls(rows: Any) -> Iterator[tuple[int, SavingKind, int, int, in
         if last - at >= ONE_CALL_MS:
             later, last = later + 1, at
         yield at, kind, saved, spent, broken, later
-
-
-def _edit(row: Any) -> MessageEdit:
-    id, session, before, after, shown, texts, note, refs, calls = row
-    return MessageEdit(
-        id=id,
-        session=session,
-        before=before,
-        after=after,
-        shown=shown,
-        texts={int(part): text for part, text in json.loads(texts).items()},
-        note=note,
-        refs=tuple(json.loads(refs)),
-        calls=calls,
-    )

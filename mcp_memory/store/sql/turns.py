@@ -21,8 +21,7 @@ from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
 from mcp_memory.store.values import Appended, Filters, FollowedLog, Imported, Vectors
 
-_COLUMNS = "t.id, s.name, t.position, t.role, t.name, t.content, t.said_at, t.learned_at, t.sha256"
-_FROM = "FROM turn t JOIN session s ON s.space = t.space AND s.id = t.session"
+_COLUMNS = row_codec.columns(Turn)
 _SPOKEN = (
     "t.role <> 'note' AND t.id NOT IN (SELECT g.id FROM turn g WHERE g.space = :space AND g.tombstone IS NOT NULL)"
 )
@@ -375,8 +374,8 @@ def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
     numbers = numbers_of(ids, "t")
     # Join order: the rows first. With old statistics PostgreSQL may underestimate the number of turns.
     rows = tx.all(
-        f"WITH t AS MATERIALIZED (SELECT * FROM turn WHERE space = :space AND id IN ({marks(numbers)}) AND tombstone"
-        f" IS NULL) SELECT {_COLUMNS} FROM t JOIN session s ON s.space = t.space AND s.id = t.session",
+        f"WITH r AS MATERIALIZED (SELECT * FROM turn WHERE space = :space AND id IN ({marks(numbers)}) AND tombstone"
+        f" IS NULL) SELECT {_COLUMNS} FROM r JOIN session s ON s.space = r.space AND s.id = r.session",
         *numbers,
     )
     turns = {turn.id: turn for turn in map(_turn, rows)}
@@ -384,12 +383,12 @@ def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
 
 
 def of_session(tx: Transaction, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
-    return _select(tx, session, "t.position >= ? ORDER BY t.position LIMIT ?", start, limit)
+    return _select(tx, session, "r.position >= ? ORDER BY r.position LIMIT ?", start, limit)
 
 
 def last_turns(tx: Transaction, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
-    only = f"t.role IN ({marks(roles)}) AND " if roles else ""
-    return _select(tx, session, f"{only}1 = 1 ORDER BY t.position DESC LIMIT ?", *roles, limit)[::-1]
+    only = f"r.role IN ({marks(roles)}) AND " if roles else ""
+    return _select(tx, session, f"{only}1 = 1 ORDER BY r.position DESC LIMIT ?", *roles, limit)[::-1]
 
 
 def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
@@ -409,11 +408,11 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
         return []
     # Join order: the hits first, so that each window is one range scan in the index of its session.
     rows = tx.all(
-        f"SELECT DISTINCT {_COLUMNS}, t.session FROM (VALUES {', '.join(['(?)'] * len(numbers))}) hits"
-        " CROSS JOIN turn h ON h.space = :space AND h.id = hits.column1 CROSS JOIN turn t"
-        " ON t.space = h.space AND t.session = h.session AND t.position BETWEEN h.position - ? AND h.position + ?"
-        " JOIN session s ON s.space = t.space AND s.id = t.session"
-        " WHERE t.tombstone IS NULL AND (t.role <> 'note' OR t.id = h.id) ORDER BY t.session, t.position",
+        f"SELECT DISTINCT {_COLUMNS}, r.session FROM (VALUES {', '.join(['(?)'] * len(numbers))}) hits"
+        " CROSS JOIN turn h ON h.space = :space AND h.id = hits.column1 CROSS JOIN turn r"
+        " ON r.space = h.space AND r.session = h.session AND r.position BETWEEN h.position - ? AND h.position + ?"
+        " JOIN session s ON s.space = r.space AND s.id = r.session"
+        " WHERE r.tombstone IS NULL AND (r.role <> 'note' OR r.id = h.id) ORDER BY r.session, r.position",
         *(*numbers, around, around),
     )
     return [_turn(row[:-1]) for row in rows]
@@ -440,35 +439,19 @@ def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100, start: int 
 
 
 def _select(tx: Transaction, session: str, rest: str, *values: Value) -> list[Turn]:
-    sql = f"SELECT {_COLUMNS} {_FROM} WHERE t.space = :space AND t.session = ? AND t.tombstone IS NULL AND {rest}"
-    return [_turn(row) for row in tx.all(sql, tx.session(session), *values)]
+    which = f"r.session = ? AND r.tombstone IS NULL AND {rest}"
+    return [Turn(**fields) for fields in row_codec.read(tx, Turn, which, tx.session(session), *values)]
 
 
 def _turn(row: Sequence[Any]) -> Turn:
-    number, session, position, role, name, content, said_at, learned_at, digest = row
-    learned = from_ms(learned_at)
-    return Turn(
-        id=f"t{number}",
-        session=session,
-        position=position,
-        role=role,
-        name=name,
-        content=content,
-        said_at=learned if said_at == learned_at else from_ms(said_at),
-        learned_at=learned,
-        sha256=bytes(digest).hex(),
-    )
+    return Turn(**row_codec.fields_of(Turn, row))
 
 
 # --- imports and logs of clients --------------------------------------------------------------------
 
 
 def imported_files(tx: Transaction) -> list[Imported]:
-    rows = tx.all("SELECT path, sha256, modified, turns, at FROM imported WHERE space = :space ORDER BY at DESC, path")
-    return [
-        Imported(path=path, sha256=sha256, modified=modified, turns=turns, at=from_ms(at))
-        for path, sha256, modified, turns, at in rows
-    ]
+    return [Imported(**fields) for fields in row_codec.read(tx, Imported, "1 = 1 ORDER BY r.at DESC, r.path")]
 
 
 def note_imported_file(tx: Transaction, file: Imported) -> None:
@@ -486,29 +469,15 @@ def note_imported_file(tx: Transaction, file: Imported) -> None:
 
 
 def followed_logs(tx: Transaction, *, path: str | None = None) -> list[FollowedLog]:
-    rows = tx.all(
-        "SELECT path, client, session, upto, head, tail, state, at FROM followed WHERE space = :space"
-        f" {'' if path is None else 'AND path = ?'} ORDER BY at DESC, path",
-        *(() if path is None else (path,)),
-    )
-    names = ("path", "client", "session", "offset", "head", "tail", "state")
-    return [FollowedLog(**dict(zip(names, row, strict=True)), at=from_ms(at)) for *row, at in rows]
+    which = "1 = 1" if path is None else "r.path = ?"
+    rows = row_codec.read(tx, FollowedLog, f"{which} ORDER BY r.at DESC, r.path", *(() if path is None else (path,)))
+    return [FollowedLog(**fields) for fields in rows]
 
 
 def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
     tx.make_space()
     tx.run("DELETE FROM followed WHERE space = :space AND path = ?", log.path)
-    tx.insert(
-        "followed",
-        path=log.path,
-        client=log.client,
-        session=log.session,
-        upto=log.offset,
-        head=log.head,
-        tail=log.tail,
-        state=log.state,
-        at=to_ms(log.at),
-    )
+    tx.insert("followed", **row_codec.columns_of(tx, log))
 
 
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
