@@ -278,8 +278,8 @@ def tables(kind: type) -> str:
 def fields_of(kind: type, row: Sequence[Any]) -> dict[str, Any]:
     """Return the fields of a row with the selected `columns`, to be passed to the class with those not in the table."""
     return {
-        column.field: column.form.empty if value is None else column.form.field(value)
-        for column, value in zip(_read_columns(kind), row, strict=True)
+        field: value if form is _PLAIN else form.empty if value is None else form.field(value)
+        for (field, _, form), value in zip(_read_columns(kind), row, strict=True)
     }
 
 
