@@ -49,7 +49,7 @@ def paths(tx: Transaction) -> Iterator[str]:
     yield from line_files(tx)
     for number, label in tx.all("SELECT number, label FROM canvas WHERE space = :space ORDER BY number"):
         yield canvases.path_of(number, label)
-    yield from (path for path, content in pages.scene_files(tx) if content is not None)
+    yield from (pages.scene_path(scene.slug) for scene in pages.scenes(tx))
 
 
 def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
@@ -68,8 +68,8 @@ def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
             )
             is_current = row is not None and canvases.path_of(int(number), row[0]) == path
             return [row[1].encode()] if row is not None and is_current else None
-        case ["scenes", _]:
-            page = dict(pages.scene_files(tx)).get(path)
+        case ["scenes", name]:
+            page = pages.scene_file(tx, name.removesuffix(".md"))
             return None if page is None else [page]
         case _:
             return None

@@ -16,7 +16,7 @@ from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import scene_without
 from mcp_memory.store.sql import jobs, row_codec
-from mcp_memory.store.sql.transaction import Transaction, numbers_of, to_ms
+from mcp_memory.store.sql.transaction import Transaction, Value, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
 
 _NEWEST = "r.version = (SELECT max(version) FROM scene WHERE space = r.space AND slug = r.slug)"
@@ -36,7 +36,7 @@ def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, no
 
 def write_scene_files(tx: Transaction) -> None:
     """Mark the files of all scenes as outdated. Their content leaves forgotten words out."""
-    tx.files.outdate(*(path for path, _ in scene_files(tx)))
+    tx.files.outdate(*map(scene_path, _slugs(tx)))
 
 
 def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: datetime) -> None:
@@ -75,8 +75,12 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
 
 def scenes(tx: Transaction) -> list[Scene]:
     """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
-    which = f"{_NEWEST} AND r.action <> 'delete' ORDER BY r.heat DESC, r.at DESC, r.slug"
-    all_scenes = [Scene(**fields) for fields in row_codec.read(tx, Scene, which)]
+    return _scenes(tx, "1 = 1")
+
+
+def _scenes(tx: Transaction, which: str, *values: Value) -> list[Scene]:
+    which = f"{_NEWEST} AND r.action <> 'delete' AND {which} ORDER BY r.heat DESC, r.at DESC, r.slug"
+    all_scenes = [Scene(**fields) for fields in row_codec.read(tx, Scene, which, *values)]
     gone = _forgotten_atoms(tx, all_scenes)
     return [scene for scene in all_scenes if not scene.atoms or not gone.issuperset(scene.atoms)]
 
@@ -86,13 +90,27 @@ def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
     return [Scene(**fields) for fields in rows]
 
 
-def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the path and content of the file of every scene that ever existed; None if the file must not exist."""
-    current_scenes = scenes(tx)
-    gone = _forgotten_atoms(tx, current_scenes)
-    current = {scene.slug: scene_without(scene, gone) for scene in current_scenes}
-    for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
-        yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None
+def scene_path(slug: str) -> str:
+    return f"scenes/{slug}.md"
+
+
+def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of the file of every scene."""
+    current = scenes(tx)
+    gone = _forgotten_atoms(tx, current)
+    for scene in sorted(current, key=lambda scene: scene.slug):
+        yield scene_path(scene.slug), files.scene_file(scene_without(scene, gone))
+
+
+def scene_file(tx: Transaction, slug: str) -> bytes | None:
+    """Return the content of the file of a scene, without forgotten words; None if the file must not exist."""
+    current = _scenes(tx, "r.slug = ?", slug)
+    return files.scene_file(scene_without(current[0], _forgotten_atoms(tx, current))) if current else None
+
+
+def _slugs(tx: Transaction) -> list[str]:
+    """Return the slugs of all scenes that ever existed."""
+    return tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug")
 
 
 def _forgotten_atoms(tx: Transaction, scenes: Sequence[Scene]) -> set[str]:

@@ -198,13 +198,17 @@ def _keep_beside(path: Path, *, longer_than: int) -> None:
 # --- copies that are behind -------------------------------------------------------------------------
 
 
-def outdated_copies(con: apsw.Connection, home: Path) -> list[Copy]:
-    """Return the copies to rewrite: marked copies, and line files whose size differs from that of their rows."""
+def outdated_copies(con: apsw.Connection, home: Path, *, space: str | None = None) -> list[Copy]:
+    """Return the copies to rewrite, of all spaces or of one.
+
+    These are marked copies, and line files whose size differs from that of their rows.
+    """
     rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
     lengths: dict[Copy, int] = {(space, path): length for space, path, length in rows}
-    sizes = dict(_line_file_sizes(home, {str(name) for (name,) in con.execute("SELECT name FROM space")}))
+    names = [str(name) for (name,) in con.execute("SELECT name FROM space")] if space is None else [space]
+    sizes = dict(_line_file_sizes(home, names))
     differing = [key for key in lengths.keys() | sizes.keys() if lengths.get(key) != sizes.get(key)]
-    return sorted({*differing, *marked_copies(con)})
+    return sorted(key for key in {*differing, *marked_copies(con)} if key[0] in names)
 
 
 def catch_up(con: apsw.Connection, home: Path) -> None:
@@ -254,7 +258,7 @@ def problems(tx: SqliteTransaction) -> Iterator[str]:
 def differing_copies(tx: SqliteTransaction) -> dict[str, str]:
     """Return the copies of a space that differ from its rows, each with the reason. Reads all copies."""
     paths = dict.fromkeys(copies.paths(tx)) if tx.space else {}
-    paths |= dict.fromkeys(path for space, path in outdated_copies(tx.con, tx.home) if space == tx.name)
+    paths |= dict.fromkeys(path for _, path in outdated_copies(tx.con, tx.home, space=tx.name))
     return {path: why for path in paths if (why := _what_is_wrong(tx, path))}
 
 

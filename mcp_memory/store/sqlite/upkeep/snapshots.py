@@ -168,9 +168,8 @@ def named_files(con: apsw.Connection) -> Iterator[NamedFile]:
         rows = con.execute("SELECT number, label, text FROM canvas WHERE space = ? ORDER BY number", (number,))
         for canvas, label, text in rows:
             yield NamedFile(space=space, number=number, path=canvases.path_of(canvas, label), content=text.encode())
-        for path, due in pages.scene_files(SqliteTransaction(con, Path(), space)):
-            if due is not None:
-                yield NamedFile(space=space, number=number, path=path, content=due)
+        for path, content in pages.scene_files(SqliteTransaction(con, Path(), space)):
+            yield NamedFile(space=space, number=number, path=path, content=content)
 
 
 def lines_of(con: apsw.Connection, file: NamedFile) -> Iterable[bytes]:
