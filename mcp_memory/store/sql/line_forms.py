@@ -210,5 +210,5 @@ def _is_dated(row: TurnRow) -> bool:
     digest = bytes.fromhex(row.sha256)
     is_dated = evidence_hash(replace(new, said_at=row.said_at)) == digest
     if new.content and not is_dated and evidence_hash(new) != digest:  # a purged turn has only its hash left
-        raise ValueError
+        raise ValueError(f"{row.id} does not match its hash")
     return is_dated
