@@ -58,7 +58,7 @@ def set_up(
 
 
 def event(logger: logging.Logger, what: str, *, level: int = logging.INFO, **fields: float | str | bool | None) -> None:
-    """Log an event with fields that cannot be contents."""
+    """Log an event. `fields` must not be contents of the memory."""
     logger.log(level, what, extra={"fields": fields}, stacklevel=2)
 
 

@@ -1,11 +1,11 @@
 """Opens regular files only, refuses links inside a home, and detects that an open folder was replaced.
 
-A name may lead to a device that never ends, or to a pipe without a writer. Opening either raises OSError at once, as
-for a missing file. The type is checked on the open descriptor, so links count as their targets.
+A path may lead to an endless device or to a pipe without a writer; opening either raises OSError at once. The type is
+checked on the open descriptor, so a link counts as its target.
 
-In a home, symbolic links are refused, both files and the folders above them: a link must not bring other files of the
-machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home itself
-may be a link. Standard library only, because hooks import this module.
+In a home, symbolic links are refused, for files and for the folders above them: a link must not bring other files of
+the machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home
+itself may be a link. Standard library only, because hooks import this module.
 """
 
 from __future__ import annotations

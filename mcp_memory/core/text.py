@@ -70,7 +70,9 @@ def _is_visible(char: str) -> bool:
 _MOST_MARKS = 30
 """Combining marks in a row, as in the stream-safe text of Unicode (UAX #15); real words have at most four."""
 _MARK_RUN = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{_MOST_MARKS + 1},}}")
-"""A possible longer row of marks, none of which is in `\\w` but the voiced sounds of narrow katakana."""
+r"""Possibly more than `_MOST_MARKS` marks in a row. All are outside `\w`, except the voiced-sound marks of half-width
+kana.
+"""
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
@@ -143,8 +145,8 @@ def without_blocks(
 ) -> str:
     """Return the text without its blocks, each from an `opening` to its `closing`.
 
-    `after`, a pattern, is removed if it follows a block. Unclosed blocks stay. Takes linear time, which a pattern
-    with `.*?` does not on a text of nothing but openings.
+    `after`, a pattern, is removed if it follows a block. Unclosed blocks stay. Takes linear time, unlike a pattern
+    with `.*?` on a text of many openings.
     """
     kept: list[str] = []
     reached = 0

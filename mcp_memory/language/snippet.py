@@ -89,7 +89,7 @@ def words(text: str, terms: AbstractSet[str]) -> list[str]:
 
 
 def snippet(text: str, width: int, term_matches: Sequence[TermMatch]) -> tuple[str, int]:
-    """Return at most `width` characters with most of the different terms, and the number of characters left out.
+    """Return an excerpt of at most `width` characters with most of the different terms, and the length left out.
 
     Excerpts consist of whole sentences if the sentences with most of the terms fit, else of whole words. `…` marks
     omitted text.

@@ -214,7 +214,7 @@ _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
 
 @lru_cache(maxsize=8_192)
 def forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the distinct forms of a word of letters, the form by script first; never empty."""
+    """Return the distinct forms of a word of letters, those by its script first; never empty."""
     low = word.casefold()
     distinct = dict.fromkeys(_by_script(low))
     for language in languages:
@@ -264,7 +264,7 @@ def _arabic(word: str) -> str:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """Yield candidates for the first and last parts of a compound, cut where a new word can begin.
+    """Yield possible first and last parts of a compound, cut where a word can begin.
 
     Most are not words, and only take space in the index.
     """

@@ -234,7 +234,7 @@ class Comparison:
 
 
 def _is_about_part(clause: ValueClause, other: ValueClause) -> bool:
-    """Return whether a clause is about a part (a car park) and the other about its whole (the pool)."""
+    """Return whether a clause is about a part ("the pool's car park") and the other about its whole ("the pool")."""
     return any(
         part <= clause.words and not any(words_alike(part, other.words)) and any(words_alike(whole, other.words))
         for part, whole in clause.parts
@@ -242,7 +242,7 @@ def _is_about_part(clause: ValueClause, other: ValueClause) -> bool:
 
 
 def _unshared_modifiers(words: frozenset[str], others: frozenset[str]) -> int:
-    """Count the compounds of which the others have only the last part: "termin", but nothing like "zahnarzt"."""
+    """Count the compounds of which `others` has only the last part: "termin" of "zahnarzttermin", not "zahnarzt"."""
     modifiers = (
         word.removesuffix(other)
         for word in words - others

@@ -187,7 +187,7 @@ def _may_end(atom: Atom, new: NewAtom) -> bool:
 
 
 def replaced_by(new: Embedded, older: Sequence[Embedded]) -> bool:
-    """Return whether a new sentence replaces any of these older sentences, which are not stored yet."""
+    """Return whether a new sentence replaces any of these older sentences, none of which is stored yet."""
     if not announces_change(new.atom.text):
         return False
     for old in older:

@@ -134,9 +134,9 @@ _SHOWN_CHARS = 200
 def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
     """Return the ids of the current atoms that turns may repeat or end.
 
-    These are all atoms of a small memory, otherwise the most probable for each sentence, alone and after the sentence
-    before: a turn may speak of three things, or say "only two of them" of things named before. Then come those of the
-    entities that the sessions have named.
+    A small memory returns all its atoms, otherwise the most probable for each sentence, alone and after the
+    sentence before: a turn may speak of three things, or say "only two of them" of things named before. Then come
+    those of the entities that the sessions have named.
     """
     current = Filters(unheld=True)
     few = context.store.list_atoms(context.space, filters=current, limit=_SHOWN + 1)
@@ -163,7 +163,7 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
 
 
 def _sentences_with_context(batch: TurnBatch) -> Iterator[str]:
-    """Yield each new sentence of a person, alone and again with the previous sentence of any speaker before it."""
+    """Yield each new sentence of a person, alone and after the previous sentence of any speaker."""
     before = ""
     new = {turn.id for turn in batch.turns}
     for turn in (*batch.background, *batch.turns):
@@ -182,7 +182,7 @@ def _number(id: str) -> int:
 
 
 def question(context: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
-    """Return the model's question about the batch; None if all of it is small talk."""
+    """Return the question about the batch; None if all of it is small talk."""
     batch = _read_basis(context, basis)
     if not batch.turns:
         return None
@@ -235,9 +235,8 @@ def _people(names: Names) -> str:
 def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Extracted | None) -> Applied:
     """Store the valid part of the reply, and mark these turns as read.
 
-    Raises InvalidInput if nothing is valid because quotes are missing, or if the statements are in a language that no
-    speaker used. After a failed attempt the reply is accepted as it is, so that a weak model does not block a session
-    forever.
+    Raises InvalidInput if every statement fails for its quote, or if they are in a language that no speaker used.
+    After a failed attempt any reply is accepted, so that a weak model does not block a session forever.
     """
     batch = _read_basis(context, basis)
     names = names_in(context.store, context.space, [*batch.background, *batch.turns])
@@ -306,7 +305,7 @@ def _select(results: Results) -> tuple[list[GroundedAtom], list[str]]:
 
 
 def _weight(grounded: GroundedAtom) -> int:
-    """Return the priority as a sort key; standing instructions rank highest."""
+    """Return the priority as a sort key. Standing instructions (-1) rank highest."""
     return grounded.atom.priority if grounded.atom.priority >= 0 else 101
 
 

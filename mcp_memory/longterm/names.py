@@ -190,7 +190,7 @@ def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
 def _user(aliases: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
     """Return the user's name: an alias that speaks here, the first alias, or the only name that speaks here.
 
-    If there are turns with and without a name, the nameless ones are the user's, so a name is not taken for the user's.
+    If some turns are `unnamed`, those are the user's, so a speaker's name is not the user's.
     """
     own = {fold(name) for name in aliases}
     here = next((name for name in speaking if fold(name) in own), None)

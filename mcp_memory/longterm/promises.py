@@ -53,7 +53,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？\n])\W*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """An open promise. `context` also has the words before it in its turn, which may tell who "him" or "it" is."""
+    """An open promise. `context` has it after the words before it in its turn, which may show who "him" is."""
 
     atom: Atom
     said_at: datetime
@@ -75,20 +75,20 @@ class PromiseFeatures(NamedTuple):
     trigger: float
     """Cosine of what the trigger is about and the prompt, by the multilingual encoder."""
     context: float
-    """The same of the promise with the words before it."""
+    """Cosine of `context` and the prompt, by the multilingual encoder."""
     trigger_words: float
-    """As `trigger`, by the English word table."""
+    """Cosine of what the trigger is about and the prompt, by the English word table."""
     context_words: float
     shared: float
     """Share of the trigger's terms that the prompt has."""
     common: float
-    """Share of the prompt's content words that the context has."""
+    """Share of the prompt's content words that `context` has."""
     name: float
     """Flag: a name in the context is in the prompt."""
     length: float
     """Logarithm of the number of content words in the prompt."""
     breadth: float
-    """The same of the trigger."""
+    """Logarithm of the number of content words in the trigger."""
 
 
 class PromiseModel(NamedTuple):
@@ -160,7 +160,7 @@ def with_words_before(turn: str, promise: str) -> str:
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
-    """Return the promises whose trigger a prompt is about, the most likely first, except those for a day alone.
+    """Return the promises whose trigger a prompt is about, the most likely first, except those with only a day.
 
     `promises` are newest first. A prompt that states a promise does not call for it. Without the encoder's files a
     prompt calls for a promise if it has all terms of its trigger.

@@ -140,7 +140,7 @@ def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom
 
 
 def _room(count: int, most: int) -> str:
-    """Return a sentence with the number of pages, and what it means for new pages."""
+    """Return a sentence on the number of pages, and on the room for new pages."""
     pages = f"Pages: {count}, of {most - 1} at most."
     if count >= most:
         return f"{pages} Too many stand: first merge two or more that belong together, then write what is new."

@@ -52,8 +52,9 @@ def rendered_page(store: Store, space: str, scene: Scene) -> str:
 
 
 def _change_lines(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
-    """Return a line for each new atom, with the first words of the atoms that it replaced (the page has the rest), and
-    for each atom that ended without a replacement.
+    """Return a line for each new statement and each statement that ended without a replacement.
+
+    A new statement comes with the first words of the statements that it replaced; the page has the rest.
     """
     lines: dict[str, str] = {}
     for old, newer in ended:

@@ -39,13 +39,19 @@ READER = 1
 """The version of the reader that statements are stored with."""
 
 _LEAST_WORTH = 0.2
-"""Of a statement. Of 562 sentences of six memories that the classifier had not seen, 89 % of those kept state
-something by their labels; 78 % of those that do are kept, and 93 % of those that a later conversation needs."""
+"""The least worth of a statement.
+
+Of 562 sentences of six memories that the classifier had not seen, 89 % of those kept state something by their labels;
+78 % of those that do are kept, and 93 % of those that a later conversation needs.
+"""
 _LEAST_RULE = 0.5
-"""Probability of a rule: an agent obeys it."""
+"""The least probability of a rule, high because an agent obeys it."""
 _LEAST_PROMISE = 0.2
-"""Probability of a promise that says when it is due (`asks_for_later`). Of 72 promises (`fixtures/promises`) 55 are
-recognised, and of 120 sentences written to resemble promises 9; of 698 others none."""
+"""The least probability of a promise that says when it is due (`asks_for_later`).
+
+Of 72 promises (`fixtures/promises`) 55 are recognised, of 120 sentences written to resemble promises 9, of 698 others
+none.
+"""
 
 _KINDS: Mapping[Label, Kind] = {
     "trait": "persona",

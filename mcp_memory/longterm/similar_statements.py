@@ -48,10 +48,10 @@ _MOST = 5  # statements that a draft is compared with, as upstream
 # employer or friend.
 _NEAR = 0.6
 _NEAR_UNSEEN = 0.9
-"""The same if the extraction was shown the nearest atoms and could have said that the draft repeats or ends them."""
+"""As `_NEAR`, for a draft whose extraction was shown the nearest atoms and could have decided about them."""
 _SAME_RELATION = 2.0
 _SAME_PHRASE = 0.9
-"""Of two that share two neighbouring words that are rare."""
+"""Similarity of two statements that share a pair of rare neighbouring words."""
 _MOST_MEANING = 0.5
 _UNKNOWN_MEANING = 0.35  # of an atom without a vector: a quarter of the words suffices then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
@@ -77,16 +77,16 @@ class _ComparedStatement(NamedTuple):
 
 
 class _Neighbourhood(NamedTuple):
-    """Atoms that a search finds for a draft, the cosines of the nearest atoms, and the usual cosine."""
+    """The atoms near a draft, their cosines to it, and the usual cosine of any atom to it."""
 
     atoms: list[Atom]
     cosines: Mapping[str, float]
     usual: float
     far: float
-    """The meaning of an atom that is not among the nearest."""
+    """The similarity in meaning of an atom that is not among the nearest."""
     vector: NDArray[np.float32] | None
     is_bundled: bool
-    """The cosines are of the model that changes are judged by."""
+    """Whether the cosines are the bundled model's, by which changes are judged."""
 
     def meaning(self, cosine: float | None) -> float:
         if cosine is None:

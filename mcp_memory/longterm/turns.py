@@ -35,7 +35,7 @@ SUMMARY: tuple[Role, str] = ("system", "summary")
 """Role and name of the turn with a client's summary of the conversation before it."""
 
 _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u003[eE])")
-"""Literal, and as a page or a JSON text quotes it."""
+"""The opening tag, literal or escaped as in HTML and JSON."""
 
 
 def recall_block(text: str, *, part: str) -> str:

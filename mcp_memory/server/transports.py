@@ -1,12 +1,12 @@
 """Transports: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
 
-On stdio, standard output carries only the protocol. HTTP and SSE listen on this machine only by default, and reject
-web pages that rebind DNS. Every request needs a bearer token: on this machine the first start creates one, unless
-`--no-token` is given; on other addresses the server does not start without (`authentication`). Each transport ends
+On stdio, standard output carries only the protocol. HTTP and SSE listen on this machine only by default, and reject web
+pages that rebind DNS. Every request needs a bearer token: on this machine the first start creates one, unless
+`--no-token` is given; on other addresses the server does not start without one (`authentication`). Each transport ends
 cleanly on SIGTERM, on SIGINT and when its client has exited.
 
 glibc gives threads separate heaps (arenas), up to eight per processor, and each keeps the most that was ever free in
-it: a server grew by 20 MB a minute under load. With two arenas it does not, and answers as fast (`bench.load`).
+it: a server grew by 20 MB a minute under load. With two arenas it does not grow, and answers as fast (`bench.load`).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.ge
     """Return when the client of a stdio server has exited although its standard input is open.
 
     A pipe ends when every process that can write to it has closed it. If a client started other processes that
-    inherited its end and was then killed, its server would wait forever. So two more signs are watched: the process
-    that started the server has ended (on Linux and macOS the parent changes, on Windows its handle is signalled), or
-    standard output has no reader any more. Never returns if neither can be observed.
+    inherited its end and was then killed, its server would wait forever. So the end of the parent process is
+    watched too (on Linux and macOS the parent changes, on Windows its handle is signalled), and whether standard
+    output has lost its reader. Never returns if neither can be observed.
 
     `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
     """

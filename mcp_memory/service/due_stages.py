@@ -1,13 +1,11 @@
 """Decides which stages of a space are due, and when. Computed from rows alone, so a restart changes nothing.
 
 Extraction is due for a session when it has fallen silent and enough turns of the space are unread; fewer are read after
-a week. It is due at once when a question is full, or on request. Each question repeats its instructions, so few
-large questions cost a fraction of many small ones, and until then the turns can be searched word for word.
-(Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, since a question
-serves many. Scenes are written when enough is new, and not too often; the persona is due by
-`persona_stage.trigger`. There is
-at most one question per ten turns, after the first few: anything beyond waits. Requests (`flush`, or `eager`) do not
-wait.
+a week. It is due at once when a question is full, or on request. Each question repeats its instructions, so few large
+questions cost a fraction of many small ones, and until then the turns can be searched word for word. (Upstream asks
+every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, since a question serves many.
+Scenes are written when enough is new, and not too often; the persona is due by `persona_stage.trigger`. There is at
+most one question per ten turns, after the first few. Requests (`flush`, or `eager`) do not wait.
 
 Tasks have a separate budget, since they make many results and few turns: at most one question per 25 records. Results
 with a poor summary wait until they fill a question; a canvas is reviewed when it has grown by the same number, or its
@@ -196,7 +194,7 @@ class _Planner:
         return max(start, self._after(new_atoms[0].learned_at, latest))
 
     def task_stages(self) -> Iterator[DueStage]:
-        """Yield the summaries of results and the review of canvases."""
+        """Yield the stages of tasks: summaries of results, and reviews of canvases."""
         from mcp_memory.shortterm import canvas_stage, summary_stage
 
         store, space, now = self.store, self.space, self.now

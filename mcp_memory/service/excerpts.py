@@ -60,7 +60,7 @@ _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
 @dataclass(frozen=True, kw_only=True)
 class ExcerptRequest:
-    """How to show an answer: the query whose words to excerpt around, the detail, and the budget in tokens."""
+    """How to show an answer: detail, budget in tokens, and the query around whose words excerpts are cut."""
 
     query: str
     detail: Detail

@@ -1,4 +1,4 @@
-"""Which rows a context got: the log of recalls, and what the sessions of this process were shown lately.
+"""The log of recalls, and what the sessions of this process were shown in the last hour.
 
 The log is written on a separate thread, so that no recall waits for the disk or fails with it. The thread starts with
 the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the store cannot be written

@@ -172,7 +172,7 @@ def _lines(text: str, start: int, end: int, number: int, size: int) -> Iterator[
 
 
 def _depth(line: str) -> int | None:
-    """Return the indentation, None for a blank line or a ruler."""
+    """Return the indentation, without line numbers in front of it; None for a blank line or a ruler."""
     if _BLANK.fullmatch(line):
         return None
     if (line_number := _NUMBERED.match(line)) is not None:
@@ -194,9 +194,9 @@ def _pieces(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, i
 
 
 def _best_cut(lines: list[_ChunkLine], size: int) -> int:
-    """Return how many of the lines make the next run, of 0.5 to 1.5 times `size`.
+    """Return how many of the lines the next run takes: 0.5 to 1.5 times `size` characters.
 
-    The best cut is before a line of the least indentation, then by rank, then near `size`.
+    The best cut is before a line of high rank, preferably with the least indentation, then near `size`.
     """
     least = min((line.depth for line in lines if line.depth is not None), default=0)
     cuts = [

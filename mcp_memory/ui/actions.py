@@ -1,9 +1,9 @@
-"""What forms change: a function for each action, by name. `run` checks the right, calls it, and returns where to go.
+"""Actions that forms run, by name. `run` checks the right, runs the action, and returns where to go.
 
-An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that
-is shown only once. Tokens, backups and purging are for the owner, whatever the right.
+An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that is
+shown only once. Tokens, backups and purging are for the owner, whatever the right.
 
-A confirmation is in the address as the name of a message with ids and numbers: `/a43?done=stored.a43.a33` says "Stored
+A confirmation is in the address as the name of a message with ids and numbers: `/a43?done=stored.a43.a33` shows "Stored
 as a43. a33 no longer holds." So no link can put any other text onto a page.
 """
 
@@ -132,7 +132,7 @@ def names() -> Collection[str]:
 
 
 def own_path(path: str) -> str | None:
-    """Return a path of this interface, None for anything else that a form may name."""
+    """Return a path of this interface that a form names; None for any other address."""
     steps = path.partition("?")[0].split("/")
     return path if _PATH.fullmatch(path) and not {"..", "."} & set(steps) else None
 

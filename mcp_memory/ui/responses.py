@@ -176,7 +176,7 @@ class Streams:
         return self._open[session] < _MOST_STREAMS
 
     async def of(self, session: bytes, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
-        """Yield events for an open page, while `goes_on` returns True."""
+        """Yield events for an open page while `goes_on` returns True."""
         self._open[session] += 1
         try:
             after, quiet = await memory.last_change(), 0.0

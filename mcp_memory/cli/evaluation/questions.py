@@ -240,7 +240,7 @@ class MinedQuestion:
     left_out: frozenset[str] = frozenset()
 
     def finds(self, turn: Turn) -> bool:
-        """Return whether a turn is the target or says exactly the same."""
+        """Return whether a turn is the target or has exactly the same text."""
         return turn.id == self.target.id or clean(turn.content) == clean(self.target.content)
 
 
@@ -256,8 +256,8 @@ class Kind:
 def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]:
     """Return at most `count` different questions of a kind, spread evenly over the sessions.
 
-    The turns, in order, are cut into `count` stretches, and a question is drawn from each: every session contributes
-    in proportion to its share of the turns.
+    The turns are cut into `count` stretches, and a question is drawn from each, so every session contributes in
+    proportion to its turns.
     """
     questions: dict[str, MinedQuestion] = {}
     total = len(talk.turns)

@@ -112,7 +112,7 @@ def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: 
 
 
 def _is_personal(text: str, match: re.Match[str], *, prose: bool) -> bool:
-    """Return whether the digits after "PIN", "PUK" or "CVV" are such a number, and not a year or a pin of a chip."""
+    """Return whether the digits after "PIN", "PUK" or "CVV" are a personal number, not a year or a pin of a chip."""
     word, complement, joint = match["word"], match["complement"], match["said"] or match["asked"]
     least, most = next(digits for part, digits in _LENGTHS if part.search(word))
     if not least <= len(match["value"]) <= most:

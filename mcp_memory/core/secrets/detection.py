@@ -301,7 +301,7 @@ def _strip_line_prefixes(view: View) -> Iterator[View]:
 
 
 def shift_places(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:
-    """Return the positions of hints after the cuts. No hint spans lines, so none is new."""
+    """Return the positions of hints in a text after the cuts. Cuts create no hints, since no hint spans lines."""
     ends = [end for _, end in cuts]
     lost = [0, *accumulate(end - start for start, end in cuts)]
     moved_places: dict[str, list[int]] = {}

@@ -487,7 +487,7 @@ def _is_cell(value: str, kind: str) -> bool:
 
 
 def _is_resource(value: str) -> bool:
-    """Return whether a value is the name of a secret in a listing: lower-case words and parts joined by hyphens."""
+    """Return whether a value is the name of a secret, as in a listing: lower-case words and parts joined by hyphens."""
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 

@@ -93,7 +93,7 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_among_words(letters: bytes, at: int) -> bool:
-    """Return whether nearly as many seed words as a phrase has are around a sample."""
+    """Return whether enough seed words for a phrase, or nearly enough, surround a sampled position."""
     known_words = _seed_words()
     behind = letters[at : at + _REACH].split()[1:]
     before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
@@ -107,7 +107,7 @@ def _is_among_words(letters: bytes, at: int) -> bool:
 
 
 def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
-    """Return the row of seed words around a position, and its end; an empty row for a longer list of words."""
+    """Return the row of seed words around a position, and its end. A row longer than two phrases is returned empty."""
     start, end = max(0, at - _LONGEST_PHRASE), min(len(text), at + _LONGEST_PHRASE)
     row: list[re.Match[str]] = []
     for word in _WORD.finditer(text, start, end):

@@ -49,9 +49,7 @@ def expand_variables(text: str, environ: Mapping[str, str]) -> str:
 
 
 def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that this entry adds to those that every client passes on; a short PATH for desktop
-    programs.
-    """
+    """Return the variables of an entry, to add to those that clients pass on; a short PATH for desktop programs."""
     variables = cast("dict[str, Any]", entry.get("env") or {})
     short = {"PATH": SHORT_PATH} if from_desktop and sys.platform != "win32" else {}
     return {**short, **{name: expand_variables(str(value), environ) for name, value in variables.items()}}

@@ -200,7 +200,7 @@ async def record_summary(memory: Memory, session: str, summary: str) -> None:
 logger = logging.getLogger(__name__)
 
 _WHILE_WORKING = (0.3, 2.0)
-"""Delays after a prompt: offloading judges tool results by the prompt, which has to be stored by then."""
+"""Delays after a prompt. Short, because offloading judges tool results by the prompt, which must be stored by then."""
 _LATER = (3.0,)
 _GROWN = 50  # logs that are checked for growth
 

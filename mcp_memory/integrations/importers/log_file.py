@@ -1,6 +1,6 @@
 """The logs of coding agents as files: finds them, recognises their agents, and reads their new lines.
 
-A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
+A log is read in chunks, up to the last complete line at the time of opening, so reading a growing file ends. A log is
 recognised by hashes of its first bytes and of the bytes before the position. If it shrank, was replaced or rewritten,
 it is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is one
 document (older versions of Gemini CLI) is read whole when it has changed.

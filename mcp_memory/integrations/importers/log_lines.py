@@ -1,4 +1,4 @@
-"""A line of a coding agent's log: what its records have in common, whoever wrote it. No I/O.
+"""A line of a coding agent's log: the parts that the records of all agents have in common. No I/O.
 
 A log is read in chunks, so a line may answer a line of an earlier chunk: `LogState` is kept between chunks.
 
@@ -94,7 +94,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a log, or a message in it, and what its records are made with."""
+    """A line of a log, or a message in it, with the context from which its records are made."""
 
     fields: Mapping[str, Any]
     where: str
@@ -174,7 +174,7 @@ def join_parts(parts: Iterable[str]) -> str:
 
 
 _COMMAND_NAME = re.compile(r"<command-name>\s*([^<\s]*)")
-"""Without `/`, the agent ran the command itself."""
+"""The name of a command. Without `/`, the agent ran the command itself."""
 
 
 def _steers_client(notice: str) -> bool:

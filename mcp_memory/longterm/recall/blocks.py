@@ -66,11 +66,11 @@ def bundle(
     context: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
     has_stable: Callable[[str], bool] = lambda block: False, shown_promises: Collection[str] = (),
 ) -> Bundle:  # fmt: skip
-    """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
+    """Return both blocks, `budget` tokens together. With a session, its last turns are part of the query.
 
-    If the reader already has the stable block (`has_stable`), it is left out and the dynamic block gets its tokens and
-    repeats the rows about the question. Promises that the session was shown are repeated only if the question calls for
-    them.
+    If the reader already has the stable block (`has_stable`), it is left out, and the dynamic block gets its tokens
+    and repeats the rows about the question. Promises that the session was shown are repeated only if the question
+    calls for them.
     """
     stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
@@ -229,8 +229,8 @@ def _only_names(atom: Atom, who: str) -> bool:
 def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
     """Return the lines of the page without those whose evidence is shown already.
 
-    Without a model's page, these are the explicit statements: sentences of the user are found by the question, and the
-    page of them would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
+    Only the explicit statements if no model wrote the page: the question finds the user's sentences, and listing
+    them here would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
     """
     stored = context.store.persona(context.space)
     by_model = stored is not None and stored.by_model
@@ -385,10 +385,10 @@ _REACH = RecallLimits(
 def automatic_lines(
     context: SearchContext, prompt: str, *, shown: str, in_context: Collection[str]
 ) -> Iterator[RecallLine]:
-    """Return lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
+    """Return lines for a prompt whose writer did not ask for a recall; none if the memory is unlikely to know.
 
-    Leaves out everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself is
-    not searched for: the reader sees it.
+    Leaves out everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself
+    is not searched for: the reader sees it.
     """
     if wants_last_conversation(context, prompt):
         return iter([] if in_context else last_conversation(context, in_context))

@@ -86,8 +86,8 @@ def dynamic_lines(
 ) -> Iterator[RecallLine]:
     """Yield lines for the question and the recent turns, without anything that is in `shown_text` or these turns.
 
-    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is the judgement of the
-    question, None if it is empty. Lines are made lazily: lines beyond the budget cost nothing.
+    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is that of the question,
+    None if it is empty. Lines are made lazily.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in recent_turns if small_talk_kind(turn.content) is None]
     excluded = {*in_context, *(turn.id for turn in recent_turns)}

@@ -158,7 +158,7 @@ def lines_of(
 
 
 def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
-    """Return a turn; one longer than `width` without code, from the sentence with most of the words on."""
+    """Return a turn cut to `width` characters: without code, from the sentence with most of the words on."""
     if len(turn.content) <= width:
         return turn
     text = _CODE.sub(" ", turn.content).strip() or turn.content

@@ -50,7 +50,7 @@ GENERAL = 0.4
 ENDS = 0.5
 """Probability from which a message that takes something back (`takes_back`) is shown instead of a rule."""
 MAY_END = 0.25
-"""Probability from which a message that tells of a change is shown in front of a rule."""
+"""Probability from which a message with words of change (`tells_change`) is shown in front of a rule."""
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
 _REPLACED = 16  # of them that a later sentence replaced
@@ -64,15 +64,15 @@ _TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
 
 @dataclass(frozen=True, slots=True)
 class RulesForPrompt:
-    """The lines of rules for a prompt, and what recall has to know of other rows to show none of them twice."""
+    """The lines of rules for a prompt, and what recall needs to show no row twice."""
 
     lines: tuple[RecallLine, ...] = ()
     replaced: dict[str, Turn] = field(default_factory=dict[str, Turn])
-    """By the ids of turns whose rule has ended: the message that ended it."""
+    """The message that ended a rule, by the id of the rule's turn."""
     repeats: dict[str, str] = field(default_factory=dict[str, str])
-    """By the ids of rows that state a shown rule in the same words: the id of its line."""
+    """The id of a shown line, by the ids of rows that state its rule in the same words."""
     in_part: frozenset[str] = frozenset()
-    """The turns of which a line shows only the rules, or the beginning: they may have a line of their own as well."""
+    """Turns of which only the rules, or the beginning, are shown: they may get a line of their own too."""
 
     @property
     def covered(self) -> set[str]:
@@ -362,7 +362,7 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 
 
 class _Ending(NamedTuple):
-    """The highest probabilities that a message ends a rule, by sentences that announce a change and by retractions."""
+    """How probably a message ends a rule: the highest probabilities of sentences of change and of retractions."""
 
     changes: float = 0.0
     takes_back: float = 0.0

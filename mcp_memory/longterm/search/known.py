@@ -101,8 +101,10 @@ class Judgement:
     probability: float
     known: Known
     rows: Mapping[str, float]
-    """The probabilities of the rows by id: turns, best first, then statements; those that repeat the question are not
-    judged."""
+    """The probabilities of the rows by id: turns, best first, then statements.
+
+    Rows that repeat the question are left out.
+    """
     close: frozenset[str]
     """The rows that are surely about the question; empty if it is unlikely known."""
 
@@ -130,10 +132,10 @@ def judge(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
     embed: Callable[[str], Sequence[Vectors]], at: datetime,
 ) -> Judgement:  # fmt: skip
-    """Judge the results of a search, best first. `embed` returns the vectors of a text; `at` is the time of the
-    question.
+    """Judge the results of a search, best first.
 
-    If a question names a time and nothing else, the rows of that time are its answer.
+    `embed` returns the vectors of a text; `at` is the time of the question. If a question names a time and nothing
+    else, the rows of that time are its answer.
     """
     if parse_query(question, at).time_only:
         rows = {hit.id: 1.0 for hit in (*turns[:JUDGED], *statements[:JUDGED])}
@@ -304,9 +306,9 @@ class QuestionWords:
     """The content words of a question in one layer of a memory."""
 
     rarity: Mapping[str, float]
-    """Of each: 0 for a word of most rows, 1 for a word of one."""
+    """The rarity of each word: 0 if most rows have it, 1 if a single row has it."""
     unknown: frozenset[str]
-    """Those of no row."""
+    """Words that no row has."""
 
 
 def question_words(
@@ -368,7 +370,7 @@ def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[
 
 
 def is_echo(row: str, question: str) -> bool:
-    """Return whether a row only repeats a question: it has the same words, or is a question without further ones."""
+    """Return whether a row only repeats a question: the same words, or a question without additional words."""
     if len(row) > 2 * len(question) + _ECHO_ROOM:
         return False
     if base_terms(row) == base_terms(question):

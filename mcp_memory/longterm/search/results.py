@@ -39,7 +39,7 @@ SHOWN = 5
 """The number of results shown with turns, unless only results are requested."""
 
 ABOUT = 0.4
-"""The share of a question, in words weighed by their rarity, that lines have to hold to be about it."""
+"""The least share of the question's words, weighted by rarity, in lines that are shown as being about it."""
 
 _LOOKED_AT = 40  # runs
 _LINE = 0.4  # what the best line counts beside its run

@@ -244,13 +244,13 @@ def _rank(
 
 @dataclass(frozen=True, kw_only=True)
 class SearchContext(StageContext[Store]):
-    """What the long-term side works with, for one space at one moment."""
+    """Store, settings, search and embedder of the long-term memory, for one space at one moment."""
 
     search: Search
     of_query: Callable[[str], Sequence[Vectors]]
     """Vectors of a text to search by."""
     of_rows: Callable[[Sequence[str]], Vectors | None]
-    """Vectors to store with new rows, one each; None where the background makes them."""
+    """Vectors to store with new rows, one each; None if the background makes them."""
 
     def hits(self, layer: Layer, text: str, *, filters: Filters, limit: int) -> list[Ranked]:
         """Return the best `limit` rows of a layer for a text, best first."""

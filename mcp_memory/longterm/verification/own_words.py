@@ -128,7 +128,7 @@ def repeats(statement: str, text: str) -> bool:
 def lacks_a_number(statement: str, text: str) -> bool:
     """Return whether a statement has a number that a text has neither in digits nor in words.
 
-    Small ones only count where the text has digits.
+    Small numbers count only if the text has digits.
     """
     theirs = numbers_in(text)
     missing = numbers_in(statement) - theirs - spelled_numbers(text)

@@ -172,9 +172,7 @@ def _flag(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
 
 
 def fit_for_pages(atom: Atom) -> bool:
-    """Return whether pages may use an atom, marked with its source: it is not quarantined, and it is an explicit
-    statement.
-    """
+    """Return whether pages may use an atom: not quarantined, and from the user, the assistant or an import."""
     return not atom.held and atom.source in ("user", "assistant", "import")
 
 

@@ -57,7 +57,7 @@ class KnownValues:
     names: Collection[str] = ()
 
     def missing(self, statement: str) -> list[str]:
-        """Return the addresses, numbers, dates and names of a statement that are not known, as they are written."""
+        """Return the addresses, numbers, dates and names of a statement that are not known, as it writes them."""
         dates = list(_dates_in(statement))
         rest = _blank(statement, [day.at for day in dates])
         missing = [address for address in ADDRESS.findall(statement) if address.casefold() not in self._whole]

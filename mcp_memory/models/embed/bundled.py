@@ -350,7 +350,7 @@ def shared_encoder(folder: Path = MODEL) -> Encoder:
 
 @lru_cache(maxsize=4_096)
 def encoder_vector(text: str) -> Floats:
-    """Return the vector of a text by the encoder alone. EmbeddingFailed if its files cannot be read."""
+    """Return the vector of a text by the encoder alone. Raises EmbeddingFailed if its files cannot be read."""
     (vector,) = shared_encoder().embed([text])
     return vector
 

@@ -1,7 +1,7 @@
 """Verbs of recall: the context for a conversation or a question, within a token budget.
 
-`longterm.recall.blocks` assembles it. Here it is fitted to the budget, and logged. `recall_stable` and `recall_beyond`
-are what hooks show at the start of a conversation and at each prompt.
+`longterm.recall.blocks` assembles it; these verbs fit it to the budget and log it. Hooks show `recall_stable` at the
+start of a conversation and `recall_beyond` at each prompt.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class RecallVerbs(Verbs):
     ) -> Bundle:
         """Return the dynamic block for a question, without anything that the context has already.
 
-        For programs that recall automatically: `known` is everything they recalled into this context before. The
-        turns of the session since its last summary are assumed to be in the context too. `is_rehearsal`: the
-        block is not shown to anyone, and not logged.
+        For programs that recall automatically: `known` is everything they recalled into this context before.
+        The turns of the session since its last summary are assumed to be in the context too. With
+        `is_rehearsal` the block is not shown to anyone, and not logged.
         """
         from mcp_memory.longterm.recall import blocks
 
