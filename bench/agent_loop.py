@@ -33,7 +33,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.models.llm import import_litellm
 
 TALKS = Path(__file__).parents[1] / "fixtures" / "talks"
-_MOST_STEPS = 12  # of one turn; an agent that calls tools for longer goes in circles
+_MAX_STEPS = 12  # of one turn; an agent that calls tools for longer goes in circles
 
 Message = dict[str, Any]
 
@@ -103,7 +103,7 @@ async def play(client: Client, talk: Talk, agent: Agent) -> tuple[list[Outcome],
 
 async def _turn(client: Client, turn: Turn, agent: Agent, messages: list[Message], tools: list[Message]) -> Outcome:
     called, shown, failed = list[str](), "", list[str]()
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         text, calls = await agent(messages, tools)
         messages.append(_assistant(text, calls))
         if not calls:

@@ -23,7 +23,7 @@ from bench.trajectories import Trajectory
 from bench.words import FUNCTION_WORDS
 
 KINDS = ("error", "name", "words", "said", "value")
-_MOST_RESULTS = 4
+_MAX_RESULTS = 4
 
 _ERROR = re.compile(r"^(?:E\s+)?((?:[\w.]*(?:Error|Exception|Warning|Failure)\w*): .{12,160})$", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:\s*\d+[\t:|-])?\s*((?:async def|def|class|function)\s+(\w{6,60}))", re.MULTILINE)
@@ -100,7 +100,7 @@ def mine(found: Sequence[Output], *, each: int, seed: int = 7) -> list[Question]
 
 
 def _is_known(places: Sequence[Place]) -> bool:
-    return 1 <= len({text for text, _ in places}) <= _MOST_RESULTS
+    return 1 <= len({text for text, _ in places}) <= _MAX_RESULTS
 
 
 def _asked(text: str, said: str) -> Iterator[tuple[str, str, list[Place]]]:

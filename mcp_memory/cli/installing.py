@@ -45,7 +45,9 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--no-hooks", is_flag=True, help="Only the server: no automatic recall or recording.")
 @click.option("--print", "only_print", is_flag=True, help="Show what to put where, for this or any other client.")
 @click.option("--link", "only_link", is_flag=True, help="Print a link that has Cursor or VS Code install it.")
-@click.option("--check", "only_check", is_flag=True, help="Start the installed server as the client does; change nothing.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Start the installed server as the client does; change nothing."
+)
 @_yes
 @memory_options
 def install(

@@ -24,7 +24,7 @@ from mcp_memory.core.errors import StoreUnavailable
 LogFormat = Literal["text", "json"]
 
 _WITHHELD = "…"
-_MOST_FRAMES = 30
+_MAX_FRAMES = 30
 
 
 class SafeText(str):
@@ -179,7 +179,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 def _frames(trace: TracebackType | None) -> Iterator[str]:
     """Yield the frames of a traceback, innermost last, without folders of this machine."""
-    for frame, line in [*walk_tb(trace)][-_MOST_FRAMES:]:
+    for frame, line in [*walk_tb(trace)][-_MAX_FRAMES:]:
         parts = PurePath(frame.f_code.co_filename).parts
         begin = next((place for place in reversed(range(len(parts))) if parts[place] == "site-packages"), -4)
         short = "/".join(parts[begin + 1 :] if begin > 0 else parts[-3:])

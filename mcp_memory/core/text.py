@@ -67,10 +67,10 @@ def _is_visible(char: str) -> bool:
     return not ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")  # variation selectors
 
 
-_MOST_MARKS = 30
+_MAX_MARKS = 30
 """Combining marks in a row, as in the stream-safe text of Unicode (UAX #15); real words have at most four."""
-_MARK_RUN = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{_MOST_MARKS + 1},}}")
-r"""Possibly more than `_MOST_MARKS` marks in a row. All are outside `\w`, except the voiced-sound marks of half-width
+_MARK_RUN = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{_MAX_MARKS + 1},}}")
+r"""Possibly more than `_MAX_MARKS` marks in a row. All are outside `\w`, except the voiced-sound marks of half-width
 kana.
 """
 
@@ -88,7 +88,7 @@ def _with_few_marks(run: re.Match[str]) -> str:
     row = 0
     for char in run[0]:
         row = row + 1 if unicodedata.combining(char) or char in "\uff9e\uff9f" else 0
-        if row <= _MOST_MARKS:
+        if row <= _MAX_MARKS:
             kept.append(char)
     return "".join(kept)
 

@@ -18,7 +18,7 @@ from mcp_memory.language.words import base_terms_of_word
 _READ = 60_000  # characters
 _CHUNK = re.compile(r"\S+")
 _WORD_END = 24  # characters a cut may move to fall between words
-_MOST_WORDS = 12
+_MAX_WORDS = 12
 
 
 class TermMatch(NamedTuple):
@@ -83,7 +83,7 @@ def words(text: str, terms: AbstractSet[str]) -> list[str]:
             end = next((i for i in range(match.end, len(text)) if not text[i].isalnum()), len(text))
             word = text[start:end]
         unique[word.strip(".,;:!?\"'()[]").lower()] = None
-        if len(unique) == _MOST_WORDS:
+        if len(unique) == _MAX_WORDS:
             break
     return list(unique)
 

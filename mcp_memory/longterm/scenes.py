@@ -32,7 +32,7 @@ MERGED_INTO = "merged into "
 """Start of the reason of a deletion if the scene was merged into another."""
 _LINE, _WAS = 220, 60
 _SEE_ALSO = 5
-_MOST_HOPS = 20
+_MAX_HOPS = 20
 
 
 def rendered_page(store: Store, space: str, scene: Scene) -> str:
@@ -230,7 +230,7 @@ def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene | None:
 def _merged_into(store: Store, space: str, name: str) -> Scene | None:
     """Return the scene that a deleted scene was merged into."""
     slug = slug_of(name)
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         last = next(iter(store.scene_versions(space, slug)), None)
         if last is None or last.action != "delete":
             return last

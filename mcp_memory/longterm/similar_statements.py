@@ -52,7 +52,7 @@ _NEAR_UNSEEN = 0.9
 _SAME_RELATION = 2.0
 _SAME_PHRASE = 0.9
 """Similarity of two statements that share a pair of rare neighbouring words."""
-_MOST_MEANING = 0.5
+_MAX_MEANING = 0.5
 _UNKNOWN_MEANING = 0.35  # of an atom without a vector: a quarter of the words suffices then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
 _FEW = 5
@@ -91,7 +91,7 @@ class _Neighbourhood(NamedTuple):
     def meaning(self, cosine: float | None) -> float:
         if cosine is None:
             return self.far
-        return min(_MOST_MEANING, max(0.0, (cosine - self.usual) / (1 - self.usual)))
+        return min(_MAX_MEANING, max(0.0, (cosine - self.usual) / (1 - self.usual)))
 
     def cosine_to(self, other: _Neighbourhood) -> float | None:
         if self.vector is None or other.vector is None or self.vector.shape != other.vector.shape:

@@ -138,7 +138,7 @@ def _by_ends(words: frozenset[str]) -> Mapping[str, Sequence[str]]:
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|(?<=[。！？；])|\n+")
 _TOPIC_END = re.compile(r"[:：]\s")  # "another thing: dinner is at 8 now"
 _COMMA = re.compile(r"[,;:]\s|\s[-–—]\s|[，、；]")
-_MOST_CLAUSES = 12
+_MAX_CLAUSES = 12
 _QUOTATION = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」|『[^』]*』")
 _QUOTED_SENTENCE = 14  # characters with the quotation marks; shorter quotations are mostly names
 _ABBREVIATED = re.compile(r"(?:\b\w{1,2}|\d|\b(?:Dr|Mrs?|Ms|Prof|Sr|Sra|St|Nr|ca|approx))\.$")
@@ -177,7 +177,7 @@ def _clauses(sentence: str) -> Iterator[str]:
     """Yield the parts between commas; a part without content words stays with the part before it."""
     places = [0, *(match.end() for match in _COMMA.finditer(sentence)), len(sentence)]
     parts = [sentence[start:end] for start, end in pairwise(places)]
-    if len(parts) == 1 or len(parts) > _MOST_CLAUSES:
+    if len(parts) == 1 or len(parts) > _MAX_CLAUSES:
         yield sentence
         return
     begun = parts[0]

@@ -20,7 +20,7 @@ from mcp_memory.store.values import RecallEntry
 
 logger = logging.getLogger(__name__)
 
-_MOST_WAITING = 100
+_MAX_WAITING = 100
 _CLOSING_S = 5.0
 _WRITTEN_S = 2.0
 _SESSIONS = 1_000  # whose recalled context is remembered
@@ -32,7 +32,7 @@ class RecallLog:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting = deque[tuple[str, RecallEntry]](maxlen=_MOST_WAITING)
+        self._waiting = deque[tuple[str, RecallEntry]](maxlen=_MAX_WAITING)
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_writing = False

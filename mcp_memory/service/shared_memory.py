@@ -31,7 +31,7 @@ _CLOSING_SECONDS = 20.0
 _OPENING_DELAY_SECONDS = 0.05
 """A delay before opening, which keeps the interpreter busy, so that a new client's first requests are served."""
 _RETENTION_SECONDS = 3_600.0
-_MOST_CLIENTS = 100  # whose names are kept; clients choose their names
+_MAX_CLIENTS = 100  # whose names are kept; clients choose their names
 
 
 class Alongside(Protocol):
@@ -84,7 +84,7 @@ class SharedMemory:
 
     def meet(self, client: str) -> None:
         """Register the name of a client, which other processes can see once the store is open."""
-        if client in self._clients or len(self._clients) >= _MOST_CLIENTS:
+        if client in self._clients or len(self._clients) >= _MAX_CLIENTS:
             return
         self._clients[client] = None
         opened = self._opened

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 CONFIRMATION = "done"
 _CONFIRMATION_VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
-_MOST_VALUES = 12
+_MAX_VALUES = 12
 
 
 def confirmation_address(path: str, name: str, *values: str | int) -> str:
     """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
-    confirmation = ".".join(map(str, (name, *values[:_MOST_VALUES])))
+    confirmation = ".".join(map(str, (name, *values[:_MAX_VALUES])))
     return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}"
 
 
@@ -89,7 +89,7 @@ def _count_kinds(values: Sequence[str]) -> str:
 
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
-_MOST_DAYS = 36_500
+_MAX_DAYS = 36_500
 
 
 class Forbidden(Refused):
@@ -292,8 +292,8 @@ async def _create_token(call: Call) -> Page:
     if right not in RIGHTS:
         raise InvalidInput(t("actions.choice", name="right", choices=", ".join(RIGHTS)))
     days = call.number("days") if call.text("days") else None
-    if days is not None and not 0 < days <= _MOST_DAYS:
-        raise InvalidInput(t("actions.days", most=f"{_MOST_DAYS:,}"))
+    if days is not None and not 0 < days <= _MAX_DAYS:
+        raise InvalidInput(t("actions.days", most=f"{_MAX_DAYS:,}"))
     token, text = await call.memory.create_token(
         call.text("name"), right=right, expires=None if days is None else timedelta(days=days)
     )

@@ -38,7 +38,7 @@ _LENGTHS = (
     (re.compile(""), (4, 8)),
 )
 """Least and most digits of personal numbers, by a part of their word."""
-_MOST_WORDS = 3
+_MAX_WORDS = 3
 """Words between a PIN's word and its digits, without a copula or colon."""
 
 _INDIAN_PLACE = 6
@@ -134,5 +134,5 @@ def _is_personal(text: str, match: re.Match[str], *, prose: bool) -> bool:
         return is_owned or (bool(match["form"]) or word.isupper() if is_pin else " " not in word)
     *others, last = complement.split(" ")
     if complement:
-        return len(others) <= _MOST_WORDS and thing.match(last) is not None
+        return len(others) <= _MAX_WORDS and thing.match(last) is not None
     return is_owned or bool(match["form"]) or (not is_pin and " " not in word)

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from mcp_memory.core.secrets.values import word_list
 
-_FEWEST_WORDS, _MOST_WORDS = 12, 33
+_FEWEST_WORDS, _MAX_WORDS = 12, 33
 _DIFFERENT = 0.85  # share of the words of a phrase
 _JOINING = 4  # one word in so many may join sentences
 _SAMPLE = 30  # bytes: a phrase has one without any other word in it, as it is twice as long
@@ -118,7 +118,7 @@ def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
         else:
             row.clear()
     last = row[-1].end() if row else at
-    return (row if len(row) <= 2 * _MOST_WORDS else []), last
+    return (row if len(row) <= 2 * _MAX_WORDS else []), last
 
 
 def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
@@ -146,7 +146,7 @@ def _split_lines(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[
 def _is_phrase(row: list[re.Match[str]]) -> bool:
     words = [word[0].lower() for word in row]
     return (
-        _FEWEST_WORDS <= len(words) <= _MOST_WORDS
+        _FEWEST_WORDS <= len(words) <= _MAX_WORDS
         and len(set(words)) >= _DIFFERENT * len(words)
         and words != sorted(words)  # part of a list
         and sum(word in _sentence_words() for word in words) * _JOINING <= len(words)

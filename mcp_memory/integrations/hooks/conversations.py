@@ -125,7 +125,7 @@ NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
 """Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
 _PROMPT_CHARS = 4_000
-_MOST_SESSIONS = 256  # whose shown texts are kept in memory; those of others are read from the log again
+_MAX_SESSIONS = 256  # whose shown texts are kept in memory; those of others are read from the log again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
@@ -218,7 +218,7 @@ class Conversations:
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
-        self._shown = LRU[str, list[str]](_MOST_SESSIONS)
+        self._shown = LRU[str, list[str]](_MAX_SESSIONS)
         self._warming: asyncio.Task[None] | None = None
         self._live: set[str] = set()
         self._some_ended = False

@@ -47,8 +47,8 @@ _COMMON = frozenset({"memory_search", "recall", "remember", "forget", "distill"}
 
 _TIME = ("timestamp",)
 _TEXT = ("text",)
-_MOST_CALLS = 50
-_MOST_CHARS = 4_000
+_MAX_CALLS = 50
+_MAX_CHARS = 4_000
 
 LogRecord = ImportedTurn | ImportedResult | ImportProblem
 
@@ -79,8 +79,8 @@ class LogState:
     def dump(self) -> str:
         """Return the state as JSON of bounded size, without long arguments and secrets."""
         calls = {
-            id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MOST_CHARS else None)
-            for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
+            id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MAX_CHARS else None)
+            for id, (tool, arguments) in list(self.calls.items())[-_MAX_CALLS:]
         }
         conversation = self.conversation and mask_name(self.conversation)
         return json.dumps([conversation, self.is_subagent, mask_name(self.turn), self.count, calls])

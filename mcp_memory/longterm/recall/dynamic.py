@@ -48,7 +48,7 @@ from mcp_memory.suspicion.flags import flags, without_orders
 _SCENES, _FACTS, _OUTPUTS = 3, 5, 2
 _SUCCESSORS = 5  # one after the other
 _FIRST = 6  # turns of a search that are about a question where the memory likely knows: most answers are among them
-_MOST_THERE = 100  # turns that are there already and may be found before others
+_MAX_EXCLUDED = 100  # turns of the context or in quarantine, which may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
@@ -142,8 +142,8 @@ def _find_recall_rows(
 ) -> _RecallRows:
     """Return rows for the question, then for the conversation, without the turns already `excluded`."""
     recall_rows = _RecallRows()
-    aside = [row.id for row in context.store.quarantined(context.space, limit=_MOST_THERE) if row.id.startswith("t")]
-    many = reach.turns + min(len(excluded) + len(aside), _MOST_THERE)
+    aside = [row.id for row in context.store.quarantined(context.space, limit=_MAX_EXCLUDED) if row.id.startswith("t")]
+    many = reach.turns + min(len(excluded) + len(aside), _MAX_EXCLUDED)
     for text, judged in ((question, judgement), (talk, judge_question(context, talk))):
         if not text or judged is None:
             continue

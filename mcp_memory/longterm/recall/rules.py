@@ -54,7 +54,7 @@ MAY_END = 0.25
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
 _REPLACED = 16  # of them that a later sentence replaced
-_MOST_REPLACED = 100  # times that a rule was stated anew
+_MAX_REPLACED = 100  # times that a rule was stated anew
 _SEARCHED = 24
 _ASKS = re.compile("[?？؟]")
 _LATER = 64  # turns nearest to all chosen rules, that may end one
@@ -207,7 +207,7 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
 def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
     """Return the last successor of each replaced statement, as ids."""
     last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
-    for _ in range(_MOST_REPLACED):
+    for _ in range(_MAX_REPLACED):
         newer = {atom.id: atom.superseded_by for atom in context.store.atoms(context.space, set(last.values()))}
         if not any(newer.values()):
             break
@@ -344,10 +344,10 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
     """Return the turn of the last statement in the chain of successors of an atom.
 
     A turn that is quarantined or somebody else's replaces nothing, so the statements after it do not count. None if
-    the turns are gone, or if the chain is longer than `_MOST_REPLACED`.
+    the turns are gone, or if the chain is longer than `_MAX_REPLACED`.
     """
     last_turn: Turn | None = None
-    for _ in range(_MOST_REPLACED):
+    for _ in range(_MAX_REPLACED):
         newer = context.store.atoms(context.space, filter(None, [atom.superseded_by]))
         turns = context.store.turns(context.space, [id for successor in newer for id in atom_turns(successor)])
         if not turns:

@@ -186,7 +186,7 @@ _PROBABLE, _PROBABLE_SHARE = 0.33, 0.5  # cosine or share of terms of words that
 _SHORT_ANSWER = 8  # words
 _SHORT_QUESTION = 4  # words; "Is that OK?" asks about the sentence before
 _READ = 2_000  # characters at the end of a question
-_MOST_SENTENCES = 3
+_MAX_SENTENCES = 3
 _LONGEST = 600  # characters; what is longer is no sentence
 _PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk", "ro"))
 """Languages that leave the pronoun out."""
@@ -234,7 +234,7 @@ def own_words(statement: str, messages: Sequence[Said], *, rule: bool) -> list[S
     each = [_best(part, candidates) for part in parts]
     distinct = list(dict.fromkeys(filter(None, each)))
     whole = _best(statement, candidates)
-    if all(each) and len(distinct) <= _MOST_SENTENCES and (len(distinct) > 1 or whole is None):
+    if all(each) and len(distinct) <= _MAX_SENTENCES and (len(distinct) > 1 or whole is None):
         return distinct
     return [whole] if whole else []
 

@@ -32,7 +32,7 @@ AROUND = 6
 """Lines shown before a linked line."""
 _LISTED = 40
 _PER_LINE = 130
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _requested_lines(view: View) -> tuple[int, int]:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
 
 # --- what it is -------------------------------------------------------------------------------------
