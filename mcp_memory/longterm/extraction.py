@@ -317,7 +317,7 @@ def _aliases(statements: Iterable[ExtractedStatement], names: Names) -> dict[str
     for statement in statements:
         for named in [*statement.entities, *_users_name(statement, names)]:
             for alias in _stated_aliases(named, names):
-                aliases[names.chief(named.name) or named.name][alias] = None
+                aliases[names.main_name(named.name) or named.name][alias] = None
     return {name: tuple(further) for name, further in aliases.items()}
 
 
@@ -325,19 +325,19 @@ def _users_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity
     """Return the user with the name that the statement's fact gives them; empty if the fact is not the user's name."""
     match statement.fact:
         case Triple(entity=entity, relation=relation, value=name) if relation_name(relation) == "name":
-            return [NamedEntity(name=USER, also=[name])] if names.chief(entity) == USER else []
+            return [NamedEntity(name=USER, also=[name])] if names.main_name(entity) == USER else []
         case _:
             return []
 
 
 def _stated_aliases(named: NamedEntity, names: Names) -> list[str]:
     """Return the further names of an entity that occur in the turns and belong to no other entity."""
-    chief = names.chief(named.name)
-    if chief is None:
+    main_name = names.main_name(named.name)
+    if main_name is None:
         return []
     aliases = dict.fromkeys(alias for also in named.also if (alias := one_line(also, MAX_NAME)))
-    new = [alias for alias in aliases if names.chief(alias) == alias and fold(alias) != fold(chief)]
-    return [alias for alias in new if locate(alias, names.text) and names.may_be(chief, alias)]
+    new = [alias for alias in aliases if names.main_name(alias) == alias and fold(alias) != fold(main_name)]
+    return [alias for alias in new if locate(alias, names.text) and names.may_be(main_name, alias)]
 
 
 # --- as a model reads them --------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def ground_statement(
     times = validity_period(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
     fact = _fact(statement, names, " ".join([text, *(passage.turn.content for passage in passages)]))
     entity, relation, value = fact if fact and times.now else (None, None, None)
-    entities = [entity, *(names.chief(named.name) for named in statement.entities), *names.mentioned(text)]
+    entities = [entity, *(names.main_name(named.name) for named in statement.entities), *names.mentioned(text)]
     atom = NewAtom(
         kind=statement.kind,
         text=with_its_date(text, turn.said_at),
@@ -462,7 +462,7 @@ def _fact(statement: ExtractedStatement, names: Names, context: str) -> tuple[st
     """
     if statement.fact is None or _share_of_words(statement.fact.value, context) < _OF_A_FACT:
         return None
-    entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
+    entity, relation = names.main_name(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
     value = one_line(statement.fact.value, 200)
     if not entity or not value or fact_states_rule(relation, value):
         return None

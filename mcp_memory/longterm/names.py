@@ -64,7 +64,7 @@ class Names:
         """Return whether a turn has the name of another person than the user."""
         return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
-    def chief(self, name: str) -> str | None:
+    def main_name(self, name: str) -> str | None:
         """Return the main name of the entity that has this name, or the name itself if the entity is unknown.
 
         Returns None for the assistant and for anything that is not a name.
@@ -85,14 +85,14 @@ class Names:
         entities = [*named_in(self.known, text), *(name for name in self.others if contains_name([name], text))]
         return [USER, *entities] if contains_name([*_user_nouns(), self.user or ""], text) else entities
 
-    def may_be(self, chief: str, name: str) -> bool:
-        """Return whether a name can be an alias of the entity with the main name `chief`.
+    def may_be(self, main_name: str, name: str) -> bool:
+        """Return whether a name can be an alias of the entity with the main name `main_name`.
 
         It cannot if it is another speaker's, or if the entity is the user and it differs from the user's known name.
         """
         if fold(name) in {fold(other) for other in self.others}:
             return False
-        if chief != USER or self.user is None:
+        if main_name != USER or self.user is None:
             return True
         own, other = fold(self.user), fold(name)
         return own.startswith(other) or other.startswith(own)
