@@ -90,7 +90,7 @@ def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, in
             return _option_value(text, name, option.end(), is_listed="," in option[0])
     match = _ASSIGN.match(text, name.end)
     if match is None:
-        return _value_after_space(text, name)
+        return _span_after_space(text, name)
     start, quote = match.end(), match["quote"]
     if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and match["sign"] == "=":
         return []  # user, password = …
@@ -105,7 +105,7 @@ def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, in
     return _unquoted_value(text, name, match, prose=prose)
 
 
-def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
+def _span_after_space(text: str, name: Name) -> list[tuple[int, int]]:
     """Return the span of a value after a space: in quotes, or alone up to the end of a line that the name begins."""
     match = _SPACED.match(text, name.end)
     if match is None or (name.is_short and not match["quote"]):
