@@ -104,7 +104,7 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     content = "\n".join(turn.content for turn in turns)
     entities = known_entities(store, space)
     aliases = next((entity.aliases for entity in entities if fold(entity.name) == USER), ())
-    speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
+    speaking = {role: _speaker_names(turns, role) for role in ("user", "assistant")}
     unnamed = any(turn.role == "user" and not turn.name for turn in turns)
     user = _user(aliases, speaking["user"], unnamed=unnamed)
     speakers = dict.fromkeys((*speaking["user"], *speaking["assistant"]))
@@ -180,7 +180,7 @@ def is_person(turn: Turn) -> bool:
     return bool(words) and " ".join(words) not in name_words("assistant") and name_words("models").isdisjoint(words)
 
 
-def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
+def _speaker_names(turns: Iterable[Turn], role: str) -> list[str]:
     names = (one_line(turn.name or "", MAX_NAME) for turn in turns if turn.role == role and is_person(turn))
     return [
         name for name in dict.fromkeys(names) if name and fold(name) not in name_words("user") | name_words("assistant")

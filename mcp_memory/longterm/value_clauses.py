@@ -21,7 +21,7 @@ from mcp_memory.longterm.change_values import (
     StatedValue,
     ValueKind,
     any_of,
-    phrases_of,
+    phrases_by_name,
     values_in,
 )
 
@@ -321,12 +321,12 @@ def _idle() -> frozenset[str]:
 
 @cache
 def _phrases(kind: str) -> Phrases:
-    return Phrases(phrases_of(kind).values())
+    return Phrases(phrases_by_name(kind).values())
 
 
 @cache
 def _relations() -> list[tuple[str, Phrases]]:
-    return [(name, Phrases([phrases])) for name, phrases in phrases_of("relation").items()]
+    return [(name, Phrases([phrases])) for name, phrases in phrases_by_name("relation").items()]
 
 
 @cache
@@ -340,14 +340,14 @@ _ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"
 
 @cache
 def _former() -> re.Pattern[str]:
-    return re.compile(rf"(?:{any_of(phrases_of('former').values())}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of(phrases_by_name('former').values())}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
 
 
 @cache
 def _from() -> re.Pattern[str]:
-    return re.compile(rf"(?:{any_of(phrases_of('from').values())}){_ARTICLES}\s*$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of(phrases_by_name('from').values())}){_ARTICLES}\s*$", re.IGNORECASE)
 
 
 @cache
 def _to() -> re.Pattern[str]:
-    return re.compile(rf"\s*(?:{any_of(phrases_of('to').values())})", re.IGNORECASE)
+    return re.compile(rf"\s*(?:{any_of(phrases_by_name('to').values())})", re.IGNORECASE)

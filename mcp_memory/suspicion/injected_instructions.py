@@ -88,7 +88,7 @@ def instructions_in(text: str) -> set[str]:
     flags: set[str] = set()
     for piece in _pieces(shown):
         languages = concepts_of(piece)
-        if "boss" in languages and (speaking := _speaking(piece)):
+        if "boss" in languages and (speaking := _languages_of_speakers(piece)):
             languages["speaker"] = speaking
         named = languages.get("machine", 0) | languages.get("helper", 0)
         if named and _LABEL.search(piece):
@@ -186,7 +186,7 @@ def _named_in_front(text: str, by_concept: dict[str, list[Match]]) -> dict[str, 
     return {"addressed": sorted(addressed), "requested": sorted(requested), "called": sorted(called)}
 
 
-def _speaking(text: str) -> int:
+def _languages_of_speakers(text: str) -> int:
     """Return, as bits, the languages in which a text may have words of a system or its makers: "System: ..."."""
     languages = 0
     for place in _SPEAKER.finditer(text):

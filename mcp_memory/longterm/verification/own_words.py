@@ -31,7 +31,7 @@ from mcp_memory.language.sentences import (
 )
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.standing_rules import possible_rules
-from mcp_memory.longterm.turns import bare, phrases_of
+from mcp_memory.longterm.turns import bare, kinds_of_phrases
 from mcp_memory.longterm.verification.comparison import (
     SHORT,
     capitals_of,
@@ -167,7 +167,7 @@ def agrees(answer: str) -> bool:
     rest = pattern("POLITELY").sub("", answer)
     if not is_negative(answer):
         rest = pattern("FOR_GOOD").sub("", rest)  # "absolutely, every time"
-    kinds = phrases_of(answer) or phrases_of(rest)
+    kinds = kinds_of_phrases(answer) or kinds_of_phrases(rest)
     agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
     return agrees and _noes().isdisjoint(bare(answer).split())
 
