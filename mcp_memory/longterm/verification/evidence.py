@@ -171,7 +171,7 @@ def why(store: Store, space: str, id: str) -> Why:
         quotes=_quotes(store, space, id),
         replaced_by=_successors(store, space, atom),
         replaces=store.superseded_by(space, [id]),
-        mentions=mentions(store, space, id),
+        mentions=lines_citing(store, space, id),
     )
 
 
@@ -199,7 +199,7 @@ def _successors(store: Store, space: str, atom: Atom) -> list[Atom]:
     return successors
 
 
-def mentions(store: Store, space: str, id: str) -> list[Mention]:
+def lines_citing(store: Store, space: str, id: str) -> list[Mention]:
     """Return the lines of the persona, then of the scenes, that name an atom as their evidence."""
     pages = [(None, "Persona", l3_page.body(store, space))]
     pages += [(scene.slug, scene.title, scene.body) for scene in l2_page.stored_scenes(store, space)]

@@ -251,11 +251,11 @@ class PageVerbs(Verbs):
         ]
 
     @in_thread
-    def mentions(self, id: str) -> list[Mention]:
+    def lines_citing(self, id: str) -> list[Mention]:
         """Return the lines of the persona, then of the scenes, that cite a statement."""
-        from mcp_memory.longterm.verification.evidence import mentions
+        from mcp_memory.longterm.verification.evidence import lines_citing
 
-        return mentions(self._store, self.space, id)
+        return lines_citing(self._store, self.space, id)
 
     @in_thread
     def verify(self, *, tell: ReportProgress = ignore_progress) -> Verified:
