@@ -131,7 +131,7 @@ class MemoryServer(MCPServer[None]):
         self.updates.attach(self)
         self.completion()(self._complete)
 
-    def running(self) -> AbstractAsyncContextManager[None]:
+    def hold_open(self) -> AbstractAsyncContextManager[None]:
         """Keep the store open, once it is needed, while the block runs. Transports enter this."""
         return self.memory.hold()
 
@@ -354,7 +354,7 @@ def _check_right(tool: str, right: Right) -> None:
 @asynccontextmanager
 async def _lifespan(server: MCPServer[None]) -> AsyncGenerator[None]:
     assert isinstance(server, MemoryServer)
-    async with server.running():
+    async with server.hold_open():
         yield None
 
 

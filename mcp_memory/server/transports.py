@@ -208,7 +208,7 @@ def _has_tokens(settings: Settings) -> bool:
 # --- stdio ------------------------------------------------------------------------------------------
 async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
-    async with server.running(), anyio.create_task_group() as tasks:
+    async with server.hold_open(), anyio.create_task_group() as tasks:
         tasks.start_soon(on_signal, partial(_exit, server))
         tasks.start_soon(_exit_with_client, server, os.dup(1))  # the SDK redirects 1 itself
         async with stdio_server() as (lines, replies):
@@ -257,7 +257,7 @@ async def _serve_http(
     listener = listen(host, port)
     path = "mcp" if transport == "http" else "sse"
     lines = [f"mcp-memory listens on {address_of(host, listener)}/{path}", *([token_notice] if token_notice else [])]
-    async with server.running():
+    async with server.hold_open():
         await run_http(app, listener, started=partial(print, *lines, sep="\n", file=sys.stderr), stopping=app.stop)
 
 

@@ -170,7 +170,7 @@ class ResultKeeper:
         self._late: dict[str, _LateText] = {}
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    async def hold_open(self) -> AsyncGenerator[None]:
         """Close the memory at the end of the block, if it was opened."""
         try:
             yield

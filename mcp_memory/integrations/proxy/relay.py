@@ -378,7 +378,7 @@ async def _wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
     keeper = ResultKeeper(settings, over=options.over, session=options.session, folder=options.folder)
     async with AsyncExitStack() as stack:
         server = await _server(options, stack)
-        await stack.enter_async_context(keeper.running())
+        await stack.enter_async_context(keeper.hold_open())
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(_forward_signals, server)
         code = await Relay(StdioClient(), server, Editor(keeper, offers_tool=options.offers_tool)).run()

@@ -153,7 +153,7 @@ async def relayed(settings: Settings, answer: Answer, **options: Any) -> AsyncIt
     try:
         async with anyio.create_task_group() as tasks:
             keeping = ResultKeeper(lambda: settings, over=500, session=options.pop("session", None), folder="/work")
-            async with keeping.running():
+            async with keeping.hold_open():
                 editor = Editor(keeping, **{"offers_tool": True, **options})
                 tasks.start_soon(Relay(here, ServerEnd(here), editor).run)
                 yield here
