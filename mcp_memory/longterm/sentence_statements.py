@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import states_secret
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Label, Turn

@@ -19,7 +19,7 @@ from functools import cache, partial
 from typing import Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, mask_id
 from mcp_memory.core.text import is_blank, well_formed, with_zone, without_blocks
 from mcp_memory.core.types import NewTurn, Role, Turn

@@ -27,7 +27,7 @@ from itertools import accumulate, islice, takewhile
 from typing import Any, cast
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.assignments import HINTS, name_at
 from mcp_memory.core.secrets.detection import (
     CARD,

@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.lru import LRU
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_memory.core.private import without_private, without_private_parts
+from mcp_memory.core.private_passages import without_private, without_private_parts
 from mcp_memory.integrations.importers.log_lines import (
     LogLine,
     LogRecord,

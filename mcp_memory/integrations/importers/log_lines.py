@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.core.private import without_private, without_private_parts
+from mcp_memory.core.private_passages import without_private, without_private_parts
 from mcp_memory.core.secrets.masking import mask, mask_name, mask_values
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Role

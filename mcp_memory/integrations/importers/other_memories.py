@@ -53,7 +53,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import is_blank
 from mcp_memory.integrations.importers.records import (

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
-from mcp_memory.core.private import PRIVATE
+from mcp_memory.core.private_passages import PRIVATE
 from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Bundle
