@@ -31,7 +31,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Known, Turn
 from mcp_memory.longterm import persona as l3_page
-from mcp_memory.longterm.recall.dynamic import (
+from mcp_memory.longterm.recall.dynamic_block import (
     RecallLimits,
     dynamic_lines,
     last_conversation,
