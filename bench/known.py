@@ -1,6 +1,6 @@
 """Does a memory know? `python -m bench.known DIR... [--held-out DIR...] [--each N] [--write] [--json FILE]`
 
-Fits the two regressions of `longterm.search.known` and prints how well they tell what a memory answers. Each DIR is a
+Fits the two regressions of `longterm.search.answerability` and prints how well they tell what a memory answers. Each DIR is a
 set in the format of `bench.sets`, or a folder of such sets, whose memories then count as one set. Each memory has a
 home of its own, filled as `bench.ours` does, whole and once more with its first 100 turns alone. It is asked
 
@@ -13,7 +13,7 @@ a limit that 5 % of the foreign ones pass. `ECE` is the expected calibration err
 is judged by a model that was fitted to the other sets, then each memory by one that was fitted to the memories of four
 other folds, from which the limits are chosen; a held-out set is judged by the shipped model.
 
-`--write` fits to all sets and writes `mcp_memory/longterm/search/known.json`. Limits: `likely` passes 5 % of foreign
+`--write` fits to all sets and writes `mcp_memory/longterm/search/answerability.json`. Limits: `likely` passes 5 % of foreign
 questions in the median set; 2 % of the prompts that need none reach `unlikely` in the worst set, since hooks bring what
 reaches it; of the rows that `close` marks, half are evidence in the median set, which names few of the turns that help.
 """
@@ -43,7 +43,7 @@ from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet, read_sets
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.longterm.search.known import (
+from mcp_memory.longterm.search.answerability import (
     JUDGED,
     MODEL_FILE,
     Measured,
@@ -162,7 +162,7 @@ def read_prompts(*, held_out: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """The parameters of both regressions in the form of `known.json`, without the limits."""
+    """The parameters of both regressions in the form of `answerability.json`, without the limits."""
 
     question: dict[str, Any]
     row: dict[str, Any]

@@ -39,7 +39,7 @@ from mcp_memory.longterm.names import (
     with_stated_names,
 )
 from mcp_memory.longterm.quotes import locate
-from mcp_memory.longterm.search.known import judge
+from mcp_memory.longterm.search.answerability import judge
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.turn_batches import (

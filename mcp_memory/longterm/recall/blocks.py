@@ -3,7 +3,7 @@
 The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
 budget and no write between them return the same bytes. The dynamic block answers the question and the current
 conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that are surely about them come first
-(`search.known`); the closest other turns follow under "unsure" and fill the budget, because a client would believe a
+(`search.answerability`); the closest other turns follow under "unsure" and fill the budget, because a client would believe a
 denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without
 a question and a conversation by confidence alone.
 
@@ -15,7 +15,7 @@ forgotten knowledge is never shown as current: atoms and facts are current, page
 evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order.
 
 A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to
-know (`search.known`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that asks
+know (`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that asks
 to continue an earlier conversation ("where were we?") gets the end of that conversation.
 """
 
@@ -42,7 +42,7 @@ from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
-from mcp_memory.longterm.search.known import find_rows, is_echo, judge_question
+from mcp_memory.longterm.search.answerability import find_rows, is_echo, judge_question
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind

@@ -3,7 +3,7 @@
 In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules that govern
 it; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
 facts repeat atoms: in front of them they cost a recall of 600 tokens 3 points of the evidence (`bench.pyramid`).
-`search.known` judges the rows; rows that are not surely about the question follow as `unsure`.
+`search.answerability` judges the rows; rows that are not surely about the question follow as `unsure`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from mcp_memory.longterm.recall.lines import (
 )
 from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
+from mcp_memory.longterm.search.answerability import JUDGED, Judgement, find_rows, judge_question, without_echoes
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
-from mcp_memory.longterm.search.known import JUDGED, Judgement, find_rows, judge_question, without_echoes
 from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current_scenes

@@ -32,8 +32,8 @@ from mcp_memory.longterm.recall.lines import (
     of_turns,
     without_quarantined,
 )
+from mcp_memory.longterm.search.answerability import find_rows, is_echo
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
-from mcp_memory.longterm.search.known import find_rows, is_echo
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.validity import end_of, is_past

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.search.known import question_words, terms_of
+from mcp_memory.longterm.search.answerability import question_words, terms_of
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY

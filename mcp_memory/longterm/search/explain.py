@@ -11,7 +11,7 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Known, Signals
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.longterm.search.known import judge
+from mcp_memory.longterm.search.answerability import judge
 from mcp_memory.longterm.search.pages import MemoryRows, rows_for, turn_filters
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS

@@ -21,8 +21,8 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.longterm.search.answerability import judge
 from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first
-from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
 from mcp_memory.longterm.search.results import SHOWN, result_filters, results
 from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, scenes_for

@@ -17,7 +17,7 @@ Statements count as rows for `share`, `unknown` and `sense`. The second regressi
 statements are scored by fewer signals than turns; a statement is as likely to help as its evidence, or likelier.
 
 `python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
-that need none, and writes `known.json`. The ranking's own score, the best cosine, the question's form and its length
+that need none, and writes `answerability.json`. The ranking's own score, the best cosine, the question's form and its length
 brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model) counts as
 usual.
 """
@@ -46,7 +46,7 @@ from mcp_memory.models.embed.classifiers import leans_on_memory, probability
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Vectors
 
-MODEL_FILE = Path(__file__).with_name("known.json")
+MODEL_FILE = Path(__file__).with_name("answerability.json")
 JUDGED = 15
 """Rows of a search that are judged, without those that only repeat the question."""
 _SEARCHED = 45  # rows: the first may only repeat the question
