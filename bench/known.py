@@ -1,8 +1,8 @@
 """Does a memory know? `python -m bench.known DIR... [--held-out DIR...] [--each N] [--write] [--json FILE]`
 
-Fits the two regressions of `longterm.search.answerability` and prints how well they tell what a memory answers. Each DIR is a
-set in the format of `bench.sets`, or a folder of such sets, whose memories then count as one set. Each memory has a
-home of its own, filled as `bench.ours` does, whole and once more with its first 100 turns alone. It is asked
+Fits the two regressions of `longterm.search.answerability` and prints how well they tell what a memory answers. Each
+DIR is a set in the format of `bench.sets`, or a folder of such sets, whose memories then count as one set. Each memory
+has a home of its own, filled as `bench.ours` does, whole and once more with its first 100 turns alone. It is asked
 
     own      questions that its turns answer
     foreign  questions of the other memories of the set, whose evidence is not in this one
@@ -13,9 +13,10 @@ a limit that 5 % of the foreign ones pass. `ECE` is the expected calibration err
 is judged by a model that was fitted to the other sets, then each memory by one that was fitted to the memories of four
 other folds, from which the limits are chosen; a held-out set is judged by the shipped model.
 
-`--write` fits to all sets and writes `mcp_memory/longterm/search/answerability.json`. Limits: `likely` passes 5 % of foreign
-questions in the median set; 2 % of the prompts that need none reach `unlikely` in the worst set, since hooks bring what
-reaches it; of the rows that `close` marks, half are evidence in the median set, which names few of the turns that help.
+`--write` fits to all sets and writes `mcp_memory/longterm/search/answerability.json`. Limits: `likely` passes 5 % of
+foreign questions in the median set; 2 % of the prompts that need none reach `unlikely` in the worst set, since hooks
+bring what reaches it; of the rows that `close` marks, half are evidence in the median set, which names few of the turns
+that help.
 """
 
 from __future__ import annotations

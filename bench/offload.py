@@ -38,7 +38,7 @@ from bench.batched import Batched
 from bench.cutting import Arrival, HeadTail, Recovered, reread
 from bench.trajectories import Ledger, Policy, Prompt, Trajectory, read_runs, tokens_of
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.integrations.proxy.keeper import definition
+from mcp_memory.integrations.proxy.kept_results import definition
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
 

@@ -24,7 +24,7 @@ from mcp_memory.integrations.importers.history import ImportOptions, records, so
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
 from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, SourceValue, generic_records, seed_records
-from mcp_memory.integrations.proxy import edit
+from mcp_memory.integrations.proxy import answer_editor
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.values import FollowedLog
 
@@ -221,15 +221,15 @@ def _bytes_of(parts: Sequence[bytes | wire.LinePart]) -> bytes:
 
 
 def _result(result: dict[str, Any]) -> None:
-    if edit.is_plain(result):
-        found = edit.texts_in(result, with_structured=True)
-        edit.replace_texts(result, dict.fromkeys(found, "note"))
-        edit.full_text(result)
+    if answer_editor.is_plain(result):
+        found = answer_editor.texts_in(result, with_structured=True)
+        answer_editor.replace_texts(result, dict.fromkeys(found, "note"))
+        answer_editor.full_text(result)
     if isinstance(result.get("tools"), list):
         try:
-            for tool in edit.tools_of(result):
-                edit.shows_itself(tool)
-            edit.with_tools(result, [{"name": "ours"}])
+            for tool in answer_editor.tools_of(result):
+                answer_editor.shows_itself(tool)
+            answer_editor.with_tools(result, [{"name": "ours"}])
         except RecursionError:
             return
 

@@ -16,7 +16,7 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import HomeGone
 from mcp_memory.core.process_registry import sole_holder
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
+from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.sqlite.store import open_store

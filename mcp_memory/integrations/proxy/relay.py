@@ -26,8 +26,8 @@ from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.proxy import stdio as wire
-from mcp_memory.integrations.proxy.edit import Editor
-from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
+from mcp_memory.integrations.proxy.answer_editor import Editor
+from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper
 from mcp_memory.integrations.proxy.stdio import (
     LinePart,
     Message,

@@ -3,9 +3,9 @@
 The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
 budget and no write between them return the same bytes. The dynamic block answers the question and the current
 conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that are surely about them come first
-(`search.answerability`); the closest other turns follow under "unsure" and fill the budget, because a client would believe a
-denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without
-a question and a conversation by confidence alone.
+(`search.answerability`); the closest other turns follow under "unsure" and fill the budget, because a client would
+believe a denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's
+memory); without a question and a conversation by confidence alone.
 
 A question about many things ("in what order ...?", "how many different ...?") gets an `overview` first: a short line
 for each event, oldest first, and how many more there are.
@@ -14,9 +14,9 @@ Both blocks together fit the budget, counted exactly. `left_out` lists relevant 
 forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
 evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order.
 
-A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to
-know (`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that asks
-to continue an earlier conversation ("where were we?") gets the end of that conversation.
+A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to know
+(`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that
+asks to continue an earlier conversation ("where were we?") gets the end of that conversation.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ Statements count as rows for `share`, `unknown` and `sense`. The second regressi
 statements are scored by fewer signals than turns; a statement is as likely to help as its evidence, or likelier.
 
 `python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
-that need none, and writes `answerability.json`. The ranking's own score, the best cosine, the question's form and its length
-brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model) counts as
-usual.
+that need none, and writes `answerability.json`. The ranking's own score, the best cosine, the question's form and its
+length brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model)
+counts as usual.
 """
 
 from __future__ import annotations

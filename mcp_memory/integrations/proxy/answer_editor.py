@@ -22,7 +22,7 @@ from typing import Any, Literal, cast
 
 import anyio.to_thread
 
-from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper, definition, looks_like_ours, tool_name
+from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper, definition, looks_like_ours, tool_name
 from mcp_memory.integrations.proxy.stdio import Message, to_line
 
 NOTE_SCHEMA: dict[str, Any] = {
