@@ -129,7 +129,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
             say(escape_controls(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
 
-# --- what is to stand there -------------------------------------------------------------------------
+# --- the expected entries ---------------------------------------------------------------------------
 
 
 def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[ConfigPart]:

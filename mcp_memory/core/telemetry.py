@@ -97,7 +97,7 @@ def finish() -> None:
         _provider.force_flush(_FINISHING_MS)
 
 
-# --- what is measured -------------------------------------------------------------------------------
+# --- measurements -----------------------------------------------------------------------------------
 
 
 def with_spans(thing: T, kind: str) -> T:

@@ -229,7 +229,7 @@ _SMUGGLED = re.compile(
 )
 _TURNED = re.compile(rf"[\u202d\u202e][^\u202c\n]{{0,80}}?[{_LATIN}]{{3}}")  # letters in reversed order
 _IN_WORDS = re.compile(rf"(?<=[{_LATIN}])[{_WIDTHLESS}]+(?=[{_LATIN}])")
-_FEW = 3  # as many come with text pasted from a page
+_FEW = 3  # zero-width characters inside words; text pasted from a web page has fewer
 _CONCEALED = re.compile(r"\x1b\[(?:\d+;)*8m|\x08{4,}")
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNSEEN = re.compile(f"[{_TAGS}{_SELECTORS}{_WIDTHLESS}\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")

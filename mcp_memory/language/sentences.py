@@ -30,7 +30,7 @@ from mcp_memory.language.words import languages_of
 FILL = "\u00a4"
 """Replaces each character of others in `own_part`."""
 
-_FEWEST_WORDS = 5  # of a quotation
+_FEWEST_WORDS = 5  # words of a quotation
 _SPACE = re.compile(r"\s*")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _quoted = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
@@ -100,7 +100,7 @@ _ELSEWHERE = {"nu": {"ro"}, "sin": {"es"}, "mai": {"it", "ro"}, "non": {"it", "f
 _NEGATION_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
 """Words that form one negation with a French "ne", however far apart: "ne me propose plus jamais"."""
-_TOGETHER = 3  # words between two parts of one negation
+_TOGETHER = 3  # most words between the two parts of a negation
 _FILE = "mcp_memory.language", "data/negation.txt"
 _CONCORD = frozenset(("es", "fr", "it", "pt", "ru", "uk", "pl", "cs", "sr"))
 """Languages in which two plain negations are one: "no lo uses nunca"."""

@@ -295,7 +295,7 @@ def _stemmer(language: str) -> Any:
 TERMS_VERSION = 4
 """Incremented whenever the terms of a text may change, so that a store knows which rows to index again."""
 
-_MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full
+_MAX_TERM = 64  # characters; longer runs are hashes or encoded data, which no one types into a query
 _MAX_PARTS = 32
 _FEW = 2  # a query of unknown language with so few words is expanded in all languages
 
@@ -426,7 +426,7 @@ def _compound_terms(token: str, languages: tuple[str, ...]) -> Iterator[str]:
     if token[0].isdecimal():
         yield from (spelled := tuple(_one_spelling(token)))
         if spelled and "," in token and " " not in token:
-            return  # nobody asks for the 000 of 1,000
+            return  # the "000" of "1,000" is no search term
     folded = fold(token)[:_MAX_TERM].replace(" ", "")
     segments = [segment for segment in _PATTERNS["SEPARATE"].split(folded) if segment]
     for segment in (folded, *(segments[:_MAX_PARTS] if len(segments) > 1 else ())):

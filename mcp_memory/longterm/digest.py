@@ -205,7 +205,7 @@ def _turning_points(atom: Atom) -> Iterator[datetime]:
 # --- candidates -------------------------------------------------------------------------------------
 
 _SECTION_OF_KIND: dict[Kind, Section] = {"instruction": "rules", "persona": "user", "episodic": "events"}
-_BEHIND = timedelta(days=14)  # for which a day that has passed is listed
+_BEHIND = timedelta(days=14)  # how long a past day is still listed
 _NEWEST, _FIRST = 2_000, 200  # the newest statements, and those of the highest priority
 _RECALLS = 500
 
@@ -328,7 +328,7 @@ def _recalled(store: Store, space: str, *, before: datetime) -> set[str]:
 
 # --- salience ---------------------------------------------------------------------------------------
 
-_EXPLICIT = 1.0  # of explicit statements
+_EXPLICIT = 1.0  # worth of an explicit statement
 _RECALLED = 0.1
 _LEAST = 0.3  # salience of a line: of 29 authors left out, 74 % of the lines are right, 69 % without a limit
 

@@ -243,7 +243,7 @@ def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Ext
     statements = reply.notes if reply else []
     names = with_stated_names(names, context.store, context.space, [statement.text for statement in statements])
     aliases = _aliases(statements, names)
-    if own := aliases.get(USER):  # a name that is told here counts for all statements of the reply
+    if own := aliases.get(USER):  # a name introduced in this reply applies to all its statements
         names = replace(names, user=names.user or own[0], introduced=(*names.introduced, *own))
     shown = {atom.id: atom.text for atom in context.store.atoms(context.space, basis.held)}
     results = [(statement, ground_statement(statement, batch, names, shown=shown)) for statement in statements]
@@ -373,7 +373,7 @@ def speaker(turn: Turn) -> str:
 
 
 _ENOUGH_WORDS = 12
-_A_TRACE = 0.02  # of the letters; less of a script is names and quotes
+_A_TRACE = 0.02  # share of the letters; a smaller share of a script comes from names and quotes
 
 
 def is_in_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:

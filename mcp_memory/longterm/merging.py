@@ -69,7 +69,7 @@ def repeated_statement(context: MergeContext, draft: str) -> str | None:
 
 # --- the stage ---------------------------------------------------------------------------------------
 
-_DRAFTS = 20  # of one question
+_DRAFTS = 20  # drafts in one prompt
 _WAITING = 100
 _WIDTH = 600
 

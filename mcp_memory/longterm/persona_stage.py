@@ -53,7 +53,7 @@ _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), 
 _NEW = 100
 _ASKED_CHARS = MAX_CHARS - 300  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
-_KNOWN = 80  # characters of a statement whose words the page has
+_KNOWN = 80  # characters shown of a statement that the page already contains
 _NONE = "None."
 
 

@@ -237,7 +237,7 @@ def _says_enough(text: str) -> bool:
     return (sum(map(len, words)) if dense else len(words)) >= _FEWEST
 
 
-# --- what a trigger is about ------------------------------------------------------------------------
+# --- topics of triggers -----------------------------------------------------------------------------
 
 
 def _about(text: str, start: int, end: int, days: Sequence[DayAhead]) -> str:

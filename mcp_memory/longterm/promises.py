@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 MODEL_FILE = Path(__file__).with_name("promises.json")
 _READ = 10_000  # open promises
-_MOST = 100  # of them are compared with a prompt, the newest
+_MOST = 100  # newest open promises that are compared with a prompt
 _PROMPT_CHARS = 2_000
-_BEFORE_CHARS = 240  # of a turn before its promise
+_BEFORE_CHARS = 240  # characters of a turn before its promise
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？\n])\W*$")
 
@@ -156,7 +156,7 @@ def with_words_before(turn: str, promise: str) -> str:
     return f"{turn[starts[0] : at].strip()} {promise}" if starts else promise
 
 
-# --- what a prompt calls for ------------------------------------------------------------------------
+# --- promises that a prompt makes due ---------------------------------------------------------------
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:

@@ -66,12 +66,12 @@ _KINDS: Mapping[Label, Kind] = {
 _HIGHEST = 89
 """The highest priority: from 90 on, a statement goes with every question (`recall.blocks`)."""
 
-_FRAGMENT = 0.5  # probability from which a sentence is stated with the one before it
+_FRAGMENT = 0.5  # probability of a fragment, which is stored together with the sentence before it
 _LONGEST = 300  # characters of a statement
-_SHORTEST_CUT = 80  # before it no sentence is cut
+_SHORTEST_CUT = 80  # least characters that remain of a cut sentence
 _READ = 4_000  # characters of a turn
-_FEW_TERMS = 6  # of an answer that needs its question
-_FEWEST_TERMS = 2  # of a sentence that makes sense alone
+_FEW_TERMS = 6  # most terms of an answer that makes no sense without its question
+_FEWEST_TERMS = 2  # least terms of a sentence that makes sense alone
 _QUESTION_CHARS = 160
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")

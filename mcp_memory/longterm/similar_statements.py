@@ -53,12 +53,12 @@ _SAME_RELATION = 2.0
 _SAME_PHRASE = 0.9
 """Similarity of two statements that share a pair of rare neighbouring words."""
 _MAX_MEANING = 0.5
-_UNKNOWN_MEANING = 0.35  # of an atom without a vector: a quarter of the words suffices then
+_UNKNOWN_MEANING = 0.35  # assumed for an atom without a vector; a quarter of the words is enough then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
 _FEW = 5
 
 _WEIGHT = 10  # assumed statements in every space: the first few say little about usual similarity
-_USUAL_COSINE = 0.35  # of those
+_USUAL_COSINE = 0.35  # cosine of the assumed statements
 _BACKGROUND = 1_000  # statements from which the usual similarity is computed
 _LOOKED_AT = 30
 _SPACED_WORD = re.compile(r"[^\W\d_\u0e00-\uffff]+")

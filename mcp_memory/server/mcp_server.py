@@ -171,7 +171,7 @@ class MemoryServer(MCPServer[None]):
             await tasks.start(self.updates.watch, memory)
             task_status.started()
             await anyio.to_thread.run_sync(_import_handlers)
-            if not self._was_called:  # a running call builds what it needs, faster alone
+            if not self._was_called:  # a call that has begun loads its own modules, and faster alone
                 await anyio.to_thread.run_sync(warm_up)
 
     async def _memory(self) -> Memory:

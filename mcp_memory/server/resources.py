@@ -34,7 +34,7 @@ MARKDOWN, MERMAID, JSON = "text/markdown", "text/vnd.mermaid", "application/json
 MOST = 50_000
 """Characters of one read: of its text, or of its blob in Base64."""
 
-_TURNS = 100  # of a session at a time
+_TURNS = 100  # turns of a session that are read at a time
 _BATCH = 10  # turns that are read from the store at once
 _MAX_TEXT = MOST - 500  # bytes, with room for the line that names the next page
 _MAX_BLOB = _MAX_TEXT // 4 * 3
@@ -242,7 +242,7 @@ def _cut_page(whole: ReadResourceContents, address: str, start: int) -> list[Rea
     while is_text and end < len(data) and data[end] & 0xC0 == 0x80:  # in the middle of a character
         end -= 1
     part = data[start:end]
-    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` is not from one of our addresses
+    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` splits a character
         part = part[1:]
     content = part.decode("utf-8", "surrogatepass") if is_text else part
     page = [ReadResourceContents(content, whole.mime_type)]

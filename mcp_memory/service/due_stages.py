@@ -27,7 +27,7 @@ from mcp_memory.store.values import Backlog, Done, Draft, StageState
 DRAFTS = 24
 NEW_ATOMS = 40
 TURNS_A_QUESTION, FIRST_QUESTIONS = 11, 4  # the promise is ten turns; the first few and corrections come on top
-FIRST_TURNS = 2  # of the user, for the first question: a new user sees soon what a session gives
+FIRST_TURNS = 2  # turns before the first extraction, so that a new user sees results early
 RECORDS_A_QUESTION = 25
 LEAST_RESULTS = 3  # after TASK_REST, or if requested: one or two results are read as fast as their summaries
 

@@ -53,7 +53,7 @@ _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it
 }
 _FACTS = (20, 12, 6, 3, 0)
 _FACTS_A_SCENE = 5  # facts and scenes are reduced together
-_CITES = 5  # of an atom
+_CITES = 5  # citations of an atom
 
 _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 

@@ -38,7 +38,7 @@ _EVERY_S = 30.0
 _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
-_BETWEEN_S = 0.05  # for other writers
+_BETWEEN_S = 0.05  # pause for other writers
 _PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls that store, and the longest wait for it
 _READING_S = 60.0  # turns of a space whose rows cannot be embedded, within its lease
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _MAX_WAITING = 100
 _CLOSING_S = 5.0
 _WRITTEN_S = 2.0
-_SESSIONS = 1_000  # whose recalled context is remembered
+_SESSIONS = 1_000  # sessions whose recalled context is remembered
 _KEPT = timedelta(hours=1)  # recalled context in a session's prompt; an older prompt may have been cut
 
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _EVERY_S = 15.0  # silence rings no bell
 _REFUSED_S = 60.0
-_SETTLE_S = 0.5  # turns come in bursts
+_SETTLE_S = 0.5  # turns arrive in bursts
 _CLOSING_S = 2.0
 
 

@@ -31,7 +31,7 @@ _CLOSING_SECONDS = 20.0
 _OPENING_DELAY_SECONDS = 0.05
 """A delay before opening, which keeps the interpreter busy, so that a new client's first requests are served."""
 _RETENTION_SECONDS = 3_600.0
-_MAX_CLIENTS = 100  # whose names are kept; clients choose their names
+_MAX_CLIENTS = 100  # client names that are kept: clients choose them freely
 
 
 class Alongside(Protocol):

@@ -67,7 +67,7 @@ _WITHIN = re.compile(rf"(?:[^\W\d_]|{_COMBINING}){_MARKUP}[^\W\d_]", re.IGNORECA
 _ANY_MARKUP = re.compile(_MARKUP, re.IGNORECASE)
 _LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]{0,19}[A-Za-z])(?=[\w@$!]{0,19}[013457@$!])[\w@$!]{3,20}(?![\w@$])")
 _DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one in "il"}
-_READABLE = 0.7  # of a decoded run are letters and spaces
+_READABLE = 0.7  # least share of letters and spaces in a decoded run
 _LONG = 20_000  # characters; longer texts are reversed or shifted only if common words of instructions result
 _KEYS = (
     "instructions", "password", "ignore", "previous", "system", "assistant", "remember", "forget", "secret", "user",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 RESAMPLES = 4_000
-LEAST_DIFFERING = 6  # if fewer questions differ, all in favour of one side may be chance: 2 / 2 ** 5 > 5 %
+LEAST_DIFFERING = 6  # sign test: with five, a unanimous result still has p = 2 / 2 ** 5 > 5 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

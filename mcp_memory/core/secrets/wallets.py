@@ -22,12 +22,12 @@ from itertools import pairwise
 from mcp_memory.core.secrets.values import word_list
 
 _FEWEST_WORDS, _MAX_WORDS = 12, 33
-_DIFFERENT = 0.85  # share of the words of a phrase
-_JOINING = 4  # one word in so many may join sentences
+_DIFFERENT = 0.85  # least share of distinct words in a phrase
+_JOINING = 4  # at most one word in four may be a function word
 _SAMPLE = 30  # bytes: a phrase has one without any other word in it, as it is twice as long
 _REACH = 300  # bytes before and behind a sample that are compared word by word
 _LONGEST_PHRASE = 800  # characters
-_OTHER = ord("~")  # in place of accents and of letters beyond Latin-1
+_OTHER = ord("~")  # stands for accents and for letters outside Latin-1
 
 _WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 _NOT_IN_JOINT = re.compile(r"[\s\d]+")
@@ -36,7 +36,7 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _WIF = re.compile(rf"[59KLc][{_BASE58}]{{50,51}}")
 _WIF_VERSIONS = (0x80, 0xEF)  # main and test network
 _KEY_PAIR = re.compile(r"\[\s{0,9}(?P<value>\d{1,3}(?:,\s{0,9}\d{1,3}){63})\s{0,9}\]")
-_DIFFERENT_BYTES = 46  # of 64 that are random: 57 on the average
+_DIFFERENT_BYTES = 46  # distinct bytes among 64; random bytes have 57 on average
 _SHORTEST_WIF = b"a" * 51
 
 

@@ -278,7 +278,7 @@ def _edits(text: str, node: JsonNode, new: Any, style: _JsonStyle, *, inline: bo
     old: object = node.value
     if same_value(old, new):
         return
-    if node.children:  # what it looks like already; an empty one looks like what it stands in
+    if node.children:  # keep the present layout; an empty container takes its parent's
         inline = _indent(text, node.children[0].start) is None
     if changes := _changes(node, new):
         yield from _JsonContainer(text, node, style, inline).edits_to(*changes)

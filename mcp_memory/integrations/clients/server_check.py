@@ -81,7 +81,7 @@ def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path 
             raise Refused(f"The program {command!r} may not be run.") from None
         except TimeoutError:
             raise Refused(f"The server did not answer within {TIMEOUT_S:.0f} s.{_last_stderr_line(stderr)}") from None
-        except Exception as error:  # noqa: BLE001 whatever the SDK makes of a server that ends or talks nonsense
+        except Exception as error:  # noqa: BLE001 the SDK raises many types for a server that exits or breaks the protocol
             reason = one_line(str(_innermost(error)) or type(error).__name__, 200).rstrip(".")
             raise Refused(f"The server did not complete the handshake: {reason}.{_last_stderr_line(stderr)}") from None
 

@@ -125,7 +125,7 @@ NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
 """Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
 _PROMPT_CHARS = 4_000
-_MAX_SESSIONS = 256  # whose shown texts are kept in memory; those of others are read from the log again
+_MAX_SESSIONS = 256  # sessions whose shown texts are kept in memory; for others, the log is read again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 

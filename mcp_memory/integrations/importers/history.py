@@ -484,7 +484,7 @@ class TurnPlacement:
 
 
 _FORBIDDEN = re.compile(r'[.<>:"/\\|?*\x00-\x1f\x7f]+')
-_MAX_NAME_BYTES = 100  # so that there is room for a hash
+_MAX_NAME_BYTES = 100  # file systems allow 255: the rest is for a hash
 
 
 def _content_id(session: _SessionClock, turn: ImportedTurn) -> str:

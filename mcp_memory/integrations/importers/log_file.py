@@ -42,7 +42,7 @@ _MAX_LINE = 64 * 2**20
 _MAX_DOCUMENT = 256 * 2**20
 _MAX_RESULT = 128 * 2**20
 _HEAD, _TAIL = 1_024, 256
-_LINES, _BYTES = 400, 4 * 2**20  # of a chunk
+_LINES, _BYTES = 400, 4 * 2**20  # lines and bytes of a chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

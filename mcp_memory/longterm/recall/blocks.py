@@ -54,12 +54,12 @@ from mcp_memory.suspicion.flags import flags
 
 IDENTITY_TOKENS = 50
 ALWAYS, CRITICAL = "Always:\n", "Keep in mind:\n"
-ALWAYS_TOKENS = 120  # for both
+ALWAYS_TOKENS = 120  # for both blocks together
 _CRITICAL = 90  # priority: facts for every question, such as an allergy
-_STABLE_SHARE = 0.25  # of the budget: with 0.4 recall of 600 tokens brings 2 points less of the evidence
+_STABLE_SHARE = 0.25  # share of the budget; with 0.4, recall of 600 tokens finds 2 points less of the evidence
 _EXCHANGES = 3
-_LAST_TURNS = 60  # searched for them: an agent may say a lot between two turns of the user
-_IN_CONTEXT = 1_000  # turns of a session that its context may hold
+_LAST_TURNS = 60  # turns searched for exchanges: an agent may write many between two turns of the user
+_IN_CONTEXT = 1_000  # newest turns of a session, which the agent's context may still contain
 
 
 def bundle(

@@ -52,8 +52,8 @@ _MAX_EXCLUDED = 100  # turns of the context or in quarantine, which may be found
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
-_SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
-_OUTPUT_SHARE = 0.6  # of a question's words that lines of a tool result need: numbers match by chance
+_SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # sessions searched; last turns of a session; characters of each turn
+_OUTPUT_SHARE = 0.6  # least share of a question's words in a tool result: numbers match by chance
 
 
 TRUST: dict[Source, float] = {

@@ -47,7 +47,7 @@ _HEADINGS: dict[Group, str] = {
 _VERBATIM: tuple[Group, ...] = ("turn", "maybe", "unsure")
 _DATED: tuple[Group, ...] = ("overview", *_VERBATIM)
 _UNSURE: tuple[Group, ...] = ("maybe", "unsure")
-_LEAST_TOKENS = 30  # with fewer left, no further line is tried
+_LEAST_TOKENS = 30  # no further line is tried with fewer left
 
 
 def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:

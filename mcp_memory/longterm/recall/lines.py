@@ -90,7 +90,7 @@ _PROMISE_CHARS = 320
 _FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
 BEFORE_THAT = " ← "
 """Separator of turns that share a line."""
-_DAYS = 3  # on which a user said the same, that are named
+_DAYS = 3  # other days with the same statement that are named
 
 
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:

@@ -44,11 +44,11 @@ CANDIDATES = 100
 """Hits of each layer to choose from."""
 
 _LONGEST_QUESTION = 400  # characters; a longer text is a passage
-_SHARE = 0.4  # of the best hit's score: rows below it are not about the question
+_SHARE = 0.4  # share of the best hit's score; rows below it are not about the question
 _BEST, _BEST_WIDTH = 4, 240  # the first hits, and characters of each
 _SENTENCE = 600  # characters looked at of a long sentence
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_COMPARED_TURNS = 45  # with each other, for values that changed
+_COMPARED_TURNS = 45  # turns compared in pairs to find changed values
 _ALL_CHARS, _LEAST_WIDTH = 3_600, 90  # characters: of all lines together, and at least of each line
 
 
@@ -154,7 +154,7 @@ def lines_of(
             chars = _BEST_WIDTH if place < _BEST else width
             turn = _shorten(turns[id], words, chars)
             for line in of_turns([turn], words=words, widths=(chars,), group="overview", newer=newer):
-                yield replace(line, newer=None)  # sorted by time anyway, and the newer one may be told by a statement
+                yield replace(line, newer=None)  # a statement may already give the newer value
 
 
 def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:

@@ -53,8 +53,8 @@ MAY_END = 0.25
 """Probability from which a message with words of change (`tells_change`) is shown in front of a rule."""
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
-_REPLACED = 16  # of them that a later sentence replaced
-_MAX_REPLACED = 100  # times that a rule was stated anew
+_REPLACED = 16  # nearest replaced sentences that are judged too
+_MAX_REPLACED = 100  # longest chain of versions of a rule
 _SEARCHED = 24
 _ASKS = re.compile("[?？؟]")
 _LATER = 64  # turns nearest to all chosen rules, that may end one

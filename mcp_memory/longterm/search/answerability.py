@@ -52,8 +52,8 @@ JUDGED = 15
 _SEARCHED = 45  # rows: the first may only repeat the question
 _FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True, sentences=False)}
 """Sentences that were extracted without a model are left out: their turns are found by the same words."""
-_SMALLEST, _LARGEST = 80, 700  # turns, between which the memories had that it was fitted to
-_COMMON = 0.1  # what a word counts that most rows have, beside its rarity
+_SMALLEST, _LARGEST = 80, 700  # rows of the smallest and largest memory that the model was fitted to
+_COMMON = 0.1  # weight of every word in addition to its rarity
 
 
 class QuestionFeatures(NamedTuple):

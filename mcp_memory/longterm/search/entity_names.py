@@ -196,11 +196,11 @@ def _find_sharing_letters(name: str, lines: str) -> Iterator[int]:
 
     letters = _codes(f"\n{lines}\n")
     breaks = np.flatnonzero(letters == ord("\n"))
-    letters[breaks] = ord(" ")  # the first letter of every word is one of a pair with a space
+    letters[breaks] = ord(" ")  # pair the first letter of every name with a space too
     asked = np.zeros(_HASHES, np.bool_)
     asked[_pairs(_codes(f" {name} "))] = True
     counts = np.add.reduceat(asked[_pairs(letters)], breaks[:-1], dtype=np.int32)
-    # A name of more words than the one asked for is no less near for that.
+    # Further words of a stored name do not lower its share.
     share = counts / np.minimum(np.diff(breaks), len(name) + 1)
     for place in np.argsort(-share, kind="stable")[:_COMPARED].tolist():
         if counts[place]:

@@ -83,7 +83,7 @@ def explain(
     shown, missed = ordered[:limit], ordered[limit : limit + _MISSED]
     kinds: list[tuple[Layer, Filters | None]] = [("atom", filters), ("turn", turn_filters(filters))]
     legs = [ScoredLayer(store, search, space, layer, question, embed, passing) for layer, passing in kinds if passing]
-    # The score of the last one shown, of turns and of atoms: those of one say nothing of the other.
+    # The lowest shown score of each kind: scores of turns and of atoms are not comparable.
     least = {kind: min(hit.score for hit in shown if hit.id[0] == kind) for kind in {hit.id[0] for hit in shown}}
     passed_over = _find_passed_over(store, space, legs, ordered, least)
     everything = rows(Filters()).ordered[:limit] if filters != Filters() else []

@@ -169,7 +169,7 @@ def of_turns(
 
 
 def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> ScoredRows:
-    """Score turns by how near they are to the time that a question asks for, by their speakers, and for not asking.
+    """Score turns by the distance to the question's time, by speaker, and by whether they state something or ask.
 
     If the question does not say whose turns it asks for, the user's come first.
     """

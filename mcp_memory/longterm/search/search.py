@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _UNNAMED = ("context_short", "tells", "beside")
 """Signals not named as reasons: they repeat `context`, or do not suffice alone."""
 _IN_PERIOD = 1_000  # rows of a period: the newest turns, the first of `list_atoms`
-_LATER, _LATER_TURNS, _READ = timedelta(days=3), 100, 2_000  # after a period; turns; characters of each
+_LATER, _LATER_TURNS, _READ = timedelta(days=3), 100, 2_000  # time after a period, turns in it, characters of each
 _NEAREST = 100  # rows by each model; a row's meaning is scaled among them
 
 

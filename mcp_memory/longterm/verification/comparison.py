@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHORT = 2
 """The fewest terms of a part that can be compared; a shorter part says hardly anything."""
-_PIECES = 200  # of a text, for their meaning
+_PIECES = 200  # pieces of a text that are embedded
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN = "\u2e80"  # from here on a single character is a word; below, "s" is what "Ann's" leaves
 _HAN_PAIR = re.compile("(?=([\u3040-\u30ff\u3400-\u9fff]{2}))")

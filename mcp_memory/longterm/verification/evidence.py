@@ -139,7 +139,7 @@ def _is_quoted_in(evidence: Evidence, turn: Turn) -> bool:
 
 
 _LIKELY = 3
-_FEWEST = 3  # words, below which lines with the same words need not say the same
+_FEWEST = 3  # distinct words; two shorter lines of the same words may differ in meaning
 _READ = 1_000  # characters of a turn
 _LINES, _CHARS = 12, 900
 _TEXT = 300

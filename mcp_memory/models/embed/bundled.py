@@ -175,10 +175,10 @@ KEPT_WORD = 24  # characters; longer words are rare, and a run of Chinese hardly
 
 _UNKNOWN, _BEGIN, _END = 0, 1, 2
 _LONGEST_PIECE = 16
-_WIDTH = 256  # of the features of one window
+_WIDTH = 256  # features of one window
 _WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them precede the current piece
 _EPSILON = 1e-6
-_PIECES_TOGETHER = 512  # of short texts that are computed together, in 10 MB
+_PIECES_TOGETHER = 512  # pieces of short texts that are computed together, in 10 MB
 
 
 class Encoder:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.recall.blocks import Recalled
 
 MAX_BUDGET = 100_000
-_LEFT_OUT_TOKENS = 50  # of the budget, for each id of a row that was left out
-_QUERY_CHARS = 300  # of a query in the log of recalls
+_LEFT_OUT_TOKENS = 50  # one omitted id is returned per this many tokens of the budget
+_QUERY_CHARS = 300  # characters of a query in the log of recalls
 _ROW = re.compile(r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])", re.ASCII)
 
 

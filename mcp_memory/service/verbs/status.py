@@ -24,7 +24,7 @@ from mcp_memory.store.values import Saved, Token, Tombstone
 
 MAX_DAYS = 366
 _COUNT_LIMIT = 10_000
-_ENTRY_CHARS = 200  # of a row in an activity entry
+_ENTRY_CHARS = 200  # characters of a row in an activity entry
 CACHED_PRICE = 0.1
 """Price of a token that the provider has in its cache, typical of providers; a new token costs 1."""
 _KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}

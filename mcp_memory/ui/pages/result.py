@@ -96,7 +96,7 @@ def _number(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
 
-# --- what it is -------------------------------------------------------------------------------------
+# --- description of the result ----------------------------------------------------------------------
 
 
 def _facts(ref: Ref, window: Window | None) -> Element:
