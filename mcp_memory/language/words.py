@@ -35,7 +35,7 @@ _LOOKED_AT = 40
 _ENOUGH = 3
 _COUNTED = 200
 _SCRIPT_TELLS = "\u0e00"  # from Thai on, a script implies its language
-_MOST = 3
+_MAX_LANGUAGES = 3
 
 
 class _FunctionWords(NamedTuple):
@@ -108,7 +108,7 @@ def languages_of(words: Sequence[str]) -> tuple[str, ...]:
     if most < 1.0:
         return ()
     best = tuple(language for language in lists.of if votes.get(language) == most)
-    return ("en",) if "en" in best else best[:_MOST]
+    return ("en",) if "en" in best else best[:_MAX_LANGUAGES]
 
 
 def function_words_of(words: Sequence[str]) -> frozenset[str]:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 MODEL_FILE = Path(__file__).with_name("promises.json")
 _READ = 10_000  # open promises
-_MOST = 100  # newest open promises that are compared with a prompt
+_MAX_COMPARED = 100  # newest open promises that are compared with a prompt
 _PROMPT_CHARS = 2_000
 _BEFORE_CHARS = 240  # characters of a turn before its promise
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -166,7 +166,7 @@ def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[
     prompt calls for a promise if it has all terms of its trigger.
     """
     today = local(now).date()
-    possible = [promise for promise in promises if not promise.parts.is_date and promise.is_due(today)][:_MOST]
+    possible = [promise for promise in promises if not promise.parts.is_date and promise.is_due(today)][:_MAX_COMPARED]
     possible = [promise for promise in possible if not promise.is_stated_in(prompt)]
     if not possible or not _plain(prompt):
         return []

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MOST = 5  # statements that a draft is compared with, as upstream
+_MAX_SIMILAR = 5  # statements that a draft is compared with, as upstream
 
 # Measured with the bundled model on 76 pairs that belong together (reworded, carried on, contradicted) and on 92
 # unrelated statements, all written from real conversations. Share of the pairs found, and of the others that
@@ -127,7 +127,7 @@ def near_statements(
             similarity[other] = background.similarity(statement, compared[other], meaning)
         least = _NEAR_UNSEEN if draft.id in compared_before else _NEAR
         ranked = sorted(similarity, key=lambda id: (-similarity[id], id))
-        alike = [id for id in ranked if similarity[id] >= least][:_MOST]
+        alike = [id for id in ranked if similarity[id] >= least][:_MAX_SIMILAR]
         nearest[draft.id] = list(dict.fromkeys([*draft.atom.supersedes, *alike]))
     return nearest
 

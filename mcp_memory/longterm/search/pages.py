@@ -337,7 +337,7 @@ def _atom_hits(store: Store, space: str, hits: Sequence[Ranked], at: datetime) -
 MAX_SHOWN = 600  # as deep as a question is paged; a cursor is 1,600 characters then
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _QUESTION, _CHECK = 4, 3  # bytes
-_MOST = 2**63 - 1  # no row has a higher number
+_MAX_ROW = 2**63 - 1  # no row has a higher number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,7 +425,7 @@ def _parse(cursor: str) -> PageState:
             listing=bool(listing),
         )
         # The check is right, it was copied to the last character, and no forger made up its rows.
-        if page.cursor() == cursor and max(turn, atom) <= _MOST:
+        if page.cursor() == cursor and max(turn, atom) <= _MAX_ROW:
             return page
     except (ValueError, binascii.Error, RuntimeError, OverflowError, OSError):
         pass
