@@ -129,7 +129,7 @@ NEW_TURNS = (
 
 
 def log(lines: int, *, seed: int) -> str:
-    """Return a result of a tool that is long enough to be offloaded."""
+    """Return a tool result that is long enough to be offloaded."""
     services = ("tracking", "billing", "queue")
     rows = [
         f"2026-03-{1 + number % 28:02} 10:{number % 60:02}:00 {'ERROR' if number % 17 == seed else 'INFO'} "
