@@ -1,6 +1,5 @@
-"""What is measured, each a command: `python -m bench.retrieval`, `bench.latency`, `bench.embedders`,
-`bench.ui`.
+"""Benchmarks, each a command: `python -m bench.retrieval`, `bench.latency`, `bench.embedders`, `bench.ui`.
 
-Every figure of ours stands beside a floor measured in the same run: something so plain that anybody could
-have it without this package. A figure without its floor says more about the machine or the data than about us.
+Every figure is printed with a floor from the same run: a baseline so simple that anyone could have it without this
+package. Without it, a figure says more about the machine or the data than about the package.
 """

@@ -1,16 +1,17 @@
-"""Whether the words make an agent use memory: everyday talks, played by a plain agent loop over the real server.
+"""Measures whether agents use the memory: everyday talks, played by a plain agent loop over the real server.
 
     python -m bench.agent_loop [TALK...] [--llm MODEL] [--show]
 
-The model sees what any client shows it: the server's instructions, the tools' definitions, the messages. For each turn
-of the user is printed which memory tools it called until it answered, which it should have called and did not, and
-which it should have left alone. MODEL is any that litellm knows and that calls tools; its own variables hold the key.
-Without one, the actions that stand in the talk are played: those of a person who went by these words alone.
+The model sees what any client shows it: the server's instructions, the definitions of the tools, the messages. For each
+turn of the user, the report lists the memory tools that the model called before it answered, the expected tools that it
+did not call, and those that it should not have called. MODEL is any model of litellm that calls tools; the key comes
+from litellm's own variables. Without a model, the actions recorded in the talk are played: those of a person who
+followed the same texts.
 
-A talk (fixtures/talks/*.json) is `about`, `held` (calls that fill the memory beforehand) and `turns`: `user`, perhaps
-`context` (what a client's hook would put before it), `calls` (tools expected, `|` between those of which one will do),
-`never` (unwanted, `*` for any), `shows` (words that the answers of the tools must hold; of what was played, for a model
-asks in its own words) and `played` (steps, each a list of calls).
+A talk (fixtures/talks/*.json) has `about`, `held` (calls that fill the memory first) and `turns`. A turn has `user`,
+optionally `context` (text that a client's hook would add before it), `calls` (expected tools; `|` separates
+alternatives), `never` (unwanted tools, `*` for any), `shows` (words that the tools' answers must contain; checked only
+for recorded actions, since a model chooses its own arguments) and `played` (the recorded steps, each a list of calls).
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from mcp_memory.core.text import one_line
 from mcp_memory.models.llm import import_litellm
 
 TALKS = Path(__file__).parents[1] / "fixtures" / "talks"
-_MOST_STEPS = 12  # of one turn; an agent that calls tools for longer goes in circles
+_MAX_STEPS = 12  # of one turn; an agent that calls tools for longer goes in circles
 
 Message = dict[str, Any]
 
 
 class Call(BaseModel):
-    """A call of a tool; `id` is the one that a model gave it."""
+    """A tool call; `id` is the one that the model assigned."""
 
     name: str
     arguments: dict[str, Any]
@@ -47,7 +48,7 @@ class Call(BaseModel):
 
 
 class Turn(BaseModel, extra="forbid"):
-    """What the user says, what should come of it, and what did when a person played the model."""
+    """A turn of the user with the expected calls and the recorded actions."""
 
     user: str
     context: str = ""
@@ -65,14 +66,14 @@ class Talk(BaseModel, extra="forbid"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a turn of the user."""
+    """The result of a turn of the user."""
 
     called: list[str]
     missing: list[str]
     unwanted: list[str]
     unshown: list[str]
     failed: list[str]
-    """Calls that the server refused, with its words."""
+    """Calls that the server refused, with its messages."""
 
     @property
     def right(self) -> bool:
@@ -80,7 +81,7 @@ class Outcome:
 
 
 Agent = Callable[[list[Message], list[Message]], Awaitable[tuple[str, list[Call]]]]
-"""Takes messages and tools in OpenAI's form; returns what it says and the calls that it makes, none at its end."""
+"""Takes messages and tools in OpenAI's format; returns its text and its tool calls (none when it has finished)."""
 
 
 async def play(client: Client, talk: Talk, agent: Agent) -> tuple[list[Outcome], list[Message]]:
@@ -103,7 +104,7 @@ async def play(client: Client, talk: Talk, agent: Agent) -> tuple[list[Outcome],
 
 async def _turn(client: Client, turn: Turn, agent: Agent, messages: list[Message], tools: list[Message]) -> Outcome:
     called, shown, failed = list[str](), "", list[str]()
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         text, calls = await agent(messages, tools)
         messages.append(_assistant(text, calls))
         if not calls:
@@ -136,7 +137,7 @@ def _assistant(text: str, calls: Sequence[Call]) -> Message:
 
 
 def from_talk(talk: Talk) -> Agent:
-    """Return the agent that does what the talk says was played."""
+    """Return the agent that repeats the actions recorded in a talk."""
     nothing: list[Call] = []
     steps = iter([step for turn in talk.turns for step in (*turn.played, nothing)])
 
@@ -147,12 +148,12 @@ def from_talk(talk: Talk) -> Agent:
 
 
 def in_own_words(talk: Talk) -> Talk:
-    """Return a talk without what the tools' answers must hold: a model asks otherwise than the person who played."""
+    """Return a talk without `shows`: a model searches with other words than the recorded actions."""
     return talk.model_copy(update={"turns": [turn.model_copy(update={"shows": []}) for turn in talk.turns]})
 
 
 def from_model(model: str) -> Agent:
-    """Return the agent that a model is, through litellm."""
+    """Return an agent that asks a model through litellm."""
     litellm = import_litellm()
 
     async def agent(messages: list[Message], tools: list[Message]) -> tuple[str, list[Call]]:

@@ -1,4 +1,4 @@
-"""What a system under measurement is: something that is opened over a haystack and then asked questions."""
+"""Interface of the systems under measurement: opened over a haystack, then asked questions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bench.sets import Haystack, Question, Turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Ids of the set, best first; how long the asking took; what its text costs a reader, where it has one.
+    """Ids of the set, best first; the seconds of the call; the tokens of its text, if it has one.
 
-    `without` has the turns again as they rank with a signal left out, for systems that have signals.
+    `without` has the ranking of turns with each signal left out, for systems that have signals.
     """
 
     turns: list[str]
@@ -25,16 +25,16 @@ class Answer:
 
 Ask = Callable[[Question], Awaitable[Answer]]
 System = Callable[[Haystack], AbstractAsyncContextManager[Ask]]
-"""Entering it indexes the haystack; leaving it throws the index away."""
+"""A context manager that indexes a haystack when entered and deletes the index when left."""
 
 
 def in_order_of_first_turn(sessions: Iterable[str]) -> list[str]:
-    """Return the sessions of a ranking of turns, each where its first turn stands."""
+    """Return the distinct sessions of a ranking of turns, in the order of their first turns."""
     return list(dict.fromkeys(sessions))
 
 
 def ranked(said: Sequence[tuple[str, Turn]], places: Sequence[int], *, seconds: float) -> Answer:
-    """Return the answer that names turns by their places in the haystack."""
+    """Return the answer for turns given by their places in the haystack."""
     return Answer(
         turns=[said[place][1].id for place in places],
         sessions=in_order_of_first_turn(said[place][0] for place in places),

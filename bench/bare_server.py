@@ -1,6 +1,6 @@
-"""The floor of the start-up, memory and load figures: a server that is the SDK and one trivial tool.
+"""Serves one trivial tool with the SDK: the floor of the start-up, memory and load figures.
 
-Without an argument it serves over stdio, with a port over HTTP.
+It serves over stdio, or over HTTP if a port is given.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Old results put away together, by the rules of the product: `compression` over a real store, call after call.
+"""Simulates the product's compression of old results: `compression` over a real store, call after call.
 
-The window is no matter here, only what pays: every call is `mild`. With `first`, a policy that cuts results when
-they arrive, the list that is compressed is the one that it leaves.
+The context window has no effect here, only the cost: every call is `mild`. With `first`, a policy that shortens results
+when they arrive, the messages that it returns are compressed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import Store
 
 WINDOW = 200_000
-"""Tokens; none of the runs comes near."""
+"""Tokens; no run reaches it."""
 
 
 @dataclass
 class Batched:
-    """The product; every run is a space of its own."""
+    """The product's batched compression; every run is in a separate space."""
 
     store: Store
     first: CutOnArrival | None = None
@@ -45,7 +45,7 @@ class Batched:
         self._recover(run, last)
 
     def _recover(self, run: Trajectory, last: Prompt) -> None:
-        """Read back every result that no longer stood whole in the end, by the hash that its ref is called by."""
+        """Read back every result that was not complete in the last prompt, by the hash in its ref."""
         for sent in last.sent:
             for place in sent.of:
                 message = run.messages[place]
@@ -83,10 +83,10 @@ def _as_openai(message: Message, text: str) -> dict[str, Any]:
 
 
 _ROLES = {"exit": "user"}
-"""How a run ended, as one harness notes it."""
+"""Replaces the role that one harness gives to the last message of a run."""
 
 
 def _text(message: dict[str, Any]) -> str:
-    """As `Message.text` has it."""
+    """Return the text of a message in the form of `Message.text`."""
     calls = (call["function"] for call in message.get("tool_calls", ()))
     return message["content"] + "".join(f"\n{call['name']} {call['arguments']}" for call in calls)

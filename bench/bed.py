@@ -1,8 +1,8 @@
-"""The home that latency is measured on: `turns` invented turns, and the same turns in a bare FTS5 table.
+"""Builds the home that latency is measured on: `turns` invented turns, and the same turns in a bare FTS5 table.
 
-Beside the home of the real store the folder holds the floors of a search: `floor.db`, one FTS5 table in WAL
-mode with the same durability as the store, and `vectors.npy`, the embeddings as one float32 matrix. What
-filling them cost is kept in `filled.json`, written last, so that a folder can be used again.
+The folder also contains the floors of a search: `floor.db`, one FTS5 table in WAL mode with the durability of the
+store, and `vectors.npy`, the embeddings as one float32 matrix. `filled.json`, written last, has the cost of filling
+them, so that a folder can be used again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mcp_memory.service.memory import open_memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bed:
-    """A folder and how many turns it holds, or is to hold."""
+    """A folder, and the number of turns that it has or will have."""
 
     folder: Path
     turns: int
@@ -49,7 +49,7 @@ class Bed:
         return self.folder / "vectors.npy"
 
     def batches(self, doing: str) -> Iterator[tuple[str, list[NewTurn]]]:
-        """Yield (session, turns) under a progress bar."""
+        """Yield (session, turns) and show a progress bar."""
         with tqdm(total=self.turns, desc=doing, unit="turn", leave=False, mininterval=0.5) as bar:
             for number, turns in enumerate(batches(self.turns)):
                 yield session_of(number), turns
@@ -57,9 +57,9 @@ class Bed:
 
 
 async def filled(bed: Bed) -> dict[str, Any]:
-    """Fill the folder unless it is filled already, and return what that cost (`capture`).
+    """Fill the folder unless it is filled already; return the cost (`capture`).
 
-    Raises InvalidInput for a folder that holds another number of turns, or was left half filled.
+    Raises InvalidInput for a folder with a different number of turns, or one that was not filled completely.
     """
     done = bed.folder / "filled.json"
     if done.exists():
@@ -76,7 +76,7 @@ async def filled(bed: Bed) -> dict[str, Any]:
 
 
 async def _capture(bed: Bed) -> dict[str, Any]:
-    """Record the turns through the verb, which returns when they are stored and found by words; then embed all."""
+    """Record the turns with `record_turns`, which returns when they are stored and indexed by words; then embed all."""
     seconds: list[float] = []
     text = 0
     async with open_memory(Settings(home=bed.home)) as memory:

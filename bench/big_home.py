@@ -1,8 +1,8 @@
-"""What a home of many turns costs: `python -m bench.load --turns 1000000 --home DIR`
+"""Measures a home of many turns: `python -m bench.load --turns 1000000 --home DIR`
 
-DIR is filled as `bench.latency --home` fills it, or was filled by it, and is used again. Everything is measured through
-real processes, as people meet it: the server from its start to the answer of its first search, searches and capture
-through the verbs, and the commands `status`, `doctor`, `verify`, `backup`, each from spawn to exit.
+DIR is filled as by `bench.latency --home`, unless it already is. Everything is measured from outside: the server from
+its start to the answer of its first search, searches and capture through the verbs, and the commands `status`,
+`doctor`, `verify`, `backup`, each from spawn to exit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN = 400
 
 
 def measured(folder: Path | None, turns: int) -> tuple[dict[str, Any], list[str], bool]:
-    """Return the figures, lines of text, and whether a command failed. Without a folder all is thrown away."""
+    """Return the figures, lines of text, and whether a command failed. Without a folder, a temporary home is used."""
     with TemporaryDirectory(prefix="big-home-") as other:
         bed = Bed(folder=folder or Path(other), turns=turns)
         found = anyio.run(_measured, bed)
@@ -56,7 +56,7 @@ async def _measured(bed: Bed) -> dict[str, Any]:
 
 
 async def _opened(home: Path) -> float:
-    """Open it once, which migrates what an older version wrote."""
+    """Open a home once, which migrates an older schema; return the seconds."""
     start = perf_counter()
     async with open_memory(Settings(home=home)) as memory:
         await memory.sessions(limit=1)

@@ -1,9 +1,9 @@
-"""How soon another server reports a change: `python -m bench.changes [--changes N] [--json FILE]`
+"""Measures how soon another server reports a change: `python -m bench.changes [--changes N] [--json FILE]`
 
-Starts PostgreSQL with fsync on (`tests.postgres_server`) and two servers on one database, each a process. A client of
-the first records a turn; a client of the second, which subscribes, gets a message. Timed from the answer
-of the first server to the message of the second. The floor, in turns with it: one connection sends NOTIFY, another
-one, in the same process, has it.
+Starts PostgreSQL with fsync on (`tests.postgres_server`) and two server processes on one database. A client of the
+first records a turn; a client of the second, which has subscribed, gets a message. The time is from the answer of the
+first server to the message of the second. The floor, measured alternately: one connection sends NOTIFY, another
+connection in the same process receives it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 async def measure(url: str, home: Path, changes: int) -> dict[str, Any]:
-    """Return the timings of both, in milliseconds."""
+    """Return the times of the servers and of the floor, in milliseconds."""
     seen, floor = list[float](), list[float]()
     with serving(url, home / "one") as one, serving(url, home / "other") as other, notifying(url) as notify:
         async with Client(one) as writer, listening(other) as updates:
@@ -74,7 +74,7 @@ async def record(client: Client, text: str) -> None:
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncGenerator[MemoryObjectReceiveStream[str]]:
-    """Yield the updates of the session that a client of that server receives."""
+    """Yield the updates of the session that a client of a server receives."""
     send, receive = anyio.create_memory_object_stream[str](1_000)
     async with (
         Client(url) as client,
@@ -95,7 +95,7 @@ async def listening(url: str) -> AsyncGenerator[MemoryObjectReceiveStream[str]]:
 
 @contextmanager
 def serving(url: str, home: Path) -> Generator[str]:
-    """Start a server on that database, and yield its address."""
+    """Start a server on a database; yield its address."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
     given = {"MCP_MEMORY_STORE": url, "MCP_MEMORY_HOME": str(home), "MCP_MEMORY_RATE_LIMIT": "0"}
     command = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0", "--no-token"]
@@ -111,7 +111,7 @@ def serving(url: str, home: Path) -> Generator[str]:
 
 @contextmanager
 def notifying(url: str) -> Generator[Callable[[], float]]:
-    """Yield what sends a notification and returns after how many seconds another connection has it."""
+    """Yield a function that sends a notification and returns the seconds until another connection has received it."""
     with psycopg.connect(url, autocommit=True) as sender, psycopg.connect(url, autocommit=True) as listener:
         listener.execute("LISTEN bench")
 

@@ -1,4 +1,4 @@
-"""What becomes of an agent's claims about the user: `python -m bench.claims [FILE...]`
+"""Measures how an agent's claims about the user are treated: `python -m bench.claims [FILE...]`
 
 Each claim is passed to `remember` in a memory that has recorded the turns it is about. It is shown in the user's own
 words, shown as the agent worded it, or waits for review. A claim that the turns do not support does no harm in the
@@ -28,7 +28,7 @@ FATES: tuple[Fate, ...] = ("user's words", "agent's words", "waits")
 
 
 async def judged(claim: dict[str, Any], home: Path) -> Fate:
-    """Return what becomes of a claim in a new memory at `home`."""
+    """Return how a claim is treated in a new memory at `home`."""
     async with open_memory(Settings(home=home, embedder="bundled"), distil=False) as memory:
         await memory.record_turns([NewTurn(role=turn["role"], content=turn["content"]) for turn in claim["turns"]])
         atom = (await memory.remember(claim["claim"], kind=claim["kind"])).atom
@@ -45,7 +45,7 @@ def table(counts: dict[bool, Counter[Fate]]) -> Iterator[str]:
 
 
 async def measure(claims: Sequence[dict[str, Any]]) -> dict[bool, Counter[Fate]]:
-    """Count what becomes of honest claims (True) and of others."""
+    """Count how honest claims (True) and others are treated."""
     counts: dict[bool, Counter[Fate]] = {True: Counter(), False: Counter()}
     with tempfile.TemporaryDirectory() as folder:
         for place, claim in enumerate(claims):

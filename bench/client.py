@@ -1,14 +1,14 @@
-"""What the model is sent, with the memory and without: `python -m bench.client [--json FILE]`
+"""Measures the requests to a model with and without the memory: `python -m bench.client [--json FILE]`
 
-Holds one story of twenty turns with a compaction in the middle in the real Claude Code twice: as it comes, and with our
+Plays one story of twenty turns with a compaction in the middle in the real Claude Code twice: unchanged, and with our
 hooks and server. The model is scripted, on loopback, and says the same both times (`fixtures/transcripts/skerry.json`,
-invented); the client is the one that `scripts/install_peers.py` installs. Counted as cl100k_base over all requests:
+invented); the client is the one that `scripts/install_peers.py` installs. Tokens (cl100k_base) over all requests:
 
 * `talk`: the messages, which grow with the conversation. Without the memory they are the floor.
 * `tools`: the definitions of all tools of the client, and ours.
-* `context`: what our hooks added, once each.
+* `context`: the text that our hooks added, each counted once.
 
-It tells nothing of what a real model would do with it.
+It does not show how a real model would use that text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STORY = Path(__file__).parent.parent / "fixtures" / "transcripts" / "skerry.json
 
 
 def told(request: dict[str, Any]) -> str:
-    """Return the messages of a request as they are read: a line `role: text` for each part of each message."""
+    """Return the messages of a request as lines `role: text`, one for each part of each message."""
     lines: list[str] = []
     for message in request["messages"]:
         content = message["content"]
@@ -43,7 +43,7 @@ def told(request: dict[str, Any]) -> str:
 
 
 def held_with_memory(folder: Path, home: Path, *, prompts: int = 99) -> Held:
-    """Hold the story with the hooks and the server of a memory in `home`, as `mcp-memory install` sets them up."""
+    """Play the story with the hooks and the server of a memory in `home`, as `mcp-memory install` configures them."""
     command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home)]
     servers = {"memory": server_entry(client_named("claude-code"), [*command, "serve"], {})}
     hooks = hooks_of("claude-code", command)
@@ -64,7 +64,7 @@ def figures(held: Held) -> dict[str, Any]:
 
 
 def _added(transcript: Path) -> list[str]:
-    """Return what hooks put before the model, from the client's log."""
+    """Return the texts that hooks added for the model, from the client's log."""
     lines: list[dict[str, Any]] = [json.loads(line) for line in transcript.read_text(encoding="utf-8").splitlines()]
     attachments: list[dict[str, Any]] = [line["attachment"] for line in lines if line.get("attachment")]
     return [text for one in attachments if one["type"] == "hook_additional_context" for text in one["content"]]

@@ -1,13 +1,13 @@
-"""An invented conversation of any length, questions to ask of it, and a log: what the latency bench runs on.
+"""Generates the data of the latency bench: an invented conversation of any length, questions about it, and a log.
 
-Everything is made here from a seed and copied from nowhere. The words are made of syllables and drawn by
-Zipf's law between real English function words; sessions have topics; turns have 10 to 300 words, with names,
-numbers, dates and code identifiers among them; one in 25 is in another script. Batch `n` depends on the seed
-and on `n` alone, so a short conversation is the beginning of a longer one.
+Everything is generated from a seed and copied from nowhere. The words are made of syllables and drawn by Zipf's law
+among real English function words; sessions have topics; turns have 10 to 300 words, including names, numbers, dates and
+code identifiers; one in 25 is in another script. Batch `n` depends only on the seed and `n`, so a short conversation is
+the beginning of a longer one.
 
-What it does not know: meaning. It times a search and says nothing about what the search finds. Words that were
-not seen before come a little more often than in real talk: 9 in a hundred over 600,000 words, where
-LongMemEval's conversations have 5; so caches of words help less here.
+The text has no meaning: it serves to time a search, not to judge its results. New words are slightly more frequent than
+in real conversations: 9 in a hundred over 600,000 words, compared with 5 in LongMemEval's conversations; so caches of
+words help less here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Words with the running sum of their weights, as `random.choices` wants them."""
+    """Words with their cumulative weights, for `random.choices`."""
 
     words: Sequence[str]
     weights: Sequence[float]
@@ -60,7 +60,7 @@ class _Drawn:
 
 
 def _by_zipf(*parts: tuple[float, Sequence[str]]) -> _Drawn:
-    """Return words to draw: each part has its share of all that is drawn, by Zipf's law within it."""
+    """Return words to draw from: each part has its share of all draws, distributed by Zipf's law within it."""
     weights: list[float] = []
     for share, words in parts:
         law = [1 / (rank + 2.7) for rank in range(len(words))]
@@ -72,7 +72,7 @@ def _by_zipf(*parts: tuple[float, Sequence[str]]) -> _Drawn:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Language:
     words: Sequence[str]
-    """Invented; the commonest come first and are shorter, as in any language."""
+    """Invented words, the most frequent first; these are shorter, as in any language."""
     names: Sequence[str]
     scripts: dict[str, _Drawn]
 
@@ -120,7 +120,7 @@ def batches(count: int, *, seed: int = 0) -> Iterator[list[NewTurn]]:
 
 
 def session_of(number: int) -> str:
-    """Return the session that batch `number` belongs to: four batches make one."""
+    """Return the session of batch `number`; a session has four batches."""
     return f"session-{number // BATCHES_A_SESSION:06d}"
 
 
@@ -167,7 +167,7 @@ def _sentences(rng: random.Random, words: Sequence[str], joiner: str, stop: str)
 
 
 def _special(rng: random.Random, language: _Language) -> str:
-    """Return a name, a number, a date or an identifier: what people search for by its exact form."""
+    """Return a name, number, date or identifier, for which people search by its exact form."""
     one, two = (word.lower() for word in rng.choices(language.names, k=2))
     match rng.randrange(10):
         case 0 | 1 | 2 | 3:
@@ -190,10 +190,10 @@ def _special(rng: random.Random, language: _Language) -> str:
 
 
 def queries(count: int, *, turns: int, seed: int = 0) -> list[Query]:
-    """Return `count` queries for a conversation of `turns` turns, the kinds taking turns.
+    """Return `count` queries for a conversation of `turns` turns, of each kind in turn.
 
-    `rare`: the two rarest words of a turn. `common`: four of the commonest words. `long`: a natural question
-    of some 20 to 35 words around a turn's own. `script`: a few words in another script.
+    `rare`: the two rarest words of a turn. `common`: four of the most frequent words. `long`: a natural question of
+    some 20 to 35 words that includes words of a turn. `script`: a few words in another script.
     """
     language = _language(seed)
     rng = random.Random(f"queries {seed}")
@@ -224,7 +224,7 @@ def queries(count: int, *, turns: int, seed: int = 0) -> list[Query]:
 
 
 def log(size: int, *, seed: int = 0) -> str:
-    """Return a service's log of `size` bytes: mostly routine, some warnings, now and then a traceback."""
+    """Return a service log of `size` bytes: mostly routine lines, some warnings, occasional tracebacks."""
     rng = random.Random(f"log {seed}")
     language = _language(0)
     moment = _START

@@ -1,7 +1,7 @@
-"""Two ways of cutting each tool result when it arrives, and what re-reading costs on top of any way.
+"""Policies that shorten each tool result when it arrives, and the cost of reading lost parts again.
 
-`Arrival` is the product: `offload` with a real store, default settings, and the text that a client gets. The talk
-it may look at is what was said before the call. `HeadTail` is the floor: the beginning (two thirds) and the end.
+`Arrival` is the product: `offload` with a real store, default settings, and the text that a client gets. It may use the
+messages before the call. `HeadTail` is the floor: the beginning (two thirds) and the end.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mcp_memory.shortterm.offload import OVER_CHARS, OffloadRequest, offload
 from mcp_memory.store.protocol import Store
 
 FLOOR_OVER = 1_000
-"""Characters; the floor's threshold."""
+"""Characters above which the floor shortens a result."""
 REREAD_TOKENS = 1_000
 LONGEST_SEARCH = 900
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class CutOnArrival:
-    """A policy that decides of each tool result once; what it decided stays."""
+    """A policy that decides about each tool result once."""
 
     def prompts(self, run: Trajectory) -> Iterator[Prompt]:
         sent: list[Sent] = []
@@ -39,7 +39,7 @@ class CutOnArrival:
             sent.append(Sent(self.kept(run, place) if cut else message.text, (place,)))
 
     def kept(self, run: Trajectory, place: int) -> str:
-        """Return what the tool result at `place` becomes: itself where it stays whole."""
+        """Return the text that replaces the tool result at `place`; the result itself if it is not shortened."""
         raise NotImplementedError
 
 
@@ -49,11 +49,11 @@ def _is_large(text: str, characters: int, tokens: int) -> bool:
 
 @dataclass
 class HeadTail(CutOnArrival):
-    """The first two thirds and the last third of `budget` characters, a marker between them included."""
+    """The first two thirds and the last third of `budget` characters, including a marker between them."""
 
     budget: int
     over: int = 0
-    """Tokens that a result must have more than, beside its characters."""
+    """Tokens that a result must exceed, in addition to its characters."""
 
     def kept(self, run: Trajectory, place: int) -> str:
         text = run.messages[place].text
@@ -67,7 +67,7 @@ class HeadTail(CutOnArrival):
 
 @dataclass
 class Recovered:
-    """Bytes of the results that were put away, and those of them that came back the same."""
+    """Bytes of the offloaded results, and of those that were read back unchanged."""
 
     put_away: int = 0
     the_same: int = 0
@@ -79,7 +79,7 @@ class Recovered:
 
 @dataclass
 class Arrival(CutOnArrival):
-    """The product; every run is a space of its own. `budget`: characters of a preview, None for the default."""
+    """The product; every run is in a separate space. `budget`: characters of a preview, None for the default."""
 
     store: Store
     budget: int | None = None
@@ -125,7 +125,7 @@ def call_of(run: Trajectory, place: int) -> Call:
 
 
 def arguments_of(call: Call) -> Any:
-    """Return the arguments as a client passes them on: an object where they are JSON."""
+    """Return the arguments as a client passes them: an object if they are JSON, else the text."""
     try:
         return json.loads(call.arguments)
     except ValueError:
@@ -133,7 +133,7 @@ def arguments_of(call: Call) -> Any:
 
 
 def talk_before(run: Trajectory, place: int) -> str:
-    """Return what was last said before the result, as `Memory` has it: the last four turns, the user's among them."""
+    """Return the last messages before the result, as `Memory` uses them: the last four, including one of the user."""
     said = [message for message in run.messages[:place] if message.role in ("user", "assistant") and message.content]
     asked = [message for message in said if message.role == "user"][-1:]
     recent = said[-4:]
@@ -144,10 +144,10 @@ def talk_before(run: Trajectory, place: int) -> str:
 
 
 def reread(run: Trajectory, losses: list[Loss]) -> Trajectory:
-    """Return the run with an expansion wherever its next message needs names that were lost.
+    """Return the run with a call of expand_node wherever the next message needs names that were lost.
 
-    One call of expand_node for each result, a search for the names, answered as the tool answers it. Names that
-    are plain words are passed over: who lost such a word says it in another.
+    There is one call for each result, a search for the names, answered as the tool would. Names that are plain
+    words are ignored: a model without them would choose other words.
     """
     wanted: dict[int, dict[int, list[str]]] = {}
     for loss in losses:
@@ -171,7 +171,7 @@ def reread(run: Trajectory, losses: list[Loss]) -> Trajectory:
 
 
 def _search(names: list[str]) -> str:
-    """Return a pattern for as many of the names as one search may ask for."""
+    """Return a pattern for as many of the names as one search may have."""
     pattern = re.escape(names[0])
     for name in names[1:]:
         if len(pattern) + len(name) < LONGEST_SEARCH:

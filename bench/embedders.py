@@ -1,12 +1,12 @@
-"""Which static model to bundle: `python -m bench.embedders --raw FOLDER DIR...`
+"""Compares static models to bundle: `python -m bench.embedders --raw FOLDER DIR...`
 
-For each candidate (dimensions, number format, SIF weight, how much of a long text is read) and each set in
-the format of `sessions.jsonl.gz` and `questions.jsonl.gz`, the mean share of a question's evidence turns
-among the first ten turns by cosine alone. No lexical leg, no fusion: the figure isolates the model.
+For each candidate (dimensions, number format, SIF weight, tokens read of a long text) and each set in the format of
+`sessions.jsonl.gz` and `questions.jsonl.gz`, it prints the mean share of a question's evidence turns among the first
+ten turns by cosine alone. There is no lexical search and no fusion: the figure isolates the model.
 
-FOLDER is what `scripts/distill_embedder.py --raw --out FOLDER` writes. All candidates derive from it by what
-the distillation would do itself: the first columns of the PCA are the PCA with fewer columns, SIF is one
-factor a row, int8 a rounding. Texts are therefore split into tokens only once.
+`scripts/distill_embedder.py --raw --out FOLDER` writes FOLDER. All candidates derive from it by the steps of the
+distillation: the first columns of the PCA are the PCA with fewer columns, SIF is one factor per row, int8 is a
+rounding. Texts are therefore tokenized only once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Matrix = NDArray[np.float32]
 
 
 Numbers = Literal["int8", "int8, one scale", "float32"]
-"""`int8` has a scale for each row; with one scale for the matrix, tokens of little weight round to nothing."""
+"""`int8` has a scale for each row; with one scale for the matrix, tokens of little weight would be rounded to zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A model that could be bundled; the defaults are the one that is. `tokens`: how many of a text are read."""
+    """A model that could be bundled; the defaults are the bundled one. `tokens`: how many of a text are read."""
 
     dimensions: int = 256
     numbers: Numbers = "int8"
@@ -65,11 +65,11 @@ class Set:
     name: str
     ids: list[NDArray[np.int64]]
     cases: list[tuple[int, NDArray[np.int64], set[int]]]
-    """(question, the turns of its haystack, those that hold the evidence), as indexes into `ids`."""
+    """(question, turns of its haystack, turns with the evidence), as indexes into `ids`."""
 
 
 def read_set(folder: Path, tokenizer: Any) -> Set:
-    """Read a set's turns and the questions that have evidence, split into tokens."""
+    """Read and tokenize a set's turns and the questions that have evidence."""
     texts: list[str] = []
     place: dict[str, int] = {}
     members: dict[str, list[int]] = {}
@@ -128,7 +128,7 @@ def turn_recall(data: Set, table: Matrix, tokens: int | None) -> float:
 
 
 def table_lines(sets: Sequence[Set], raw: Matrix) -> Iterator[str]:
-    """Yield the result as lines of a Markdown table, one candidate at a time."""
+    """Yield the result as lines of a Markdown table, one per candidate."""
     names = [data.name for data in sets]
     yield "| dimensions | numbers | SIF | tokens read | MB | " + " | ".join(names) + " |"
     yield "|---" * (5 + len(names)) + "|"

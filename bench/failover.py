@@ -1,13 +1,13 @@
-"""Kills and failovers of PostgreSQL under writers: `python -m bench.failover [--kills N] [--failovers M] [--json FILE]`
+"""Kills and failovers of PostgreSQL under load: `python -m bench.failover [--kills N] [--failovers M] [--json FILE]`
 
-Starts real servers (`tests.postgres_server`), with fsync on. Four threads capture turns, each into a space of its own,
-through a store that stays open. Each of N times the server is sent SIGKILL and started again; each of M times the
-primary is sent SIGKILL and its synchronous standby is promoted, gets a standby of its own, and is the next to die. A
-write that is refused, or whose end is unknown, is written again under the same id.
+Starts real servers (`tests.postgres_server`) with fsync on. Four threads capture turns, each into a separate space,
+through a store that stays open. N times, the server is sent SIGKILL and started again; M times, the primary is sent
+SIGKILL, and its synchronous standby is promoted, gets a standby of its own, and is the next one killed. A write that is
+refused, or whose result is unknown, is repeated under the same id.
 
-Counted at the end: turns that were acknowledged, of those the ones that are not there or there twice, and the seconds
-from each kill to the next acknowledged write; the start and the promotion, by `pg_ctl`, are in them. Exit code 1 if a
-turn is lost or doubled.
+Counted at the end: acknowledged turns, those of them that are missing or stored twice, and the seconds from each kill
+to the next acknowledged write, including the start or promotion by `pg_ctl`. Exit code 1 if a turn is missing or stored
+twice.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _DATABASE = "memory"
 
 @dataclass(slots=True)
 class _Told:
-    """What the writers were told."""
+    """The acknowledgements that the writers received."""
 
     acknowledged: list[str] = field(default_factory=list[str])
     refused: Counter[str] = field(default_factory=Counter[str])
     newest: float = 0.0
-    """When the last write began that was acknowledged."""
+    """Start of the latest write that was acknowledged."""
 
     def wait(self, since: float) -> float:
-        """Wait for a write that began later and was acknowledged; return the seconds."""
+        """Wait until a write that began after `since` is acknowledged; return the seconds."""
         while self.newest < since:
             time.sleep(0.001)
         return time.monotonic() - since
@@ -99,7 +99,7 @@ def measure(*, kills: int, failovers: int, seed: str) -> dict[str, dict[str, Any
 
 
 def _outage(told: _Told, rng: random.Random, server: PostgresServer, recover: Callable[[], None]) -> float:
-    """Kill a server at a random moment; return the seconds until something is written again."""
+    """Kill a server at a random moment; return the seconds until a write succeeds again."""
     told.wait(time.monotonic())
     time.sleep(rng.uniform(0, 0.5))
     killed = time.monotonic()

@@ -1,14 +1,14 @@
-"""The floors of retrieval: what anybody has without this package, over the same turns.
+"""Baselines of retrieval without this package, over the same turns.
 
-`bm25`: one FTS5 table with the porter stemmer, stop words dropped, OR of the words left. Scripts written
-without spaces are split into characters and pairs of them: FTS5 takes a whole Chinese sentence for one word
-and would find nothing (turn R@10 of 1 instead of 82). On text in other scripts this changes nothing.
+`bm25`: one FTS5 table with the porter stemmer, stop words removed, OR of the other words. Scripts written without
+spaces are divided into characters and pairs of characters: FTS5 treats a whole Chinese sentence as one word and would
+find nothing (turn R@10 of 1 instead of 82). Text in other scripts is not affected.
 
-`dense`: the cosine of the question to every turn, by the bundled model, nothing approximate; `table` and `encoder`: by
-one half of that model alone. As in the search, names of speakers are left out of the question.
+`dense`: the cosine of the question to every turn by the bundled model, without approximation; `table` and `encoder` use
+one half of that model each. As in the search, names of speakers are removed from the question.
 
-All rank all turns of the haystack that they can find (`bm25`: that share a word), and sessions in the order of
-their first turn. BM25 sees a turn's name, where it has one; none sees its date. Ties go to the older turn.
+All rank all turns of the haystack that they can find (`bm25`: that share a word), and sessions by their first turn.
+BM25 sees a turn's name, if it has one; none sees its date. Among equal scores, the older turn is first.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _WORD = re.compile(r"\w+")
 
 
 def spaced(text: str) -> str:
-    """Return the text with runs of Han, kana and Hangul split into characters and pairs."""
+    """Return the text with runs of Han, kana and Hangul divided into characters and pairs of characters."""
     return _DENSE_RUN.sub(lambda run: f" {' '.join([*run[0], *(a + b for a, b in pairwise(run[0]))])} ", text)
 
 
 def or_query(text: str) -> str:
-    """Return an FTS5 query for any of the words but the stop words; of all words where nothing else is left."""
+    """Return an FTS5 query for any of the words except stop words; for any word if there are only stop words."""
     words = list(dict.fromkeys(_WORD.findall(spaced(text).lower())))
     telling = [word for word in words if word not in _STOP]
     return " OR ".join(f'"{word}"' for word in telling or words)

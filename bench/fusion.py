@@ -1,15 +1,15 @@
 """Fits the weights of the ranking: `python -m bench.fusion DIR... [--without SIGNAL] [--keep FILE] [--kept FILE]`
 
-DIR holds a set as `bench.sets` reads it. Every question is asked of a store of its haystack, as `bench.ours` does, and
-the signals of all candidates are kept: fitting is then a matter of seconds (`--keep` writes them, `--kept` reads them
+DIR contains a set as `bench.sets` reads it. Every question is asked of a store of its haystack, as `bench.ours` does,
+and the signals of all candidates are kept, so that fitting takes seconds (`--keep` writes them, `--kept` reads them
 instead of asking again).
 
-What is made large is the share of a question's evidence among the first 5, 10 and 20 turns, with each step smoothed
-into a slope; every set counts as a whole, however many questions it has. There are few weights and many questions, so
-what is printed for `cross-validated` (fitted on other haystacks of the same sets) should be close to `fitted`.
+The objective is the share of a question's evidence among the first 5, 10 and 20 turns, with each step smoothed into a
+slope; every set has the same weight, whatever its number of questions. There are few weights and many questions, so the
+figures of `cross-validated` (fitted on other haystacks of the same sets) should be close to those of `fitted`.
 
-It prints the figures of the weights in force, of the fitted ones, and what each signal is worth: the figures with the
-weights fitted without it.
+It prints the figures of the current weights, of the fitted ones, and the value of each signal: the figures of weights
+fitted without it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 
 STEPS = {5: 0.2, 10: 0.5, 20: 0.3}
-"""Among so many first turns evidence should stand, and how much that counts."""
+"""Weight of the share of evidence among so many first turns."""
 SLOPE = 0.35
 FOLDS = 4
 ROUNDS, PACE = 60, 0.15
@@ -49,7 +49,7 @@ TOWARDS_START = 2e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A question with what the search knows of its candidates, newest rows first among equals."""
+    """A question with the signals of its candidates, newest rows first among equals."""
 
     set: str
     haystack: int
@@ -59,7 +59,7 @@ class Case:
     sessions: list[str]
 
     def evidence(self) -> Floats:
-        """Return what finding each candidate is worth: all evidence together 1."""
+        """Return the value of finding each candidate; the values of all evidence add up to 1."""
         worth = 1 / max(1, len(self.question.evidence_turns))
         return np.array([worth * (turn in self.question.evidence_turns) for turn in self.turns])
 
@@ -71,7 +71,7 @@ class Case:
 
 
 def gather(folder: Path) -> list[Case]:
-    """Ask every question of a set and keep the signals."""
+    """Ask every question of a set and return the signals."""
     data = read_set(folder)
     return [
         case
@@ -123,9 +123,9 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
 
 
 def fit(cases: Sequence[Case], *, start: Floats, free: Floats) -> Floats:
-    """Return weights that make the smoothed share of evidence among the first turns large; Adam, from `start`.
+    """Return weights that maximize the smoothed share of evidence among the first turns, by Adam from `start`.
 
-    `free` is 1 for the weights that may move; the others stay as they are.
+    `free` is 1 for the weights that may change; the others keep their values.
     """
     asked = [(case.signals, case.evidence(), case.set) for case in cases if case.question.evidence_turns]
     sizes = {name: sum(1 for *_, other in asked if other == name) for *_, name in asked}
@@ -160,7 +160,7 @@ def _slope(signals: Floats, evidence: Floats, weights: Floats) -> Floats:
 
 
 def table(cases: Sequence[Case], judged: Sequence[Floats]) -> str:
-    """Return a line of the figures of each set, `judged` being those of each case."""
+    """Return a line of figures for each set; `judged` has those of each case."""
     lines: list[str] = []
     for name in dict.fromkeys(case.set for case in cases):
         rows = np.array([row for case, row in zip(cases, judged, strict=True) if case.set == name])

@@ -1,15 +1,15 @@
-"""Whether `remember` offers to replace the right statements: `python -m bench.hints [--fitted]`
+"""Measures whether `remember` offers to replace the right statements: `python -m bench.hints [--fitted]`
 
-`fixtures/hints` has pairs of statements about a user. Each pair is remembered in a space of its own, the older
-statement first. *Offered* are older statements that the answer puts into `supersedes`, *asked* those that it asks
-about, each with
+`fixtures/hints` has pairs of statements about a user. Each pair is remembered in a separate space, the older statement
+first. *Offered* are older statements that the answer puts into `supersedes`, *asked* those that it asks about, each
+with
 
-    precision   of the pairs in which the older statement is shown so, the share in which it is contradicted or updated
-    recall      of the contradicted or updated statements, the share that is shown so
+    precision   share of the pairs with such a statement in which it is contradicted or updated
+    recall      share of the contradicted or updated statements that are offered or asked about
 
-In the row "in one memory", all older statements of a language are in one space before each newer one comes: anything
-that is offered or asked about but the statement of the pair counts as wrong. Spanish, French and Portuguese are held
-out; `--fitted` measures the languages that the model was fitted to.
+In the row "in one memory", all older statements of a language are in one space before each newer one: statements of
+other pairs that are offered or asked about count as wrong. Spanish, French and Portuguese are held out; `--fitted`
+measures the languages that the model was fitted to.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Of the statements shown in one way: how many are right, how many wrong, and how many should be shown."""
+    """Numbers of statements that were offered or asked about rightly and wrongly, and of those that should be."""
 
     right: int
     wrong: int
@@ -58,7 +58,7 @@ def read_pairs(name: str) -> list[Pair]:
 
 class _Shown(NamedTuple):
     wanted: str | None
-    """The id of the older statement, if it is to be replaced."""
+    """Id of the older statement if it should be replaced, else None."""
     offered: set[str]
     asked: set[str]
 
@@ -96,7 +96,7 @@ def _count(shown: Sequence[_Shown], *, asked: bool) -> Count:
 
 
 async def measured(names: Sequence[str]) -> dict[str, Count]:
-    """Return the counts for some files of pairs, by the name of the row."""
+    """Return the counts for some files of pairs, by row of the table."""
     alone, together = list[_Shown](), list[_Shown]()
     with TemporaryDirectory() as home:
         async with open_memory(home=home, llm="none") as memory:

@@ -1,16 +1,16 @@
-"""What hooks cost and tell: `python -m bench.hooks [--turns N] [--rounds N] [--show] [--json FILE]`
+"""Measures time and output of hooks: `python -m bench.hooks [--turns N] [--rounds N] [--show] [--json FILE]`
 
-Replays a session of twenty turns with a compaction in the middle through real `mcp-memory hook` processes, one for
-each event, as Claude Code runs them. The inputs are those that the real client gave its hooks, and the log grows as it
-did then (`fixtures/transcripts/claude-code`, made by `scripts/record_session.py`; the story is invented).
+Replays a session of twenty turns with a compaction in the middle through real `mcp-memory hook` processes, one for each
+event, as Claude Code runs them. The inputs are those that the real client gave its hooks, and the log grows as it did
+then (`fixtures/transcripts/claude-code`, made by `scripts/record_session.py`; the story is invented).
 
-Each round has a home of its own with N invented turns and what the story's person had said on earlier days. Figures:
+Each round has a separate home with N invented turns and the earlier messages of the story's user. Figures:
 
-* `ms`: from spawn to exit of the hook; floor: `python -c pass`, started in turns with it. The `startup` of a round is
-  cold: no resident runs yet, and the hook starts one. All others find it.
-* `tokens`: what is added to the context by event, and tool outputs before and after, counted as cl100k_base.
+* `ms`: from spawn to exit of the hook; floor: `python -c pass`, started alternately with it. The `startup` of a round
+  is cold: the hook starts the resident process. All others find it running.
+* `tokens`: text added to the context by event, and tool outputs before and after, counted as cl100k_base.
 
-Single figures are medians. `--show` prints all that was added, in its order.
+Single figures are medians. `--show` prints all added text in order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _END_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What the client told a hook, and how many lines its log had then."""
+    """The input of a hook, and the number of lines that the client's log had then."""
 
     lines: int
     told: Mapping[str, Any]
@@ -58,17 +58,17 @@ class Event:
 
     @property
     def label(self) -> str:
-        """The event, and what kind of it where that changes the work: `SessionStart compact`, `PostToolUse Bash`."""
+        """The event, with its source or tool if that changes the work: `SessionStart compact`, `PostToolUse Bash`."""
         return " ".join([self.name, *(self.told[key] for key in ("source", "tool_name") if key in self.told)])
 
     def asks(self, words: str) -> bool:
-        """Return whether this is a prompt that has these words."""
+        """Return whether this is a prompt that contains some text."""
         return words in self.told.get("prompt", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One event replayed: the seconds from spawn to exit, those of the bare start after it, and what was printed."""
+    """One replayed event: the seconds from spawn to exit, those of the bare start after it, and the output."""
 
     event: Event
     took: float
@@ -77,17 +77,17 @@ class Run:
 
     @property
     def added(self) -> str:
-        """What the model is told beyond the conversation."""
+        """The text added to the context."""
         return self.said.get("hookSpecificOutput", {}).get("additionalContext", "")
 
     @property
     def replaced(self) -> Any:
-        """What stands in the place of the tool's output; None where that was left alone."""
+        """The replacement of the tool's output; None if it was not replaced."""
         return self.said.get("hookSpecificOutput", {}).get("updatedToolOutput")
 
 
 def events() -> list[Event]:
-    """Return the events of the recorded session that our hooks are run at, in their order."""
+    """Return the events of the recorded session that our hooks handle, in order."""
     ours = hooks_of("claude-code", ["mcp-memory"])
     lines = (FOLDER / "claude-code" / "hooks.jsonl").read_text(encoding="utf-8").splitlines()
     told = [Event(event["lines"], event["input"]) for event in map(json.loads, lines)]
@@ -99,7 +99,7 @@ def _matches(entry: Mapping[str, Any], event: Event) -> bool:
 
 
 def measure(*, turns: int, rounds: int) -> list[list[Run]]:
-    """Return the runs of each round; every round begins with the same home."""
+    """Return the runs of each round; every round begins with a copy of the same home."""
     with TemporaryDirectory(prefix="bench-hooks-") as made:
         folder = Path(made)
         anyio.run(partial(seed, folder / "seed", turns))
@@ -112,7 +112,7 @@ def measure(*, turns: int, rounds: int) -> list[list[Run]]:
 
 
 async def seed(home: Path, turns: int) -> None:
-    """Fill a new home with so many invented turns, and with what was said on earlier days."""
+    """Fill a new home with `turns` invented turns, and with the messages of earlier days."""
     async with open_memory(Settings(home=home)) as memory:
         for number, batch in enumerate(batches(turns)):
             await memory.record_turns(batch, session=session_of(number))
@@ -122,7 +122,7 @@ async def seed(home: Path, turns: int) -> None:
 
 
 def replay(home: Path, log: Path, recorded: Sequence[Event]) -> Iterator[Run]:
-    """Yield what came of each event, the log written as far as it was then; the resident has ended when this does."""
+    """Yield the run of each event, with the log as long as it was then; afterwards the resident process has ended."""
     command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home), "hook"]
     lines = (FOLDER / "claude-code" / "session.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     try:
@@ -144,7 +144,7 @@ def _timed(command: Sequence[str], given: bytes) -> tuple[float, bytes]:
 
 
 def _ended(home: Path) -> None:
-    """Wait until no resident is there: it removes its file last. Whatever is left goes when the file does."""
+    """Wait until no resident process runs (it removes its file last), then remove remaining files."""
     until = monotonic() + _END_S
     while monotonic() < until and any((home / "hooks").glob("*.json")):
         sleep(0.05)
@@ -197,7 +197,7 @@ def table(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def shown(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield what each event of a round added, or put in the place of an output, under a heading."""
+    """Yield the text that each event of a round added, or put in place of an output, under a heading."""
     for run in runs:
         about = run.event.told.get("prompt") or run.event.told.get("tool_input", {}).get("command", "")
         texts = [run.added] if run.added else []

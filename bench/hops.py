@@ -1,10 +1,10 @@
 """How much code a warm call runs: `python -m bench.hops [--list VERB]`
 
 Fills a memory of some sixty turns (rules, promises, dates, changed values, two offloaded results) through
-`open_memory()`, calls each verb until everything is loaded, then counts the functions of `mcp_memory` that one more
-call enters, and their files. Only the threads that answer the call count, not the background. Generator expressions,
-lambdas and nested functions count as their enclosing function. Results are not cached: the counted call has arguments
-that the calls before it did not have.
+`open_memory()`, calls each verb until everything is loaded, then counts the functions of `mcp_memory` that a
+further call enters, and their files. Only the threads that answer the call count, not the background. Generator
+expressions, lambdas and nested functions count as their enclosing function. Results are not cached: the counted call
+has new arguments.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ NEW_TURNS = (
 
 
 def log(lines: int, *, seed: int) -> str:
-    """Return a result of a tool that is long enough to be offloaded."""
+    """Return a tool result that is long enough to be offloaded."""
     services = ("tracking", "billing", "queue")
     rows = [
         f"2026-03-{1 + number % 28:02} 10:{number % 60:02}:00 {'ERROR' if number % 17 == seed else 'INFO'} "

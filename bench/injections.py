@@ -1,7 +1,7 @@
-"""Injected orders to measure with: sentences in 29 languages, each in the places and disguises that attacks come in.
+"""Injected instructions: sentences in 29 languages, each in the places and disguises of real attacks.
 
-The sentences stand in `fixtures/suspicion`. `forms` puts one into each form; a benign sentence takes the same forms, so
-that a form alone is no sign.
+The sentences are in `fixtures/suspicion`. `forms` puts one into each form; benign sentences take the same forms, so
+that a form alone is no sign of an attack.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Line:
     text: str
     language: str
     kind: str
-    """What the order is for, or `benign`."""
+    """The purpose of the instruction, or `benign`."""
 
     @property
     def is_attack(self) -> bool:
@@ -46,7 +46,7 @@ def lines(name: str) -> list[Line]:
 
 
 def forms(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (form, a text that has the sentence in that form), the disguises last."""
+    """Yield (form, a text with the sentence in that form), the disguises last."""
     yield "plain", text
     yield "end of a page", _PAGE + text
     yield "middle of a long page", _PAGE * 12 + text + "\n\n" + _PAGE * 12

@@ -1,8 +1,9 @@
-"""Does a memory know? `python -m bench.known DIR... [--held-out DIR...] [--each N] [--write] [--json FILE]`
+"""Fits the answerability model: `python -m bench.known DIR... [--held-out DIR...] [--each N] [--write] [--json FILE]`
 
-Fits the two regressions of `longterm.search.known` and prints how well they tell what a memory answers. Each DIR is a
-set in the format of `bench.sets`, or a folder of such sets, whose memories then count as one set. Each memory has a
-home of its own, filled as `bench.ours` does, whole and once more with its first 100 turns alone. It is asked
+Fits the two regressions of `longterm.search.answerability` and prints how well they identify questions that a memory
+can answer. Each DIR is a set in the format of `bench.sets`, or a folder of such sets, whose memories then count as one
+set. Each memory has a separate home, filled as by `bench.ours`, once completely and once with only its first 100 turns.
+It is asked
 
     own      questions that its turns answer
     foreign  questions of the other memories of the set, whose evidence is not in this one
@@ -10,12 +11,13 @@ home of its own, filled as `bench.ours` does, whole and once more with its first
 
 `AUC` and `own at 5 %` compare own and foreign questions: the area under the curve, and the share of own questions above
 a limit that 5 % of the foreign ones pass. `ECE` is the expected calibration error over ten bins of equal size. Each set
-is judged by a model that was fitted to the other sets, then each memory by one that was fitted to the memories of four
-other folds, from which the limits are chosen; a held-out set is judged by the shipped model.
+is judged by a model fitted to the other sets, then each memory by one fitted to the memories of four other folds, from
+which the limits are chosen; a held-out set is judged by the shipped model.
 
-`--write` fits to all sets and writes `mcp_memory/longterm/search/known.json`. Limits: `likely` passes 5 % of foreign
-questions in the median set; 2 % of the prompts that need none reach `unlikely` in the worst set, since hooks bring what
-reaches it; of the rows that `close` marks, half are evidence in the median set, which names few of the turns that help.
+`--write` fits to all sets and writes `mcp_memory/longterm/search/answerability.json`. Limits: 5 % of the foreign
+questions pass `likely` in the median set; 2 % of the nothing prompts reach `unlikely` in the worst set, since hooks
+return rows from that limit on; half of the rows marked `close` are evidence in the median set, which names only few of
+the turns that help.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet, read_sets
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.longterm.search.known import (
+from mcp_memory.longterm.search.answerability import (
     JUDGED,
     MODEL_FILE,
     Measured,
@@ -74,7 +76,7 @@ FOREIGN_LIKELY, NOTHING_SHOWN, CLOSE_PRECISION = 0.05, 0.02, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question to one memory, and what was measured; `evidence` are ids of rows that answer it."""
+    """A question to one memory with its features; `evidence` are ids of rows that answer it."""
 
     set: str
     memory: str
@@ -87,7 +89,7 @@ class Asked:
 
 
 async def ask(name: str, sets: Sequence[RetrievalSet], prompts: Sequence[str], each: int) -> list[Asked]:
-    """Ask memories of a set, whole and small."""
+    """Ask the memories of a set, complete and small."""
     chance = random.Random(7)
     asked: list[Asked] = []
     memories = [(data, haystack) for data in sets for haystack in data.haystacks]
@@ -162,7 +164,7 @@ def read_prompts(*, held_out: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """The parameters of both regressions in the form of `known.json`, without the limits."""
+    """The parameters of both regressions in the format of `answerability.json`, without the limits."""
 
     question: dict[str, Any]
     row: dict[str, Any]
@@ -171,7 +173,7 @@ class Fitted:
         return regression(self.question, QuestionFeatures).log_odds(one.measured.question)
 
     def rows(self, one: Asked) -> dict[str, float]:
-        """Return the probability of each row."""
+        """Return the probability that each row answers."""
         model, log_odds = regression(self.row, RowFeatures), self.log_odds(one)
         return {
             id: probability(model.log_odds(row._replace(question=log_odds))) for id, row in one.measured.rows.items()
@@ -179,7 +181,7 @@ class Fitted:
 
 
 def fit(asked: Sequence[Asked]) -> Fitted:
-    """Fit to questions: each set counts as much as any other, and so do own and foreign questions."""
+    """Fit to questions: all sets have the same weight, and so have own and foreign questions."""
     counts = Counter((one.set, one.kind) for one in asked)
     shares = np.array([(NOTHING if one.kind == "nothing" else 1) / counts[one.set, one.kind] for one in asked])
     features = np.array([one.measured.question for one in asked], float)
@@ -199,7 +201,7 @@ def fit(asked: Sequence[Asked]) -> Fitted:
 
 
 def _fit(features: Floats, right: Floats, shares: Floats, names: Sequence[str]) -> dict[str, Any]:
-    """Fit a logistic regression by Newton's method, on features of equal spread."""
+    """Fit a logistic regression by Newton's method, on standardized features."""
     means, spread = np.nanmean(features, axis=0), np.nanstd(features, axis=0) + 1e-6
     rows = np.column_stack([np.nan_to_num((features - means) / spread), np.ones(len(features))])
     shares = shares * len(shares) / shares.sum()
@@ -217,11 +219,11 @@ def _fit(features: Floats, right: Floats, shares: Floats, names: Sequence[str]) 
 
 
 Judged = dict[int, tuple[float, dict[str, float]]]
-"""The probability that a question is known, and that of each of its rows, by the place of the question."""
+"""By the place of a question: the probability that it can be answered, and that of each of its rows."""
 
 
 def left_out(asked: Sequence[Asked], part: Callable[[Asked], Any]) -> Judged:
-    """Judge each question, by its place, by a model that was fitted without its part."""
+    """Judge each question, by its place, with a model that was fitted without its part."""
     judged: Judged = {}
     parts = [part(one) for one in asked]
     for name in dict.fromkeys(parts):
@@ -240,7 +242,7 @@ def limits(asked: Sequence[Asked], judged: Judged) -> dict[str, float]:
         return np.array([judged[at][0] for at, one in enumerate(asked) if (one.set, one.kind) == (name, kind)])
 
     def rows(name: str) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return the probabilities of the rows of own questions, and which of them answer."""
+        """Return the probabilities of the rows of own questions, and which of the rows answer."""
         own = [(at, one) for at, one in enumerate(asked) if (one.set, one.kind) == (name, "own")]
         pairs = [(chance, id in one.evidence) for at, one in own for id, chance in judged[at][1].items()]
         return np.array([chance for chance, _ in pairs]), np.array([right for _, right in pairs])
@@ -269,7 +271,7 @@ def limits(asked: Sequence[Asked], judged: Judged) -> dict[str, float]:
 
 
 def report(asked: Sequence[Asked], judged: Judged, limit: dict[str, float]) -> dict[str, Any]:
-    """Return the figures by set, and their mean, in the shape that `--json` writes: shares in per cent."""
+    """Return the figures by set, and their mean, in the format of `--json`: shares in per cent."""
     sets = {name: _figures(asked, judged, limit, name) for name in dict.fromkeys(one.set for one in asked)}
     names = next(iter(sets.values())).keys()
     mean = {name: round(float(np.mean([one[name] for one in sets.values()])), 3) for name in names}
@@ -311,7 +313,7 @@ def _area(own: Floats, foreign: Floats) -> float:
 
 
 def _calibration_error(guessed: Floats, own: int) -> float:
-    """Return the expected calibration error; the first `own` guesses are of questions that are known."""
+    """Return the expected calibration error; the first `own` guesses are for questions that can be answered."""
     right = np.arange(len(guessed)) < own
     order = np.argsort(guessed)
     parts = [part for part in np.array_split(order, 10) if len(part)]

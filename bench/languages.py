@@ -1,12 +1,12 @@
-"""Words found again in many languages: `python -m bench.languages [--misses]`
+"""Measures word search in many languages: `python -m bench.languages [--misses]`
 
-`fixtures/languages/<code>.json` holds a few turns of everyday talk, and questions that put their words into other
-forms: inflected, compounded, with particles and prefixes, without accents or spaces; two more hold identifiers
-and emoji. All turns go into one store, so that a question has every other language against it, and are searched
-by words alone. Beside it two floors over the same turns: FTS5 with `unicode61`, what SQLite does by default, and
-with `trigram`, its way for any language (a question is an OR of its words, or of its runs of three characters).
+`fixtures/languages/<code>.json` contains a few turns of everyday talk, and questions with other forms of their words:
+inflected, compounded, with particles and prefixes, without accents or spaces; two more files contain identifiers and
+emoji. All turns are stored together, so that each question competes with every other language, and are searched by
+words alone. There are two floors over the same turns: FTS5 with `unicode61`, SQLite's default, and with `trigram`, its
+tokenizer for any language (a question is an OR of its words, or of its runs of three characters).
 
-The share of questions whose turn comes first, and is among the first three.
+Figures: the share of questions whose turn is first, and among the first three.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ TOP = 3
 _DEPTH = 50
 
 Search = Callable[[str], Sequence[int]]
-"""Takes a question and returns the places of turns, counted through all languages, best first."""
+"""Takes a question; returns the places of turns, counted over all languages, best first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`turn` is the place of the turn that answers, in its language."""
+    """A question; `turn` is the place of its answer among the turns of its language."""
 
     asks: str
     turn: int
@@ -65,7 +65,7 @@ def languages(folder: Path = FOLDER) -> list[Language]:
 
 
 def ranks(fixtures: Sequence[Language], search: Search) -> dict[str, list[int | None]]:
-    """Return the rank (from 1) of the turn sought by each question, by language; None where it was not found."""
+    """Return the rank (from 1) of each question's turn, by language; None if it was not found."""
     start = 0
     found: dict[str, list[int | None]] = {}
     for language in fixtures:
@@ -79,7 +79,7 @@ def ranks(fixtures: Sequence[Language], search: Search) -> dict[str, list[int | 
 
 
 async def ours(fixtures: Sequence[Language], home: Path) -> dict[str, list[int | None]]:
-    """Ask `Memory.conversation_search` without a model, each turn being a session of its own."""
+    """Ask `Memory.conversation_search` without a model; each turn is a separate session."""
     turns = [turn for language in fixtures for turn in language.turns]
     async with open_memory(Settings(home=home, embedder="none")) as memory:
         for place, turn in enumerate(turns):
@@ -92,7 +92,7 @@ async def ours(fixtures: Sequence[Language], home: Path) -> dict[str, list[int |
 
 
 def fts5(fixtures: Sequence[Language], tokenizer: str) -> dict[str, list[int | None]]:
-    """Ask one FTS5 table with a tokenizer of SQLite's."""
+    """Ask one FTS5 table with a tokenizer of SQLite."""
     con = apsw.Connection(":memory:")
     con.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize = '{tokenizer}')")
     con.executemany("INSERT INTO said (text) VALUES (?)", [(turn,) for one in fixtures for turn in one.turns])
@@ -115,7 +115,7 @@ def share(found: Sequence[int | None], top: int) -> float:
 
 
 def table(fixtures: Sequence[Language], systems: Mapping[str, Mapping[str, Sequence[int | None]]]) -> list[str]:
-    """Return the shares as lines of text: each system's first / first three."""
+    """Return the shares as lines of text: first / first three for each system."""
     lines = [f"{'':<34}{'n':>4}" + "".join(f"{name:>18}" for name in systems)]
     for language in fixtures:
         cells = [found[language.code] for found in systems.values()]

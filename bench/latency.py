@@ -1,28 +1,27 @@
-"""Speed and size: `python -m bench.latency --turns N [--home DIR] [--json FILE]`
+"""Measures speed and size: `python -m bench.latency --turns N [--home DIR] [--json FILE]`
 
-Measured on an invented conversation of N turns (`bench.corpus`), each figure beside a floor from the same run:
+Everything is measured on an invented conversation of N turns (`bench.corpus`), with a floor from the same run:
 
 * `start`: from spawn to the answer of `initialize` over stdio, and from there to that of `tools/list`; floor: a bare
-  SDK server, started in turns with it.
-* `capture`: turns a second through `Memory.record_turns` in batches of 50 and one by one, found by words and flushed to
-  the disk, and until the background has embedded them; floor: the same rows into one bare FTS5 table in WAL mode,
-  committed as often.
+  SDK server, started alternately with it.
+* `capture`: turns per second through `Memory.record_turns` in batches of 50 and one by one, indexed by words and
+  flushed to disk, and until the background has embedded them; floor: the same rows into one bare FTS5 table in WAL
+  mode, with as many commits.
 * `search`: `Memory.conversation_search` (10 hits) over 240 queries of four kinds, query embedding included;
   floors: the query's words joined by OR over that FTS5 table, and a scan of the same vectors with numpy (float32;
-  the query's embedding not included). Beside them: how much longer common words take than rare ones, and what
-  sketches of vectors lose against the exact scan (`bench.vectors` asks that of real text), and `Memory.recall` for
-  some of these queries.
-* `offload`: `Memory.offload_tool_result` of a log of 1 MiB, the index of the one before being done; floor: its hash,
+  without embedding the query). In addition: the ratio of common to rare words, the loss of vector sketches compared
+  with the exact scan (`bench.vectors` measures it on real text), and `Memory.recall` for some of these queries.
+* `offload`: `Memory.offload_tool_result` of a log of 1 MiB after the previous one has been indexed; floor: its hash,
   and the file flushed and renamed.
-* `answers`: tokens (o200k) a hit of the tool's concise text; floor: of the words of its excerpts alone. And tokens of
+* `answers`: tokens (o200k) per hit of the tool's concise text; floor: the words of its excerpts alone. And tokens of
   all tool objects as `tools/list` sends them; floor: without their output schemas, as some clients get them.
 * `server`: the real server over stdio with the SDK's client: resident memory at rest (three seconds after the start,
-  with the store open) and after 100 searches, round trips, and the first of them, for which the model is loaded;
-  floor: the bare server.
+  with the store open) and after 100 searches, round trips, and the first of them, which loads the model; floor: the
+  bare server.
 * `disk`: bytes of the home by kind; floor: the text itself, and the bare FTS5 table.
 
-The folder that --home names is kept and used again by the next run with the same N; without it all is thrown
-away. Single figures are medians. Other work on the machine changes all of them: read them beside their floor.
+The folder of --home is kept and used again by the next run with the same N; without it, a temporary folder is used.
+Single figures are medians. Other work on the machine changes all of them: compare them with their floor.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ MIB = 2**20
 
 
 async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]:
-    """Return all figures, filling the bed first where it is empty."""
+    """Return all figures; fill the bed first if it is empty."""
     capture = await filled(bed)
     await anyio.to_thread.run_sync(vectors.settle, bed.home)  # what the background has yet to do would be measured
     start = await anyio.to_thread.run_sync(partial(servers.start_up, pairs=pairs))
@@ -257,7 +256,7 @@ def _disk(bed: Bed, text_bytes: int) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures as lines of text: what, ours, its floor, and how they compare."""
+    """Yield the figures as lines of text: name, ours, floor, ratio."""
     start, capture, search = found["start"], found["capture"], found["search"]
     offload, server, disk, answers = found["offload"], found["server"], found["disk"], found["answers"]
     yield _row(f"{found['turns']:,} turns", "ours", "floor", "")

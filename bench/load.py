@@ -1,17 +1,17 @@
 """Many clients at once: `python -m bench.load [--clients 50] [--minutes 10] [--rate R] [--home DIR] [--json FILE]`
 
-One `serve --transport http` with its own settings, and real clients of the SDK in a few processes (`load_clients`),
-which make `rate` calls a second together, at a steady pace, whatever the answers take. A row a minute: calls, errors,
-milliseconds from the moment a call was due, and of the server resident memory, open files, threads and the write-ahead
-log. The floor is the bare SDK server at the same rate for one minute. The exit code says whether there were errors.
+One `serve --transport http` gets `rate` calls per second in total from real SDK clients in a few processes
+(`load_clients`), at a steady pace, however long the answers take. A row per minute has calls, errors, milliseconds from
+the moment a call was due, and the server's resident memory, open files, threads and write-ahead log. The floor is the
+bare SDK server at the same rate for one minute. The exit code tells whether there were errors.
 
-A home that is not there yet is given a past first (`--before`): in an empty one each search costs more than the last,
-since more is there to be found, and that would be read as a server that slows down.
+A new home is first filled with turns (`--before`): in an empty one, each search takes longer than the last, since there
+is more to find, which would look like a server that slows down.
 
-`python -m bench.load --turns 1000000 --home DIR` asks instead what a home of that size costs (`bench.big_home`), and
-`--store postgresql` what a memory of so many turns in 1,000 spaces costs in PostgreSQL (`bench.shared_store`).
+`python -m bench.load --turns 1000000 --home DIR` measures a home of that size instead (`bench.big_home`), and
+`--store postgresql` a memory of so many turns in 1,000 spaces in PostgreSQL (`bench.shared_store`).
 
-Clients and server share the machine, and so does whatever else runs: read the figures beside their floor.
+Clients, server and other programs share the machine: compare the figures with their floor.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Call:
 
 @contextmanager
 def _server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -> Generator[tuple[str, int]]:
-    """Start a server; yield its address and its process. It has to end by itself when it is told to."""
+    """Start a server; yield its address and process id. Raises unless it ends by itself when it is asked to."""
     with log.open("w", encoding="utf-8") as told:
         process = subprocess.Popen(command, env=env, stderr=told, stdout=told)
     try:
@@ -85,7 +85,7 @@ def _server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -
 def _ask(
     url: str, *, clients: int, rate: float, processes: int, seconds: float, tool: str | None, calls: list[_Call]
 ) -> None:
-    """Run the clients, and gather their calls as they are made. All of them are connected before the first."""
+    """Run the clients, and collect their calls as they are made. All connect before the first call."""
     shares = [clients // processes + (place < clients % processes) for place in range(processes)]
     with ExitStack() as stack:
         running: list[subprocess.Popen[str]] = []
@@ -143,7 +143,7 @@ def loaded(
     before: int = 0,
     floor_seconds: float = _FLOOR_SECONDS,
 ) -> dict[str, Any]:
-    """Put the load on both servers; return a row a minute for ours, and the floor."""
+    """Put the load on both servers; return a row per minute for ours, and the floor."""
     if before and not home.exists():
         anyio.run(_live, home, before)
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
@@ -182,7 +182,7 @@ def loaded(
 
 
 def _watch(pid: int, home: Path, samples: list[dict[str, Any]], stop: threading.Event) -> None:
-    """Note every five seconds what the server holds."""
+    """Record the server's resources every five seconds."""
     while not stop.wait(5):
         memory, wal = memory_of(pid), home / "memory.db-wal"
         proc = Path(f"/proc/{pid}")
@@ -198,7 +198,7 @@ def _watch(pid: int, home: Path, samples: list[dict[str, Any]], stop: threading.
 
 
 def _rows(calls: Sequence[_Call], samples: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield a row a minute; of what the server held, the most in it."""
+    """Yield a row per minute; of the server's resources, the maximum in it."""
     if not calls:
         return
     first = min(call.due for call in calls)

@@ -1,10 +1,11 @@
-"""Some clients of a load, in a process of their own: `python -m bench.load_clients URL --clients N --period S …`
+"""Runs some clients of a load in one process: `python -m bench.load_clients URL --clients N --period S …`
 
-Each is a real client of the SDK, of either generation in turn, with a session of its own and a page that it watches.
-It makes a call every `period` seconds, as people do: recall, searches, turns to keep, results to put away and to open
-again. Every forty calls it leaves and comes back as another. When all are connected, `"ready"` is said, and the time
-of the first call is read from standard input, in seconds since 1970. How long a call took is counted from the moment it
-was due, so a server that falls behind does not look quicker for it. Each call is a line on standard output.
+Each is a real SDK client, alternately of both generations, with its own session and a page that it subscribes to. It
+makes a call every `period` seconds from the usual mix: recall, searches, turns to record, results to offload and to
+read again. After every forty calls it disconnects and connects as another client. When all are connected, `"ready"` is
+written, and the time of the first call is read from standard input, in seconds since 1970. The duration of a call is
+counted from the moment it was due, so that a server that falls behind does not look faster. Each call is a line on
+standard output.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MIX = {
     "fold_canvas": 2,
     "memory://canvas/active": 2,
 }
-"""How many of a hundred calls are which; the last reads a resource."""
+"""Number of calls of each kind among a hundred; the last reads a resource."""
 
 _STAYS_CALLS = 40
 _RESULT_BYTES = 20_000
@@ -52,7 +53,7 @@ _TOO_LONG_SECONDS = 60
 
 @dataclass
 class _Person:
-    """What one client asks, and what it knows of the answers."""
+    """The requests of one client, and the values that it needs from the answers."""
 
     seed: int
     chance: random.Random = field(init=False)
@@ -63,7 +64,7 @@ class _Person:
         self.chance = random.Random(f"person {self.seed}")
 
     def say(self) -> str:
-        """Return what nobody said before."""
+        """Return a text that was not recorded before."""
         self.said += 1
         return f"{self.chance.choice(_turns()).content} [{self.seed}-{self.said}]"
 
@@ -101,7 +102,7 @@ def _questions() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Seconds between two calls of a client, and of all of it."""
+    """Seconds between two calls of a client, and of the whole run."""
 
     period: float
     seconds: float
@@ -109,14 +110,14 @@ class _Asked:
 
 @dataclass
 class _Start:
-    """When the first call is due: not before every client is connected, and somebody has said so."""
+    """The time of the first call, which is read when every client is connected."""
 
     waiting: int
     said: anyio.Event = field(default_factory=anyio.Event)
     at: float = 0.0
 
     async def ready(self) -> float:
-        """Wait for it, with all the others; the last one to come asks on standard output."""
+        """Wait for all clients; the last one writes "ready" and reads the time of the first call."""
         self.waiting -= 1
         if self.waiting == 0:
             print(json.dumps("ready"), flush=True)
@@ -154,13 +155,13 @@ def _told(due: float, name: str, wrong: str | None) -> None:
 
 
 def _inner(error: Exception) -> str:
-    """Return what broke a task group."""
+    """Return the error that ended a task group."""
     inner: list[Exception] = list(getattr(error, "exceptions", ()))
     return _inner(inner[0]) if inner else repr(error)
 
 
 async def _call(client: Client, person: _Person, name: str, arguments: dict[str, Any]) -> str | None:
-    """Return what went wrong."""
+    """Make a call; return its error, if any."""
     try:
         with anyio.fail_after(_TOO_LONG_SECONDS):
             if name.startswith("memory://"):
@@ -177,7 +178,7 @@ async def _call(client: Client, person: _Person, name: str, arguments: dict[str,
 
 @asynccontextmanager
 async def _connected(url: str, *, legacy: bool) -> AsyncGenerator[Client]:
-    """Connect, and watch the active canvas where the server has one."""
+    """Connect, and subscribe to the active canvas if the server has one."""
     async with Client(streamable_http_client(url), mode="legacy" if legacy else "auto") as client:
         watches = client.server_capabilities.resources is not None and client.server_capabilities.resources.subscribe
         if not watches:

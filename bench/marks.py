@@ -1,13 +1,13 @@
-"""How often a turn is marked as replaced rightly: `python -m bench.marks [FILE...] [--show]`
+"""Measures how reliably replaced turns are marked: `python -m bench.marks [FILE...] [--show]`
 
-A file has one JSON object a line: `older` and `newer`, two turns of a user, their `language`, the `cosine` of the
-bundled model, and `kind`: `changed` if the newer replaces a value of the older; `near` (one topic, or one form of
-sentence about two things) and `unrelated` if not. Without files, `fixtures/changes/*.jsonl` are read.
+A file has one JSON object per line: `older` and `newer`, two turns of a user, their `language`, the `cosine` of the
+bundled model, and `kind`: `changed` if the newer replaces a value of the older; `near` (the same topic, or the same
+form of sentence about two things) and `unrelated` if not. Without files, `fixtures/changes/*.jsonl` are read.
 
-Two measurements: each pair alone (`changes.replaces`); and all turns of a file in one language as one memory, the
-older turns first, one a day, each turn compared with each other one as recall and the searches do (`search.changed`).
-There 60 turns are 1,770 pairs, of which 10 are changes. Precision is of the marks, recall of the changes. `--show`
-lists what was judged wrongly.
+Two measurements: each pair alone (`changes.replaces`); and all turns of a file in one language as one memory, the older
+turns first, one per day, each compared with each other one as recall and the searches do (`search.changed`). There, 60
+turns are 1,770 pairs, of which 10 are changes. Precision is of the marks, recall of the changes. `--show` lists the
+errors.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Mark(NamedTuple):
 
 
 def read(path: Path) -> list[Change]:
-    """Return the pairs of a file. KeyError or ValueError for a line that is not one."""
+    """Return the pairs of a file. Raises KeyError or ValueError for an invalid line."""
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     return [
         Change(row["language"], row["older"], row["newer"], row["kind"] == "changed", row["cosine"]) for row in rows

@@ -1,10 +1,9 @@
-"""How good a ranking is, question by question, in per cent.
+"""Metrics of a ranking for each question, in per cent.
 
-`turn_r10`, `turn_r20`: the share of a question's evidence turns among the first 10 and 20 turns.
-`session_any5`, `session_all5`: 100 if one at least, or all, of its evidence sessions are among the first 5.
-`session_r10`: the share of its evidence sessions among the first 10.
-A question without evidence turns has no turn figures (NaN), one without evidence sessions no session figures:
-they count in no mean, rather than as zero.
+`turn_r10`, `turn_r20`: the share of a question's evidence turns among the first 10 and 20 turns. `session_any5`,
+`session_all5`: 100 if at least one, or all, of its evidence sessions are among the first 5. `session_r10`: the share of
+its evidence sessions among the first 10. A question without evidence turns has no turn figures (NaN), one without
+evidence sessions no session figures: means exclude them instead of counting zero.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ def figures(question: Question, turns: Sequence[str], sessions: Sequence[str]) -
 
 
 def means(scores: Floats) -> dict[str, float | None]:
-    """Return each metric's mean over the rows (questions) that have it; None where none has."""
+    """Return each metric's mean over the rows (questions) that have it; None if there are none."""
     return {metric: _rounded(float(known.mean())) if known.size else None for metric, known in _columns(scores)}
 
 
 def intervals(scores: Floats) -> dict[str, list[float] | None]:
-    """Return the 95 % bootstrap interval of each mean; None where there is no mean."""
+    """Return the 95 % bootstrap interval of each mean; None if there is no mean."""
     return {
         metric: [_rounded(end) for end in mean_interval(known)] if known.size else None
         for metric, known in _columns(scores)
@@ -47,7 +46,7 @@ def intervals(scores: Floats) -> dict[str, list[float] | None]:
 
 
 def difference(ours: Floats, theirs: Floats) -> dict[str, dict[str, float | list[float] | None]]:
-    """Return how far ours is ahead, question by question: the mean and its interval for each metric."""
+    """Return our lead, paired by question: the mean and its interval for each metric."""
     ahead = ours - theirs
     mean, ci95 = means(ahead), intervals(ahead)
     return {metric: {"mean": mean[metric], "ci95": ci95[metric]} for metric in METRICS}

@@ -1,9 +1,9 @@
-"""A move to PostgreSQL and back: `python -m bench.move [--turns 20000] [--json FILE]`
+"""Measures a move to PostgreSQL and back: `python -m bench.move [--turns 20000] [--json FILE]`
 
 A home of invented turns with vectors is moved to a real PostgreSQL (`tests.postgres_server`, fsync on) and back into a
-new home, each time with the proof. The floor of each way, from the same run: the rows of the turns alone, read from one
-engine and inserted into a bare table of the other. Beside the turns a second stand those a second of this program's own
-processor time: the machine has PostgreSQL on it too, and whatever else runs.
+new home, each time with verification. The floor of each direction, from the same run: the rows of the turns alone, read
+from one database and inserted into a bare table of the other. Turns are given per second and per second of this
+program's own processor time, since PostgreSQL and other programs run on the same machine.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _measured(folder: Path, url: str, turns: int) -> dict[str, Any]:
 
 
 def _timed(source: str, target: str) -> tuple[float, float]:
-    """Return the seconds of a move, and those of this program's processor time."""
+    """Return the seconds of a move, and the processor seconds of this program."""
     start = process_time()
     return move(source, target).seconds, process_time() - start
 

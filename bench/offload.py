@@ -1,23 +1,24 @@
-"""What offloading is worth on real agent runs: `python -m bench.offload FILE [--policy P] [--over N] [--curve]`
+"""Measures offloading on real agent runs: `python -m bench.offload FILE [--policy P] [--over N] [--curve]`
 
-FILE holds runs as `bench.trajectories` reads them, which also says what tokens, cost and survival are. Every call
-of every run is counted, against sending everything. Policies:
+FILE contains runs as `bench.trajectories` reads them, which also defines tokens, cost and survival. Every call of every
+run is counted, compared with sending everything. Policies:
 
-* `arrival`  each result over the threshold is replaced when it comes (`bench.cutting.Arrival`, the real product)
-* `batched`  old results and arguments are put away together when that pays for the cache it breaks (`bench.batched`)
-* `both`     the one, with longer previews, then the other
+* `arrival`  each result over the threshold is replaced when it arrives (`bench.cutting.Arrival`, the real product)
+* `batched`  old results and arguments are compressed together if that saves more than the lost cache costs
+  (`bench.batched`)
+* `both`     the first, with longer previews, then the second
 
-Beside it stands head and tail, on arrival: 400 characters, or those of `--budget`. `--curve` shows both over budgets.
+The floor is head and tail, on arrival: 400 characters, or those of `--budget`. `--curve` shows both over budgets.
 
-A result is large from 1,000 characters on; with `--over` it needs more than so many tokens too. Hooks of clients begin
-at 1,500 (`offload_over`), the proxy likewise.
+A result is large from 1,000 characters on; with `--over`, it must also exceed so many tokens. Hooks of clients begin at
+1,500 (`offload_over`), and so does the proxy.
 
-Of the two rows of each system the first counts what is sent of the run itself and is the one to compare with the
-floor, which has nothing else; `all in` adds what the policy causes: the definition of expand_node ahead of every
-prompt, and a call of it wherever a later message uses a name that was lost (`bench.cutting.reread`).
+Each system has two rows. The first counts only parts of the run itself and is the one to compare with the floor, which
+has nothing else; `all in` adds the costs of the policy: the definition of expand_node before every prompt, and a call
+of it wherever a later message uses a lost name (`bench.cutting.reread`).
 
-The JSON holds shares from 0 to 1; `identifiers` is how many there were to survive, `bytes_recovered` the share of
-the bytes put away that came back the same (null for the floor, which keeps nothing to come back to).
+The JSON has shares from 0 to 1; `identifiers` is the number of identifiers, `bytes_recovered` the share of the
+offloaded bytes that were read back unchanged (null for the floor, which keeps nothing to read back).
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from bench.batched import Batched
 from bench.cutting import Arrival, HeadTail, Recovered, reread
 from bench.trajectories import Ledger, Policy, Prompt, Trajectory, read_runs, tokens_of
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.integrations.proxy.keeper import definition
+from mcp_memory.integrations.proxy.kept_results import definition
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
 
 FLOOR_BUDGET = 400
 CURVE = (200, 300, 400, 600, 800, 1_000, 1_200, 1_600, 2_400)
 WITH_BATCHES = 1_150
-"""Characters of a preview where results go later anyway: then more can be kept when they arrive."""
+"""Characters of a preview if results are compressed later anyway: then more can be kept when they arrive."""
 
 Making = Callable[[Store, int | None, int], Policy]
 
@@ -63,7 +64,7 @@ POLICIES: dict[str, Making] = {"arrival": Arrival, "batched": _batched, "both": 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A system's ledgers over all runs: alone, and with all that it causes."""
+    """A system's ledgers over all runs: for the messages alone, and with all costs of the policy."""
 
     alone: Ledger
     all_in: Ledger
@@ -72,7 +73,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Defined:
-    """A policy with the definition of expand_node ahead of every prompt."""
+    """A policy with the definition of expand_node before every prompt."""
 
     policy: Policy
 
@@ -84,7 +85,7 @@ class _Defined:
 
 
 def measure(runs: Sequence[Trajectory], make: Callable[[Store], Policy], *, all_in: bool = True) -> Run:
-    """Live through every run under a policy made for a store of its own."""
+    """Replay every run under a policy with its own store."""
     alone, causing = Ledger(), Ledger()
     with TemporaryDirectory(prefix="bench-") as folder, closing(open_store(Path(folder))) as store:
         policy = make(store)
@@ -100,7 +101,7 @@ def measure(runs: Sequence[Trajectory], make: Callable[[Store], Policy], *, all_
 
 
 def report(name: str, runs: Sequence[Trajectory], policy: str, budget: int | None, over: int = 0) -> dict[str, Any]:
-    """Return the figures in the shape that `--json` writes."""
+    """Return the figures in the format of `--json`."""
     floor = FLOOR_BUDGET if budget is None else budget
     systems = {
         "ours": measure(runs, lambda store: POLICIES[policy](store, budget, over)),
@@ -138,7 +139,7 @@ def _share(value: float | None) -> float | None:
 
 
 def table(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures as lines of text, in per cent; minus is saved."""
+    """Yield the figures as lines of text, in per cent; negative values are savings."""
     yield f"{found['set']}: {found['trajectories']} runs, {found['systems']['ours']['tokens_whole']:,} prompt tokens"
     yield _row("", "tokens", "cost", "survival", "of", "bytes back")
     for name, one in found["systems"].items():
@@ -152,7 +153,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
 
 
 def curve(runs: Sequence[Trajectory], policy: str) -> Iterator[str]:
-    """Yield, for each budget, tokens, cost and survival of the policy and of head and tail."""
+    """Yield tokens, cost and survival of the policy and of head and tail for each budget."""
     yield _row("characters", "tokens", "cost", "survival", "head+tail:", "tokens", "cost", "survival")
     for budget in (*CURVE, None):
         ours = measure(runs, lambda store, chars=budget: POLICIES[policy](store, chars, 0), all_in=False).alone

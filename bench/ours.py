@@ -1,15 +1,14 @@
-"""The system itself, asked as an agent asks it: through `Memory.record_turns` and `Memory.conversation_search`.
+"""The system under measurement, used as an agent would: `Memory.record_turns`, then `Memory.conversation_search`.
 
-Each haystack gets a home of its own, with default settings and nothing from the environment: what a person's
-store would hold. Spaces of one home would not do, for BM25 would weigh words by what other haystacks say.
-A session is recorded in one call, its turns dated with the session's `started_at` and carrying their names
-and, as `client_id`, the set's id. Turns without a visible character are left out, as by the verb.
+Each haystack gets a separate home with default settings and nothing from the environment, like a user's store. Spaces
+of one home would not do, since BM25 would weigh words by their frequency in other haystacks. A session is recorded in
+one call; its turns have the session's `started_at` as date, their names and, as `client_id`, the set's id. Turns
+without a visible character are left out, as by the verb.
 
-A question is the query as it stands, asked at `asked_at`, or an hour after the last session where the set does not
-say; it is asked again with each signal of the ranking left out. The first page of 20 ranks the turns and is
-what is timed (its first call, which loads the model, is made before). Sessions are ranked by their first turn
-over as many further pages of 50 as it takes to see 10 sessions or the end. `tokens` counts the first 10 hits
-with cl100k_base as the tool's concise text shows them.
+A question is the query, unchanged, asked at `asked_at`, or an hour after the last session if the set has no time; it is
+asked again with each signal of the ranking left out. The first page of 20 ranks the turns and is timed (after a first
+call, which loads the model). Sessions are ranked by their first turn over as many further pages of 50 as are needed for
+10 sessions, or to the end. `tokens` counts the first 10 hits with cl100k_base in the tool's concise text.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ ALL = frozenset(name for name in SIGNALS if name != "context_short")  # which go
 
 
 class Clock:
-    """Stands where it is put; at first an hour after the last session, or now where sessions have no date."""
+    """A clock that is set: at first an hour after the last session, or now if sessions have no dates."""
 
     def __init__(self, haystack: Haystack) -> None:
         dates = [session.started_at for session in haystack.sessions if session.started_at]
@@ -86,10 +85,10 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
 
 
 async def record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], dict[str, str]]:
-    """Store the haystack; return the set's ids of turns and sessions by ours.
+    """Store the haystack; return two mappings of our ids to the set's, for turns and for sessions.
 
-    Sessions get names of ours, since the set's may hold what no file name can. What a message has attached is stored as
-    a turn beside it, with the same id of the set.
+    Sessions get our own names, since the set's may be invalid as file names. An attachment of a message is stored
+    as a turn of its own, with the same id of the set.
     """
     ids: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -112,7 +111,7 @@ async def record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], di
 
 
 async def until_indexed(memory: Memory) -> None:
-    """Wait until the background has embedded all that was stored, indexed all tool results and read all sentences."""
+    """Wait until the background has embedded all turns, indexed all tool results and extracted all sentences."""
     parts = memory._parts  # pyright: ignore[reportPrivateUsage]  no user waits for so much
 
     def is_done() -> bool:

@@ -1,12 +1,12 @@
-"""Questions about tool results, mined from agent runs: nobody wrote them, and each knows where its answer stands.
+"""Questions about tool results, mined from agent runs: they are generated, and the place of each answer is known.
 
-    error   the line that names an exception, asked for as it is
-    name    a function or class, by its name alone; right is where it is defined
+    error   the line with the name of an exception, unchanged
+    name    the name of a function or class; its definition is the right place
     words   half the words of the sentence under a definition, in any order
-    said    a sentence of the agent just after it read a result, which names something of it in back-ticks
+    said    a sentence of the agent just after it read a result, with something of it in back-ticks
     value   "what is the <key> of <id>", for a record in JSON
 
-What stands in more than four results is not asked for: nobody could say which was meant.
+Text that occurs in more than four results yields no question: the right place would be ambiguous.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.trajectories import Trajectory
 from bench.words import FUNCTION_WORDS
 
 KINDS = ("error", "name", "words", "said", "value")
-_MOST_RESULTS = 4
+_MAX_RESULTS = 4
 
 _ERROR = re.compile(r"^(?:E\s+)?((?:[\w.]*(?:Error|Exception|Warning|Failure)\w*): .{12,160})$", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:\s*\d+[\t:|-])?\s*((?:async def|def|class|function)\s+(\w{6,60}))", re.MULTILINE)
@@ -39,7 +39,7 @@ _ID_KEYS = ("number", "_id", "id", "title", "url")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A tool result of a run, as it is handed in; `said` is what the agent says next."""
+    """A tool result of a run as it is offloaded; `said` is the agent's next message."""
 
     run: str
     tool: str
@@ -49,12 +49,12 @@ class Output:
 
 
 Place = tuple[str, int]
-"""A result's text, and a character of it."""
+"""A result's text, and the place of a character in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Right is what shows any of the places."""
+    """A question; an excerpt is right if it contains any of the places."""
 
     kind: str
     text: str
@@ -62,7 +62,7 @@ class Question:
 
 
 def outputs(runs: Sequence[Trajectory], *, at_least: int) -> list[Output]:
-    """Return the results of so many characters or more, in order."""
+    """Return the results of at least so many characters, in order."""
     found: list[Output] = []
     for run in runs:
         calls = {call.id: call for message in run.messages for call in message.calls}
@@ -100,7 +100,7 @@ def mine(found: Sequence[Output], *, each: int, seed: int = 7) -> list[Question]
 
 
 def _is_known(places: Sequence[Place]) -> bool:
-    return 1 <= len({text for text, _ in places}) <= _MOST_RESULTS
+    return 1 <= len({text for text, _ in places}) <= _MAX_RESULTS
 
 
 def _asked(text: str, said: str) -> Iterator[tuple[str, str, list[Place]]]:

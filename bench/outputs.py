@@ -1,18 +1,18 @@
 """Search of offloaded results: `python -m bench.outputs FILE... [--each N] [--elsewhere DIR...] [--json FILE]`
 
-FILE holds agent runs as `bench.trajectories` reads them. All results of 1,000 characters or more of all files go into
-one home, each through `Memory.offload_tool_result` in its run's session, as an agent would have offloaded them.
-`bench.output_questions` says what is asked. Systems, each over the very same runs of lines:
+FILE contains agent runs as `bench.trajectories` reads them. All results of at least 1,000 characters from all files are
+stored in one home, each through `Memory.offload_tool_result` in its run's session, as an agent would have offloaded
+them. `bench.output_questions` defines the questions. Systems, each over the same runs of lines:
 
 * ours     `Memory.conversation_search(role="tool")`
-* lines    the same, but right only where the five lines that it shows hold the answer
-* bm25     one FTS5 table with the porter stemmer, stop words dropped, OR of the words
+* lines    the same, but right only if the five lines that it shows contain the answer
+* bm25     one FTS5 table with the porter stemmer, stop words removed, OR of the words
 * dense    the cosine by the bundled static model
 * fused    reciprocal rank fusion (k = 60) of ours and, at a fifth of the weight, dense: what vectors would add
 
-Right is a run of lines, some 30, that holds the answer, among the first five.
-`elsewhere`: of questions of retrieval sets (`bench.sets`), which nothing in these results answers, the share that
-brings any line at all, in per cent; and of their results of `recall`, the share that tells of one.
+A hit is right if its run of some 30 lines contains the answer and is among the first five. `elsewhere`: the share of
+questions of retrieval sets (`bench.sets`), which nothing in these results answers, for which any line is returned, in
+per cent; and the share of their `recall` results that include a tool result.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _DEEP, _K, _VECTORS = 50, 60, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Characters of a result that a system shows; of one long line the text itself tells which."""
+    """Characters of a result that a system shows; for one long line, the shown text determines which."""
 
     text: str
     start: int
@@ -78,7 +78,7 @@ Ask = Callable[[str, int], Awaitable[list[Shown]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Bed:
-    """A home with the results in it, and the floors over the same runs of lines."""
+    """A home that contains the results, and the floors over the same runs of lines."""
 
     memory: Memory
     texts: dict[str, str]
@@ -89,7 +89,7 @@ class Bed:
 
 
 async def measure(found: Sequence[Output], questions: Sequence[Question], elsewhere: Sequence[str]) -> dict[str, Any]:
-    """Return the figures: shares in per cent, with 95 % bootstrap intervals, in the shape that `--json` writes."""
+    """Return the figures in the format of `--json`: shares in per cent, with 95 % bootstrap intervals."""
     async with _bed(found) as bed:
         right: dict[str, list[bool]] = {name: [] for name in SYSTEMS}
         seconds: list[float] = []
@@ -112,7 +112,7 @@ async def measure(found: Sequence[Output], questions: Sequence[Question], elsewh
 
 
 def _figures(hits: Floats, kinds: Any) -> dict[str, Any]:
-    """Return the share that is right of all kinds together and of each."""
+    """Return the share of right hits, for all kinds together and for each."""
     parts = {"all": hits, **{kind: hits[kinds == kind] for kind in KINDS}}
     return {
         name: {"percent": round(float(part.mean()), 1), "ci95": [round(end, 1) for end in mean_interval(part)]}
@@ -183,7 +183,7 @@ async def _lines(bed: Bed, question: str, limit: int = FIRST) -> list[Shown]:
 
 
 async def _ours(bed: Bed, question: str, limit: int) -> list[Shown]:
-    """Return the runs that the lines are of; of a line in several runs that which holds its excerpt."""
+    """Return the runs that contain the lines; for a line in several runs, the one that contains its excerpt."""
     found: dict[Shown, None] = {}
     for lines in await _lines(bed, question, limit):
         at = lines.start

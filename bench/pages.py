@@ -1,15 +1,15 @@
-"""What the page about the user and the start of a session hold without a model: `python -m bench.pages [GOLD …]`
+"""Measures the page about the user and the start of a session without a model: `python -m bench.pages [GOLD …]`
 
-GOLD is a folder with lists of what a page should hold (default: `../shared/data/pages`): any `*.jsonl` of items, with
-`*_not.jsonl` (what must not be on it) and `*_sentences.jsonl` (labels) beside it. `--conversations` is the folder of
-the sets they were written from (default: `../shared/data/week_one`). Each memory gets a home of its own with default
+GOLD is a folder with lists of what a page should contain (default: `../shared/data/pages`): any `*.jsonl` of items,
+with `*_not.jsonl` (what it must not contain) and `*_sentences.jsonl` (labels). `--conversations` is the folder of the
+sets they were written from (default: `../shared/data/week_one`). Each memory gets a separate home with default
 settings; once the background has read it, the page and the start of the next session are made an hour after the last
 turn.
 
 `found`: items of a weight of which all regular expressions of `must` match within three consecutive lines. `replaced`:
-old values of changed items that a line gives as current. `not`: sentences that look lasting and must not be there.
-Both are also given as a share of the lines. `floor` is the newest sentences of the user, up to as many characters.
-Macro F1 is over the labels of sentences, "none" left out of the mean.
+old values of changed items that a line gives as current. `not`: sentences that seem lasting and must not be there. Both
+are also given as a share of the lines. `floor` is the newest sentences of the user, up to as many characters. Macro F1
+is over the labels of sentences except "none".
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Gold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What was made of one memory, and how it compares with its lists. Counts are `(found, of)`."""
+    """The page of one memory, compared with its lists. Counts are `(found, of)`."""
 
     memory: str
     page: str
@@ -70,7 +70,7 @@ class Outcome:
     page_tokens: int
     start_tokens: int
     labels: list[tuple[str, str]]
-    """Of each labelled sentence, the label of the list and the one of the memory."""
+    """The label of the list and of the memory for each labelled sentence."""
 
 
 # --- gold -------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def gives(lines: Sequence[str], patterns: Sequence[str], unless: Sequence[str]) 
 
 
 def found(lines: Sequence[str], gold: Gold) -> dict[int, tuple[int, int]]:
-    """Return how many items of each weight the lines state, of how many."""
+    """Return (items that the lines state, all items) of each weight."""
     by_weight = {weight: [item for item in gold.items if item["weight"] == weight] for weight in _WEIGHTS}
     return {weight: (sum(states(lines, item["must"]) for item in of), len(of)) for weight, of in by_weight.items()}
 
@@ -114,7 +114,7 @@ def found(lines: Sequence[str], gold: Gold) -> dict[int, tuple[int, int]]:
 
 
 async def measure(data: RetrievalSet, gold: Gold) -> Outcome:
-    """Fill a memory with the conversations of a set, have the background read them, and compare what it made."""
+    """Fill a memory with the conversations of a set, wait for the background, and compare the result with the lists."""
     (haystack,) = data.haystacks
     clock = Clock(haystack)
     with TemporaryDirectory(prefix="bench-") as folder:
@@ -176,7 +176,7 @@ def _label(row: Mapping[str, Any], atoms: Sequence[Atom], ids: Mapping[str, str]
 
 
 def newest_sentences(haystack: Haystack, most: int) -> list[str]:
-    """Return the last sentences of the user, at most so many characters."""
+    """Return the last sentences of the user, with at most `most` characters."""
     said = [
         f"- {turn.content[start:end].strip()}"
         for session in haystack.sessions
@@ -196,7 +196,7 @@ def newest_sentences(haystack: Haystack, most: int) -> list[str]:
 
 
 def macro_f1(pairs: Sequence[tuple[str, str]]) -> float:
-    """Return the mean F1 over the labels that the list uses, without `none`."""
+    """Return the mean F1 over the labels of the list except `none`."""
     labels = sorted({wanted for wanted, _ in pairs} - {"none"})
     hits = Counter(wanted for wanted, given in pairs if wanted == given)
     size = Counter(label for pair in pairs for label in pair)
@@ -204,7 +204,7 @@ def macro_f1(pairs: Sequence[tuple[str, str]]) -> float:
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the figures as lines of text: a row a memory, and the total."""
+    """Return the figures as lines of text: a row per memory, and the total."""
     head = ("memory", "w3", "floor", "w2", "w1", "replaced", "not", "lines", "F1", "chars", "tokens", "start")
     rows = [head, *(_row(outcome.memory, [outcome]) for outcome in outcomes), _row("all", outcomes)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -231,7 +231,7 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 
 def _of(counts: Iterable[tuple[int, int]], lines: int = 0) -> str:
-    """Return `12/14 86 %`; with `lines`, the per cent are of these."""
+    """Return `12/14 86 %`; with `lines`, the percentage is of these."""
     pairs = list(counts)
     hits, total = sum(hit for hit, _ in pairs), sum(of for _, of in pairs)
     base = lines or total

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent.parent / "fixtures/promises"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPromise:
-    """A promise with its parts, and prompts: `same` and `other` words call for it, `near` ones do not."""
+    """A promise with its parts, and prompts: `same` and `other` trigger it, `near` do not."""
 
     language: str
     said_at: datetime
@@ -39,7 +39,7 @@ def read_promises(part: str) -> list[LabelledPromise]:
 
 
 def read_prompts(part: str) -> list[tuple[str, str]]:
-    """Return the prompts of a part that call for no promise, each with its language."""
+    """Return (language, prompt) for the prompts of a part that trigger no promise."""
     return [(row["language"], row["prompt"]) for row in _rows(f"{part}_none.jsonl")]
 
 

@@ -1,17 +1,17 @@
-"""How well promises are kept: `python -m bench.promises [--held]`
+"""Measures whether promises are recalled: `python -m bench.promises [--held]`
 
-`fixtures/promises` has turns that state a promise, with prompts that call for it in the words of its trigger (`same`)
-or in other words (`other`), near misses (`near`), and ordinary prompts (`none`). For `promises`, all are remembered in
-one memory, where each prompt starts a session. For `groups of 12`, twelve are open at a time, each with what its turn
-says before it, as if they had been extracted from their turns.
+`fixtures/promises` has turns that state a promise, with prompts that trigger it in the same words (`same`) or in other
+words (`other`), near misses (`near`), and ordinary prompts (`none`). For `promises`, all are remembered in one memory,
+where each prompt starts a session. For `groups of 12`, twelve are open at a time, each with the text before it in its
+turn, as if they had been extracted from their turns.
 
-    same, other   prompts for which automatic recall shows the promise
-    near          near misses for which it is shown all the same
-    none          ordinary prompts for which any promise is shown
+    same, other   share of the prompts for which automatic recall shows the promise
+    near          share of the near misses for which it is shown nevertheless
+    none          share of the ordinary prompts for which any promise is shown
 
-Beside it: *words*, by the share of the trigger's words that the prompt has, and *turns*, automatic recall of the same
-turns without promises. `parts` compares trigger, what to say and the first day with those that the author cut by hand;
-a part counts as right if it has four fifths of the words, and no more than a quarter too many.
+For comparison: *words*, by the share of the trigger's words that the prompt has, and *turns*, automatic recall of the
+same turns without promises. `parts` compares trigger, message and first day with those that the author marked by hand;
+a part counts as right if it has four fifths of the words, and no more than a quarter in addition.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def shares(promises: Sequence[LabelledPromise], none: Sequence[str], shown
 
 
 def parts_right(promises: Sequence[LabelledPromise]) -> str:
-    """Return how many triggers, things to say and days are cut as their author cut them."""
+    """Return how many triggers, messages and days are parsed as the author marked them."""
     parsed = [(one, parse_promise(one.promise, one.said_at)) for one in promises]
     triggers = sum(_is_same(parts.trigger, one.trigger) for one, parts in parsed)
     said = sum(_is_same(parts.say, one.say) for one, parts in parsed)
@@ -115,7 +115,7 @@ def _by_words(promises: Sequence[LabelledPromise]) -> tuple[Shown, AnyShown]:
 
 
 def _in_groups(promises: Sequence[LabelledPromise]) -> tuple[Shown, AnyShown]:
-    """Judge without a memory, twelve promises open at a time: the one in question and those after it."""
+    """Judge without a memory, twelve promises open at a time: the one in question and the next eleven."""
     opened = [_open(number, one) for number, one in enumerate(promises)]
     number_of = {one.promise: number for number, one in enumerate(promises)}
     now = max(one.said_at for one in promises)

@@ -1,19 +1,19 @@
-"""What the pyramid makes of real conversations: `python -m bench.pyramid DIR --llm MODEL [--base-url URL] ...`
+"""Measures the pyramid on real conversations: `python -m bench.pyramid DIR --llm MODEL [--base-url URL] ...`
 
-The first `--turns` turns of the haystack number `--haystack` of a set are lived through as they were told: each turn
-is recorded at its time (half a minute apart within a session), and after each the pipeline does what is due, as a
-server would; between sessions lies the silence that the set says. At the end everything that waits is done.
-`--home` keeps the store; with `--resume` it is only measured again, and no model is asked.
+The first `--turns` turns of the haystack number `--haystack` of a set are replayed: each turn is recorded at its time
+(half a minute apart within a session), and after each the pipeline does what is due, as in a server; between sessions,
+the time passes that the set gives. At the end, all waiting stages run. `--home` keeps the store; with `--resume` it is
+only measured again, without a model.
 
-Printed: atoms for 100 turns, quotes refused, calls and tokens for 100 turns, calls for 10 turns once the space is warm
-(after its first session), the share of stored atoms whose quotes stand in their turns, and what `verify` says. Tokens
-are counted here (o200k), the schema of the reply with the question; "same prefix" is the share of the tokens read that
-stood at the beginning of an earlier question of that stage, which a provider's cache may serve.
+Printed: atoms per 100 turns, quotes refused, calls and tokens per 100 turns, calls per 10 turns after the first session
+of the space, the share of stored atoms whose quotes occur in their turns, and the report of `verify`. Tokens are
+counted here (o200k), including the schema of the reply; "same prefix" is the share of the prompt tokens that an earlier
+prompt of that stage began with, which a provider's cache may serve.
 
-Then the questions whose evidence lies within those turns are asked of two lists of ten: turns alone
-(`conversation_search`), and atoms and turns together (`memory_search`). An atom counts for the turns that it rests on.
-Floor: turns alone. The share of the evidence in what `recall` returns is measured the same way, with 600 and 1,200
-tokens, for this memory and for one of the turns alone. Floor: the turns alone with 1,200 tokens.
+Then the questions whose evidence is in those turns are asked of two lists of ten: turns alone (`conversation_search`),
+and atoms and turns together (`memory_search`). An atom counts for the turns that it is based on. Floor: turns alone.
+The share of the evidence in the text of `recall` is measured the same way, with 600 and 1,200 tokens, for this memory
+and for one of the turns alone. Floor: the turns alone with 1,200 tokens.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MANY = 100_000
 
 
 class CountedLLM:
-    """A model whose tokens are counted, by stage."""
+    """A model that counts its tokens by stage."""
 
     def __init__(self, llm: LLM) -> None:
         self.name = llm.name
@@ -78,7 +78,7 @@ class CountedLLM:
         return said
 
     def lines(self, turns: int) -> list[str]:
-        """Return the bill, the whole first."""
+        """Return the token counts, the total first."""
         whole = sum(self.tokens.values(), Counter[str]())
         bills = {"tokens of all stages": whole, **self.tokens}
         return [
@@ -95,7 +95,7 @@ def _shared_start(one: str, other: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lived:
-    """A store after its conversation: our ids of turns by the set's, and the bill."""
+    """A store after its conversation: our ids of turns by the set's, and the token counts."""
 
     ids: dict[str, str]
     calls: list[dict[str, Any]]
@@ -104,7 +104,7 @@ class Lived:
 
 
 async def live(memory: Memory, haystack: Haystack, clock: FixedClock) -> Lived:
-    """Record the turns at their times, with the pipeline at work in between as a server has it."""
+    """Record the turns at their times, and run the pipeline in between as a server does."""
     ids: dict[str, str] = {}
     warm_calls = warm_turns = 0
     for number, session in enumerate(haystack.sessions, start=1):
@@ -141,7 +141,7 @@ async def _work(memory: Memory) -> int:
 
 
 async def compare(memory: Memory, haystack: Haystack, ids: dict[str, str], clock: FixedClock) -> dict[str, Floats]:
-    """Return, for each list, the share of every question's evidence among its first ten, in per cent."""
+    """Return the share of every question's evidence among the first ten, in per cent, for each list."""
     shares: dict[str, list[float]] = {name: [] for name in LISTS}
     for question in haystack.questions:
         clock.moment = max(clock.moment, question.asked_at or clock.moment)
@@ -155,7 +155,7 @@ async def compare(memory: Memory, haystack: Haystack, ids: dict[str, str], clock
 
 
 async def compare_recalls(memory: Memory, haystack: Haystack, clock: FixedClock) -> dict[str, Floats]:
-    """Return for recall with and without the pyramid the share of every question's evidence that it names."""
+    """Return the share of every question's evidence in recall, with and without the pyramid."""
     with TemporaryDirectory(prefix="bench-") as folder:
         async with open_memory(home=Path(folder), now=clock) as plain:
             for number, session in enumerate(haystack.sessions, start=1):
@@ -173,7 +173,7 @@ async def compare_recalls(memory: Memory, haystack: Haystack, clock: FixedClock)
 
 
 async def _recalled(memory: Memory, haystack: Haystack, budget: int) -> Floats:
-    """Return what recall names or tells: ids of turns and atoms, and the words of atoms and of lines of scenes."""
+    """Return the share of evidence in recall, by ids of turns and atoms and by the words of atoms and scene lines."""
     ids = await _ids(memory, haystack)
     atoms = {atom.id: atom for atom in await memory.atoms(limit=MANY)}
     told = [(_letters(atom.text)[:_TOLD], (id,)) for id, atom in atoms.items()]
@@ -205,7 +205,7 @@ def _rests_on(atom: Atom) -> list[str]:
 
 
 async def _ids(memory: Memory, haystack: Haystack) -> dict[str, str]:
-    """Return our ids of turns by the set's, of a store that was filled before: recording again stores nothing."""
+    """Return our ids of turns by the set's, for a store that was filled before: recording again stores nothing."""
     ids: dict[str, str] = {}
     for number, session in enumerate(haystack.sessions, start=1):
         held = [turn for turn in await memory.session_turns(f"session-{number}", limit=MANY) if turn.role != "note"]

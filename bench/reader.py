@@ -1,6 +1,6 @@
-"""A model that reads: it notes word for word what turns say in sentences that begin with "I ", and tells what it noted.
+"""A scripted model: it extracts sentences that begin with "I " verbatim, and writes pages from them.
 
-It answers every question of the pyramid, and of tasks, from the question alone, so that whole pipelines run without a
+It answers every prompt of the pyramid and of tasks from the prompt alone, so that complete pipelines run without a
 script.
 """
 
@@ -32,7 +32,7 @@ _LINE = re.compile(r"^(\d+)\| (- .+)$", re.MULTILINE)
 
 
 class Reader:
-    """An `LLM`. `asked` keeps the prompts."""
+    """An `LLM`. `asked` contains the prompts."""
 
     name = "reader/1"
 
@@ -85,7 +85,7 @@ def _within(tag: str, question: str) -> str:
 
 
 def _without(ended: set[str], slug: str, text: str) -> dict[str, Any] | None:
-    """Return the edit of a page that tells what has ended, None where it tells nothing of that."""
+    """Return the edit that removes ended statements from a page, or None if it has none."""
     lines: list[tuple[str, str]] = _LINE.findall(text)
     over = [number for number, line in lines if ended & set(re.findall(r"\((a\d+)\)", line))]
     if len(over) == len(lines):

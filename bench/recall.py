@@ -1,16 +1,16 @@
-"""What recall brings, and when it brings nothing: `python -m bench.recall DIR... [--each N] [--json FILE]`
+"""Measures the results of recall, and when it returns none: `python -m bench.recall DIR... [--each N] [--json FILE]`
 
-Each store is filled from a haystack, as `bench.ours` does, and holds turns alone: no atoms, scenes or persona. It is
-asked the questions that its turns answer, and three kinds that they do not: questions of other haystacks of the set
-whose evidence sessions are not here (the hardest: the same kind of people, asking the same kind of things), questions
-of the other sets named, and chit-chat. `--each` is about how many of each kind a set is asked, spread over its stores.
+Each store is filled from a haystack, as by `bench.ours`, with turns alone: no atoms, scenes or persona. It is asked
+questions that its turns answer, and three kinds that they do not: questions of other haystacks of the set whose
+evidence sessions are not here (the hardest: similar people with similar questions), questions of the other sets given,
+and small talk. `--each` is about how many of each kind a set is asked, spread over its stores.
 
-`bench.answers.systems` says what each system is; all of them are asked as an agent or a hook asks them.
+`bench.answers.systems` defines the systems; all of them are asked as by an agent or a hook.
 
-`evidence` is the share of answerable questions for which at least one evidence turn is named in the answer, `all of it`
-that for which all are; `tokens` is what an answer to an answerable question takes. `brought` is the share of unrelated
-questions for which anything is brought as being about them: by a hook, anything at all; by `recall`, anything outside
-its part "Closest, unsure"; a search marks what is far instead.
+`evidence` is the share of answerable questions for which the answer names at least one evidence turn, `all of it` the
+share for which it names all; `tokens` is the length of an answer to an answerable question. `brought` is the share of
+unrelated questions for which something is returned as related: by a hook, anything at all; by `recall`, anything
+outside its part "Closest, unsure"; a search marks distant results instead.
 
 Intervals are Wilson's, over questions; those of one store are not independent.
 """
@@ -111,7 +111,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What a system answered: the turns in it, by ids of the set, what it takes, and how long it took."""
+    """A system's answer: the turns in it, by ids of the set, its tokens, and its seconds."""
 
     turns: list[str]
     sure: bool
@@ -123,14 +123,14 @@ SYSTEMS = ("recall", "search", "hook")
 
 _ID = re.compile(r"(?m)(?:^(?:\[|\* |  )?|(?:^  before: | ← )\[)(t\d+)[ \]]")
 _SURE = "About this"
-"""What stands above the turns that `recall` takes to be about a question."""
+"""Heading above the turns that `recall` judges relevant to a question."""
 
 
 # --- asking -----------------------------------------------------------------------------------------
 
 
 def plan(data: RetrievalSet, others: Sequence[RetrievalSet], each: int) -> list[list[Asked]]:
-    """Return what each haystack's store is asked: the same at every run."""
+    """Return the questions for each haystack's store, the same in every run."""
     chance = random.Random(7)
     some = max(1, each // len(data.haystacks))
     elsewhere = [question.text for other in others for question in other.questions]
@@ -163,7 +163,7 @@ def _some(chance: random.Random, rows: Sequence[Any], count: int) -> list[Any]:
 
 
 async def measure(data: RetrievalSet, others: Sequence[RetrievalSet], each: int) -> list[tuple[Asked, dict[str, Told]]]:
-    """Ask every system everything that is planned."""
+    """Ask every system all planned questions."""
     plans = plan(data, others, each)
     found: list[tuple[Asked, dict[str, Told]]] = []
     with tqdm(total=sum(map(len, plans)), desc=data.name, unit="q", leave=False) as bar:
@@ -193,7 +193,7 @@ async def _told(name: str, memory: Memory, one: Asked, ids: dict[str, str]) -> T
 
 
 def report(name: str, found: Sequence[tuple[Asked, dict[str, Told]]]) -> dict[str, Any]:
-    """Return the figures of a set in the shape that `--json` writes: shares in per cent, each with its interval."""
+    """Return the figures of a set in the format of `--json`: shares in per cent, each with its interval."""
     return {
         "set": name,
         "budget": BUDGET,

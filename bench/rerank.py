@@ -1,12 +1,12 @@
-"""What a model's rerank is worth: `python -m bench.rerank DIR... --llm MODEL [--base-url URL] [--limit N]`
+"""Measures reranking by a model: `python -m bench.rerank DIR... --llm MODEL [--base-url URL] [--limit N]`
 
-Each question is asked twice of the same store, as `bench.ours` fills it: with the search's own order, and with its
-first 20 results put into order by the model, which any litellm name and address can be. The key comes from
-MCP_MEMORY_LLM_API_KEY or the provider's own variable. `--limit` picks questions spread evenly over each set.
+Each question is asked twice of the same store, filled as by `bench.ours`: in the search's own order, and with its first
+20 results ordered by the model (any litellm name, at any address). The key comes from MCP_MEMORY_LLM_API_KEY or the
+provider's own variable. `--limit` picks questions spread evenly over each set.
 
-Figures are per cent, over questions with evidence turns: the share of them among the first 5 and 10 turns, and
-the mean reciprocal rank of the first one (0 beyond 20). `ceiling`: what the best possible order of those 20 gives.
-A question that the model did not rank counts with the search's own order, and in `failed`.
+Figures are per cent, over questions with evidence turns: the share of them among the first 5 and 10 turns, and the mean
+reciprocal rank of the first one (0 beyond 20). `ceiling`: the figure of the best possible order of those 20. A question
+that the model did not rank counts with the search's own order, and in `failed`.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What came of a set; `calls` is the bill."""
+    """The rankings of a set; `calls` is the number of model calls."""
 
     compared: list[Compared]
     calls: list[dict[str, Any]]
 
 
 async def compare(haystacks: Sequence[Haystack], settings: Settings, *, at_once: int) -> Asked:
-    """Ask all questions, of `at_once` stores at a time. `settings` name the model; each store gets its own home."""
+    """Ask all questions, in `at_once` stores concurrently. `settings` name the model; each store gets its own home."""
     found: list[tuple[int, Asked]] = []
     limiter = anyio.CapacityLimiter(at_once)
 
@@ -99,7 +99,7 @@ async def _asked(memory: Memory, question: Question, ids: dict[str, str]) -> tup
 
 
 def figures(evidence: frozenset[str], ranked: Sequence[str]) -> tuple[float, float, float]:
-    """Return one ranking's figures in the order of METRICS; `evidence` is not empty."""
+    """Return the figures of one ranking in the order of METRICS; `evidence` is not empty."""
     first = next((place for place, turn in enumerate(ranked, start=1) if turn in evidence), None)
     shares = (100.0 * len(evidence.intersection(ranked[:most])) / len(evidence) for most in (5, 10))
     r5, r10 = shares
@@ -111,7 +111,7 @@ def best(evidence: frozenset[str], ranked: Sequence[str]) -> list[str]:
 
 
 def report(name: str, asked: Asked) -> dict[str, Any]:
-    """Return a set's figures in the shape that `--json` writes."""
+    """Return a set's figures in the format of `--json`."""
     known = [one for one in asked.compared if one.question.evidence_turns]
     before = _scores([(one.question.evidence_turns, one.before) for one in known])
     after = _scores([(one.question.evidence_turns, one.after) for one in known])

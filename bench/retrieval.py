@@ -1,11 +1,12 @@
-"""Retrieval on public sets: `python -m bench.retrieval DIR... [--systems ours,bm25,dense] [--limit N] [--json FILE]`
+"""Retrieval on public sets: `python -m bench.retrieval DIR... [--systems NAMES] [--limit N] [--json FILE]`
 
-DIR holds a set as `bench.sets` reads it; `bench.metrics` defines the figures, `bench.ours` and `bench.floors`
-say exactly what is asked of whom. All systems answer the same questions in the same run, one after the other.
+NAMES are separated by commas (default: `ours,bm25,dense`). DIR contains a set as `bench.sets` reads it; `bench.metrics`
+defines the figures, `bench.ours` and `bench.floors` the systems. All systems answer the same questions in the same run,
+one after the other.
 
-The JSON holds one object for one DIR and a list of them for several. In it, figures are per cent; `ci95` holds
-95 % bootstrap intervals over questions, `difference` how far ours is ahead of each floor, question by question,
-with its interval, `index_s` the time it took to index all haystacks. What has no questions is null.
+The JSON is one object for one DIR and a list of them for several. Its figures are in per cent; `ci95` has 95 %
+bootstrap intervals over questions, `difference` our lead over each floor, paired by question, with its interval,
+`index_s` the seconds of indexing all haystacks. Figures without questions are null.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ from mcp_memory.core.errors import McpMemoryError
 
 SYSTEMS: dict[str, System] = {"ours": ours, "bm25": bm25, "dense": dense}
 HALVES: dict[str, System] = {"table": word_table, "encoder": encoder}
-"""The halves of the bundled model, asked only where they are named."""
+"""The halves of the bundled model, used only if they are named."""
 LABELS = ("turn R@10", "turn R@20", "session any@5", "session all@5", "session R@10")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one system answered to every question of a set, in the set's order, and how long indexing took."""
+    """The answers of one system to every question of a set, in the set's order, and the seconds of indexing."""
 
     answers: list[Answer]
     index_s: float
 
 
 async def measure(data: RetrievalSet, systems: Sequence[str]) -> dict[str, Run]:
-    """Ask every question of every system, each over its haystack alone."""
+    """Ask every system every question, each over its haystack alone."""
     answers: dict[str, list[Answer]] = {name: [] for name in systems}
     index_s = dict.fromkeys(systems, 0.0)
     with tqdm(total=len(data.questions) * len(systems), desc=data.name, unit="q", leave=False) as bar:
@@ -63,7 +64,7 @@ async def measure(data: RetrievalSet, systems: Sequence[str]) -> dict[str, Run]:
 
 
 def report(data: RetrievalSet, runs: dict[str, Run]) -> dict[str, Any]:
-    """Return the figures of a set in the shape that `--json` writes."""
+    """Return the figures of a set in the format of `--json`."""
     questions = data.questions
     scores = {name: _scores(questions, run.answers) for name, run in runs.items()}
     found: dict[str, Any] = {
@@ -104,7 +105,7 @@ def _system(questions: Sequence[Question], run: Run, scores: Floats) -> dict[str
 
 
 def _ablations(questions: Sequence[Question], answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return, for each signal, the figures of turns without it and how far they are from those with it."""
+    """Return the figures of turns without each signal, and their difference from those with it."""
     signals = list(answers[0].without) if answers else list[str]()
     whole = _scores(questions, answers)
     found: dict[str, Any] = {}

@@ -1,21 +1,21 @@
-"""Which standing rules recall shows for a prompt: `python -m bench.rule_relevance`
+"""Measures which standing rules recall shows for a prompt: `python -m bench.rule_relevance`
 
-Twelve memories (`fixtures/rules/relevance`) each have 8 to 11 rules, some of them replaced or taken back later, and 12
+Twelve memories (`fixtures/rules/relevance`) each have 8 to 11 rules, some of them replaced or withdrawn later, and 12
 prompts, with the rules that govern them; rules about every answer govern all of them. Each message is recorded as a
-turn on a day of its own, the reader makes statements of its sentences, and each prompt is recalled. Printed are, for
+turn on a separate day, the reader turns its sentences into statements, and each prompt is recalled. The figures, for
 the statements of rules that an ordinary search finds first (up to three for a question, up to six otherwise) and for
-the rules that recall shows,
+the rules that recall shows, are
 
-    shown       rules for a prompt
-    precision   of these, the share that governs the prompt
-    recall      of the rules that govern it, the share that is shown
-    outdated    prompts for which a rule is shown that had ended, without the message that ended it
-    none        of the prompts that no rule governs but those about every answer, the share that is shown no other
+    shown       rules per prompt
+    precision   share of these that governs the prompt
+    recall      share of the rules that govern the prompt that is shown
+    outdated    share of the prompts for which a rule is shown that had ended, without the message that ended it
+    none        share of the prompts without a rule (except rules about every answer) for which none is shown
 
-A message that took a rule back counts as neither right nor wrong. Rules of which the reader makes no statement are
+A message that withdrew a rule counts as neither right nor wrong. Rules of which the reader makes no statement are
 missing from both; `recognised` is the recall among the others. The projection and the weights of
-`scripts/fit_rule_relevance.py` come from other sentences and from these prompts, so these figures are
-in-sample; the script prints those that leave each memory out in turn.
+`scripts/fit_rule_relevance.py` come from other sentences and from these prompts, so these figures are in-sample; the
+script prints figures that leave each memory out in turn.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ class Message:
     general: bool
     """Whether it is a rule about every answer."""
     ends: tuple[str, ...]
-    """The ids of the rules that it replaces or takes back."""
+    """Ids of the rules that it replaces or withdraws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     text: str
     rules: frozenset[str]
-    """The ids of the rules that govern it, without those about every answer."""
+    """Ids of the rules that govern it, except those about every answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuleMemory:
-    """A memory: messages in the order in which they were said, and prompts after them."""
+    """A memory: messages in chronological order, and prompts after them."""
 
     name: str
     said: Sequence[Message]
@@ -78,11 +78,11 @@ class RuleMemory:
 
     @cached_property
     def current(self) -> list[Message]:
-        """The rules that hold."""
+        """The rules in force."""
         return [message for message in self.said if message.is_rule and message.id not in self.ended]
 
     def pairs(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield each rule with each later message, and whether that ends it."""
+        """Yield (rule, later message, whether the message ends the rule)."""
         for place, older in enumerate(self.said):
             if older.is_rule:
                 for newer in self.said[place + 1 :]:
@@ -111,14 +111,14 @@ def _read(path: Path) -> RuleMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What is shown for a prompt: ids of the memory's messages, and those that would be right."""
+    """The messages shown for a prompt, and those that would be right, by id."""
 
     memory: RuleMemory
     prompt: Prompt
     nearest: list[str]
     governing: list[str]
     recognised: frozenset[str]
-    """The messages that the reader made a statement of a rule of."""
+    """The messages from which the reader made a statement of a rule."""
 
     @property
     def right(self) -> frozenset[str]:
@@ -126,7 +126,7 @@ class Shown:
 
 
 async def shown_in(memory: RuleMemory) -> list[Shown]:
-    """Record the messages of a memory, and find the rules for each of its prompts."""
+    """Record the messages of a memory, and collect the rules for each of its prompts."""
     with TemporaryDirectory(prefix="bench-") as folder:
         now = _START + timedelta(days=len(memory.said))
         async with open_memory(Settings(home=Path(folder)), now=lambda: now) as opened:
@@ -153,7 +153,7 @@ async def shown_in(memory: RuleMemory) -> list[Shown]:
 
 
 def _stating(opened: Memory, turns: Iterable[str]) -> list[str]:
-    """Return those of the turns that the reader made a statement of a rule of, ended ones too."""
+    """Return the turns from which the reader made a statement of a rule, including ended ones."""
     context = _desk(opened)
     return [id for id in turns if any(map(_is_rule, context.store.atoms_based_on(context.space, id)))]
 
@@ -177,7 +177,7 @@ def _is_rule(atom: Atom) -> bool:
 
 
 def _turns_of(context: SearchContext, ids: Sequence[str]) -> list[str]:
-    """Return for each turn its id, for each statement the turn that states it last; each once."""
+    """Return the distinct turns of some ids: for a statement, the latest turn that states it."""
     atoms = {atom.id: atom for atom in context.store.atoms(context.space, [id for id in ids if id[0] == "a"])}
     latest = (max(atom_turns(atoms[id]), key=lambda turn: int(turn[1:])) if id in atoms else id for id in ids)
     return list(dict.fromkeys(latest))

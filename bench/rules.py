@@ -1,12 +1,12 @@
-"""How well standing rules are recognised in labelled sentences: `python -m bench.rules FILE...`
+"""Measures recognition of standing rules in labelled sentences: `python -m bench.rules FILE...`
 
-A file has one JSON object a line: `text`, `language` and `rule`, and optionally `kind`. Precision and recall are
-printed for all sentences and by language, beside those of a list of cue words (always, never, from now on, …). By kind,
-the share of sentences that are judged right is printed. `--show N` prints that many wrong answers.
+A file has one JSON object per line: `text`, `language` and `rule`, and optionally `kind`. Precision and recall are
+printed for all sentences and by language, with those of a list of cue words (always, never, from now on, …) for
+comparison; by kind, the share of sentences that are judged correctly. `--show N` prints so many wrong answers.
 
-The models were fitted on `fixtures/rules`. Its files by authors who did not know the code are measured by the models
+The models were fitted on `fixtures/rules`. Its files by authors who did not know the code are measured with the models
 that `scripts/fit_rules.py` fits without the author (`fixtures/rules/left_out.json`); its other files are skipped. Any
-other file is measured with the models that ship.
+other file is measured with the shipped models.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class Sentence(NamedTuple):
     kind: str
     is_rule: bool
     probability: float
-    """That it states a rule."""
+    """The probability that it states a rule."""
 
 
 class Figures(NamedTuple):
-    """Precision and recall, each from 0 to 1; NaN where nothing was found or nothing is a rule."""
+    """Precision and recall, each from 0 to 1; NaN if nothing was found, or nothing is a rule."""
 
     precision: float
     recall: float
 
 
 def read(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a file; nothing for a file that the models were fitted on and never left out.
+    """Yield the sentences of a file; none for a file that the models were always fitted on.
 
-    ValueError or KeyError for a line that is not labelled, or if the left-out figures are of another file.
+    Raises ValueError or KeyError for a line without labels, or if the left-out figures belong to another file.
     """
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     if path.resolve().parent == FITTED:

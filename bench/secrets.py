@@ -1,16 +1,16 @@
-"""Secrets that are masked, and texts that only look so: `python -m bench.secrets [PATH...] [--each N] [--show N]`
+"""Measures masking of secrets, and false alarms: `python -m bench.secrets [PATH...] [--each N] [--show N]`
 
-    drawn    secrets in the forms of their makers and in the places where programs keep them, set into what stands
-             around them, drawn in four alphabets (mixed, letters, digits, words): the share that is gone, as a tool's
-             result.
-    told     secrets in what people write, as a message.
-             Both are of our own making, so they say that nothing was forgotten, not how well unknown ones are known.
-    alarms   of the turns of real conversations (a folder with sessions.jsonl.gz) and of agents' runs (a .jsonl.gz): the
-             share with anything masked, as what they are: a message or a tool's result. These sets are public, and
-             hold no secrets but made-up ones. Then our own look-alikes and what real tools print (`fixtures/`).
+    drawn    secrets in the formats of their issuers and in the places where programs keep them, in typical
+             surroundings, drawn in four alphabets (mixed, letters, digits, words): the share that is masked, as tool
+             results.
+    told     secrets in text that people write, as messages.
+             Both are invented, so they show that no known form was forgotten, not how well unknown ones are found.
+    alarms   the share of real conversation turns (a folder with sessions.jsonl.gz) and of messages of agent runs (a
+             .jsonl.gz) with anything masked, each as a message or a tool result. These sets are public, and contain
+             only made-up secrets. Then our own look-alikes and output of real tools (`fixtures/`).
 
-Gone is a secret of which no run of eight characters (of a shorter one: its half) can be read. Beside each stands
-detect-secrets 1.5 with all its detectors but those of entropy and keywords ("forms"), and with all but those of
+A secret is masked if no run of eight characters (of a shorter one: half of it) can be read. For comparison:
+detect-secrets 1.5 with all its detectors except those of entropy and keywords ("forms"), and with all except those of
 entropy ("forms and names").
 """
 
@@ -57,7 +57,7 @@ ALPHABETS = ("mixed", "letters", "digits", "words")
 
 
 def _of(alphabet: str, length: int, chance: random.Random) -> str:
-    """Return a value of an alphabet; words are joined by dashes, as many as make the length."""
+    """Return a value of an alphabet; words are joined by dashes up to the length."""
     match alphabet:
         case "letters":
             return "".join(chance.choices(string.ascii_letters, k=length))
@@ -125,7 +125,7 @@ _AROUND_PLACES = ("{}", "2026-11-22 step 3\n{}\ndone", "```\n{}\n```", "{}\nport
 
 
 def drawn(chance: random.Random) -> Iterator[tuple[str, str, str, str]]:
-    """Yield (form, alphabet, the secret part, text): each form in each alphabet, in each of what stands around it."""
+    """Yield (form, alphabet, secret part, text): each form in each alphabet, in each of the surroundings."""
     for alphabet in ALPHABETS:
         for form, parts in _MADE.items() if alphabet != "words" else ():  # no maker draws words
             for around in _AROUND_KEYS:
@@ -170,7 +170,7 @@ _NAMED = [
 
 
 def invented(chance: random.Random) -> dict[str, tuple[str, str]]:
-    """Return a secret of each kind, and a text that holds it."""
+    """Return a secret of each kind, and a text that contains it."""
 
     def of(alphabet: str, length: int) -> str:
         return "".join(chance.choices(alphabet, k=length - 2)) + "7k"
@@ -225,7 +225,7 @@ def invented(chance: random.Random) -> dict[str, tuple[str, str]]:
 
 
 def left_of(times: int, *, seed: int = 0) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """Return, by alphabet, how many drawn secrets are gone of how many, and the texts of those that are not."""
+    """Return (masked, all) drawn secrets by alphabet, and the texts of those that are not masked."""
     chance = random.Random(seed)
     counts: dict[str, tuple[int, int]] = {}
     missed: list[str] = []
@@ -240,14 +240,14 @@ def left_of(times: int, *, seed: int = 0) -> tuple[dict[str, tuple[int, int]], l
 
 
 def benign() -> list[tuple[str, bool]]:
-    """Return our look-alikes, as talk and as results, and what real tools print: nothing of them may be masked."""
+    """Return our look-alikes, as messages and as results, and output of real tools: nothing in them may be masked."""
     lines = (FIXTURES / "secrets" / "lookalikes.txt").read_text(encoding="utf-8").splitlines()
     outputs = (path.read_text(encoding="utf-8") for path in sorted((FIXTURES / "outputs").iterdir()))
     return [*((line, prose) for line in lines for prose in (True, False)), *((output, False) for output in outputs)]
 
 
 def caught(each: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
-    """Return, by kind and by detector, the share of told secrets that are gone."""
+    """Return the share of told secrets that are masked, by kind and by detector."""
     chance = random.Random(seed)
     gone: dict[str, dict[str, int]] = {}
     for _ in range(each):
@@ -262,13 +262,13 @@ def caught(each: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
 
 
 def _stands(secret: str, left: str) -> bool:
-    """Whether a run of eight characters of the secret that is not its beginning can be read."""
+    """Return whether eight consecutive characters of the secret, except its beginning, can be read."""
     body = secret[-max(8, len(secret) // 2) :] if "\n" not in secret else secret[40:200]
     return any(body[at : at + 8] in left for at in range(max(1, len(body) - 7)))
 
 
 def alarms(texts: Sequence[tuple[str, bool]], alarm: Callable[[str, bool], bool]) -> tuple[int, float]:
-    """Return how many of the texts (each with whether it is talk) raise an alarm, and the megabytes a second."""
+    """Return how many of the texts (each with whether it is a message) raise an alarm, and the megabytes per second."""
     began = perf_counter()
     many = sum(alarm(text, prose) for text, prose in texts)
     return many, sum(len(text) for text, _ in texts) / 1e6 / max(perf_counter() - began, 1e-9)
@@ -283,7 +283,7 @@ def _alarms_by(text: str, plugins: Sequence[str]) -> bool:
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bool]]:
-    """Yield the messages of a set once each, and whether they are talk; the others are results of tools."""
+    """Yield the distinct messages of a set, and whether they are messages of a conversation or tool results."""
     file, runs = (path / "sessions.jsonl.gz", False) if path.is_dir() else (path, True)
     seen: set[str] = set()
     with gzip.open(file, "rt", encoding="utf-8") as lines:

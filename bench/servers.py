@@ -1,7 +1,7 @@
-"""The server as clients meet it: how fast it answers `initialize`, and what it weighs after 100 searches.
+"""Measures the server as clients see it: the time to answer `initialize`, and its memory after 100 searches.
 
-Beside it stands `bench/bare_server.py`, started by the same interpreter in the same run. The two are started in
-turns, so that whatever else the machine does falls on both. Memory is read from /proc, so on Linux only.
+The floor is `bench/bare_server.py`, started by the same interpreter in the same run. The two are started alternately,
+so that other work on the machine affects both. Memory is read from /proc, so on Linux only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tqdm import tqdm
 from bench.stats import timings_ms
 
 HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "sqlite_vec", "mermaidx")
-"""What must not be loaded before `initialize` is answered, and what may be but is worth knowing."""
+"""Modules that must not be loaded before `initialize` is answered, and modules that may be but are reported."""
 
 _INITIALIZE = {
     "jsonrpc": "2.0",
@@ -48,7 +48,7 @@ _IMPORTED = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", re.MULTILI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """How to start one: `command` as clients do, `script` as an argument of Python."""
+    """How to start a server: `command` as clients do, `script` as an argument of Python."""
 
     command: Sequence[str]
     script: Sequence[str]
@@ -56,7 +56,7 @@ class Server:
 
 
 def ours(home: Path) -> Server:
-    """Return the installed server, over that home and with no other setting."""
+    """Return the installed server, on a home and with no other setting."""
     installed = Path(sys.executable).with_name("mcp-memory")
     return Server(
         command=[str(installed), "serve"] if installed.exists() else [sys.executable, "-m", "mcp_memory", "serve"],
@@ -71,8 +71,10 @@ def bare() -> Server:
 
 
 def _environment() -> dict[str, str]:
-    """Return ours without settings of the memory. Compiled modules are kept, as they are where a package is installed:
-    without them both servers take twice as long to start."""
+    """Return our environment without settings of the memory, and with compiled modules, as in an installed package.
+
+    Without them, both servers take twice as long to start.
+    """
     own = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
     own.pop("PYTHONDONTWRITEBYTECODE", None)
     return own
@@ -82,11 +84,10 @@ def _environment() -> dict[str, str]:
 
 
 def start_up(*, pairs: int) -> dict[str, Any]:
-    """Time both servers from spawn to the answer of `initialize`, then to that of `tools/list`, in turns, each over an
-    empty home.
+    """Time both servers alternately, on empty homes: from spawn to the answers of `initialize` and `tools/list`.
 
-    `ratio` is the median of the ratios within pairs, `heavy` which of HEAVY were loaded by `initialize`, and
-    `extra_import_ms` what we import and the bare server does not, by package, longest first.
+    `ratio` is the median of the ratios within pairs, `heavy` the modules of HEAVY that were loaded by `initialize`,
+    and `extra_import_ms` the imports that the bare server does not have, by package, longest first.
     """
     with TemporaryDirectory(prefix="bench-") as folder:
         both = ours(Path(folder)), bare()
@@ -119,7 +120,7 @@ def _seconds_to_answers(server: Server) -> tuple[float, float]:
 
 
 def _imports(server: Server) -> dict[str, int]:
-    """Return the microseconds each module took to import, of those loaded when `initialize` is answered."""
+    """Return the microseconds that each module took to import, of those loaded when `initialize` is answered."""
     with TemporaryFile("w+", encoding="utf-8") as log:
         command = [sys.executable, "-X", "importtime", *server.script]
         with subprocess.Popen(
@@ -131,8 +132,10 @@ def _imports(server: Server) -> dict[str, int]:
 
 
 def _answered(process: subprocess.Popen[bytes], *sendings: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Send messages, each time until the answer to the last one is there, and kill the server at once, before it does
-    anything else. Return when the answers came."""
+    """Send groups of messages, each after the answer to the one before; return the times of the answers.
+
+    The server is killed immediately after the last answer, before it does anything else.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     alarm = Timer(_TOO_LONG_S, process.kill)
@@ -170,7 +173,7 @@ def _ms(seconds: Sequence[float]) -> float:
 async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
     """Ask the questions through a real client; return the server's resident megabytes, and its round trips.
 
-    The first question comes once the server has opened its store, as it does by itself after it is asked for its tools.
+    The first question is sent once the server has opened its store, which it does by itself after `tools/list`.
     """
     from mcp import Client, StdioServerParameters
 
@@ -201,7 +204,7 @@ async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
 
 
 def _children() -> set[int]:
-    """Return the processes that this one started; none where there is no /proc."""
+    """Return the child processes of this one; none if there is no /proc."""
     found: set[int] = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -214,7 +217,7 @@ def _children() -> set[int]:
 
 
 def memory_of(pid: int) -> dict[str, float]:
-    """Return what /proc says of a process, in megabytes: `VmRSS`, `VmHWM`, `RssFile` …; nothing where it is not."""
+    """Return the values of /proc for a process, in megabytes, such as `VmRSS`; none if there is no process."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError:

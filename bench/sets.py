@@ -1,12 +1,12 @@
-"""Reads a retrieval set: sessions, and questions that are each asked of their haystack and of nothing else.
+"""Reads a retrieval set: sessions, and questions, each of which is asked of its haystack only.
 
 `sessions.jsonl.gz` holds `{"session_id", "turns": [{"id", "role", "name"?, "content"}]}` a line, and
 `questions.jsonl.gz` `{"id", "type", "question", "answer"?, "asked_at"?, "haystack": [{"session_id", "started_at"?}],
-"evidence_turns": [turn id], "evidence_sessions": [session id], "alternatives"?: [[turn id]]}`; other keys are passed
-over. `alternatives` holds several sets of turns, each of which is sufficient to answer. A folder may also hold
-`nothing.jsonl.gz`, `{"id", "prompt"}` a line: prompts for which the memory holds nothing that would help.
+"evidence_turns": [turn id], "evidence_sessions": [session id], "alternatives"?: [[turn id]]}`; other keys are
+ignored. `alternatives` has several sets of turns, each of which is sufficient to answer. A folder may also contain
+`nothing.jsonl.gz`, `{"id", "prompt"}` a line: prompts that the memory cannot help with.
 
-A time without an offset is taken for UTC, so that a set gives the same figures on every machine.
+A time without an offset is in UTC, so that a set gives the same figures on every machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Line(BaseModel):
 
 
 class Turn(_Line):
-    """A message of a session; its id is the set's own."""
+    """A message of a session, with its id in the set."""
 
     id: str
     role: Role
@@ -48,7 +48,7 @@ class Turn(_Line):
 
 
 class Part(_Line):
-    """A session's place in a haystack: the same session may have another date in another one."""
+    """A session in a haystack. The same session may have different dates in different haystacks."""
 
     session_id: str
     started_at: Moment | None = None
@@ -60,9 +60,9 @@ def _one_set(fields: dict[str, Any]) -> tuple[frozenset[str], ...]:
 
 
 class Question(_Line):
-    """`asked_at` is when it was asked, where the set knows. Evidence may be empty: nothing answers it.
+    """A question. `asked_at` is the time of the question, if known. Without evidence, no turn answers it.
 
-    Each of `alternatives` is sufficient evidence; where the set names none, `evidence_turns` is the only one.
+    Each of `alternatives` is sufficient evidence; by default `evidence_turns` is the only alternative.
     """
 
     id: str
@@ -76,12 +76,12 @@ class Question(_Line):
     alternatives: Annotated[tuple[Annotated[frozenset[str], Field(min_length=1)], ...], Field(default_factory=_one_set)]
 
     def is_covered_by(self, turns: Set[str]) -> bool:
-        """Return whether all turns of one sufficient set are among these."""
+        """Return whether `turns` contain all turns of an alternative."""
         return any(one <= turns for one in self.alternatives)
 
 
 class Prompt(_Line):
-    """A prompt for which a memory should bring nothing."""
+    """A prompt for which a memory should return nothing."""
 
     id: str
     text: Annotated[str, Field(alias="prompt")]
@@ -94,7 +94,7 @@ class _SessionLine(_Line):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session as it stands in one haystack."""
+    """A session with its date in a haystack."""
 
     id: str
     started_at: datetime | None
@@ -103,7 +103,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Haystack:
-    """One store's worth of sessions, in order, and the questions asked of it."""
+    """The sessions of a store, in order, and the questions asked of it."""
 
     sessions: tuple[Session, ...]
     questions: tuple[Question, ...]
@@ -115,7 +115,7 @@ class Haystack:
                 yield session.id, turn
 
     def first(self, most: int) -> Haystack:
-        """Return at most so many turns of text, whole sessions but the last, and the questions that they answer."""
+        """Return the first `most` turns that have text, and the questions that they answer."""
         sessions: list[Session] = []
         left = most
         for session in self.sessions:
@@ -141,7 +141,7 @@ class RetrievalSet:
         return [question for haystack in self.haystacks for question in haystack.questions]
 
     def first(self, most: int) -> RetrievalSet:
-        """Return the set with at most so many turns of each haystack."""
+        """Return the set with the first `most` turns of each haystack."""
         return replace(self, haystacks=tuple(haystack.first(most) for haystack in self.haystacks))
 
 
@@ -160,7 +160,7 @@ def read_sets(folder: Path) -> list[RetrievalSet]:
 def read_set(folder: Path, *, limit: int | None = None) -> RetrievalSet:
     """Read a set; `limit` keeps that many of its questions, spread evenly over the file.
 
-    Raises InvalidInput, which names the file and what is wrong with it.
+    Raises InvalidInput, which names the file and the problem.
     """
     sessions = {line.session_id: line.turns for line in _read(folder / SESSIONS, _SessionLine)}
     questions = list(_read(folder / QUESTIONS, Question))

@@ -1,16 +1,16 @@
-"""A memory in PostgreSQL: `python -m bench.load --store postgresql [--turns N] [--largest N] [--home DIR]`
+"""Measures a memory in PostgreSQL: `python -m bench.load --store postgresql [--turns N] [--largest N] [--home DIR]`
 
-Starts a PostgreSQL of its own, as installed but for its memory (or `--store postgresql://…`: an empty database), and
-fills 1,000 spaces through the store, 50 turns a call: one of a third of N turns (at most 100,000) or of `--largest`,
-some of 1,000 to 20,000, and many small ones that share what is left. All of them tell the same invented conversation
-from its start, so each text is embedded once; DIR keeps the vectors. A turn beyond the 100,000th gets the vector of an
-earlier one, moved a little (cosine 0.9). The index of the largest space is built when it is full, as `pg_restore` does.
-Then, each beside its floor of the same run:
+Starts a PostgreSQL server of its own, with default settings except its memory (or `--store postgresql://…`: an empty
+database), and fills 1,000 spaces through the store, 50 turns per call: one with a third of N turns (at most 100,000) or
+`--largest`, some with 1,000 to 20,000, and many small ones that share the rest. All of them have the same invented
+conversation from its start, so that each text is embedded once; DIR keeps the vectors. A turn after the 100,000th gets
+the vector of an earlier one, changed slightly (cosine 0.9). The index of the largest space is built when it is full, as
+by `pg_restore`. Then, each with its floor from the same run:
 
 * `conversation_search` through the verb, one question at a time, in spaces of each size;
-* the 100 nearest vectors, of which how many are those of the exact scan;
-* capture by eight clients, an exchange of two turns a call, into eight spaces and into one: threads of one process,
-  and of three, as three servers have them. Their vectors are there before: the bundled model embeds some 200 turns/s,
+* the 100 nearest vectors, and how many of them the exact scan finds too;
+* capture by eight clients, an exchange of two turns per call, into eight spaces and into one: as threads of one
+  process, and of three, like three servers. Their vectors exist before: the bundled model embeds some 200 turns/s,
   whatever the store;
 * resident memory of a process that has searched every space.
 """
@@ -69,7 +69,10 @@ _NEAREST = 100
 
 
 def measured(url: str | None, folder: Path | None, turns: int, *, largest: int | None = None) -> dict[str, Any]:
-    """Fill a database and measure it; one of its own without a `url`. Without a folder the vectors are made anew."""
+    """Fill a database and measure it; without a `url`, a temporary one.
+
+    Without a folder, the vectors are computed again.
+    """
     with TemporaryDirectory(prefix="bench-") as other, _database(url) as database:
         kept = folder or Path(other)
         kept.mkdir(parents=True, exist_ok=True)
@@ -112,7 +115,7 @@ def _database(url: str | None) -> Generator[str]:
 
 
 def _spaces(turns: int, largest: int | None) -> dict[str, int]:
-    """Return the spaces and how many turns each is to have, the largest first."""
+    """Return the number of turns of each space, the largest first."""
     sizes = {largest or min(_EMBEDDED, turns // 3 // BATCH * BATCH): 1, **_SIZES}
     sized = {f"of {size} {place}": size for size, count in sizes.items() for place in range(count)}
     left, small = turns - sum(sized.values()), _SPACES - len(sized)
@@ -120,7 +123,7 @@ def _spaces(turns: int, largest: int | None) -> dict[str, int]:
 
 
 def _vectors(path: Path, count: int) -> NDArray[np.float16]:
-    """Return the vectors of the first turns of the conversation, made once."""
+    """Return the vectors of the first turns of the conversation, computed once."""
     if not path.exists():
         embedder = make_embedder(Settings())
         assert embedder is not None
@@ -131,13 +134,13 @@ def _vectors(path: Path, count: int) -> NDArray[np.float16]:
 
 
 def _vacuum(url: str) -> None:
-    """Do what autovacuum does within some minutes: without statistics a search takes twice as long."""
+    """Do the work of autovacuum at once: without statistics, a search takes twice as long."""
     with psycopg.connect(url, autocommit=True) as con:
         con.execute("VACUUM (ANALYZE)")
 
 
 def _index(url: str) -> None:
-    """Give each space with many vectors of turns its own table, filled before it is indexed."""
+    """Give each space with many vectors of turns a separate table, filled before it is indexed."""
     with psycopg.connect(url) as con:
         con.execute(f"SELECT set_config('mcp_memory.space', '{EVERY}', true)")
         con.execute("SET LOCAL maintenance_work_mem = '2GB'")
@@ -166,7 +169,7 @@ def _given(vectors: NDArray[np.float16], start: int, count: int) -> Vectors:
 
 
 def _filled(store: PostgresStore, spaces: dict[str, int], vectors: NDArray[np.float16]) -> float:
-    """Write all spaces; return turns a second. The terms of a text, which many spaces have, are computed once."""
+    """Write all spaces; return turns per second. The terms of a text, which many spaces share, are computed once."""
     terms_of_turn = word_index.terms_of_turn
     word_index.terms_of_turn = cache(terms_of_turn)
     start = perf_counter()
@@ -225,7 +228,7 @@ def _recall(store: PostgresStore, space: str, turns: int) -> dict[str, Any]:
 
 
 def _resident(url: str) -> float:
-    """Return the megabytes of a process that searched every space."""
+    """Return the resident megabytes of a process that searched every space."""
     command = [sys.executable, "-m", "bench.shared_store", url]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
@@ -277,7 +280,7 @@ def _captures(url: str, vectors: Path) -> dict[str, dict[str, float]]:
 
 
 def _by_servers(url: str, vectors: Path, space: str, clients: list[int]) -> dict[str, float]:
-    """Run so many clients in each of several processes at once; count two turns a call."""
+    """Run so many clients in each of several processes at once; a call counts as two turns."""
     begin = time() + 4  # until then each process has started
     with ProcessPoolExecutor(len(clients), get_context("spawn")) as servers:
         first = [sum(clients[:place]) for place in range(len(clients))]
@@ -294,7 +297,10 @@ def _by_servers(url: str, vectors: Path, space: str, clients: list[int]) -> dict
 
 
 def _capture(url: str, vectors: Path, space: str, clients: Sequence[int], begin: float, seconds: float) -> list[float]:
-    """Let each client call as fast as it is answered; return the seconds of the calls. Without a `space`: the floor."""
+    """Let each client send a call as soon as the last is answered; return the seconds of the calls.
+
+    Without a `space`, measure the floor.
+    """
     texts = [turn for part in batches(5_000, seed=3) for turn in part]
     given = np.load(vectors, mmap_mode="r")
 

@@ -1,7 +1,7 @@
-"""Figures and how far to trust them: bootstrap intervals (those of the package), percentiles of timings.
+"""Bootstrap intervals (those of the package) and percentiles of timings.
 
-Everything is seeded: the same answers give the same intervals. What the intervals do not know: questions of
-one haystack share its difficulties, so over few haystacks (LoCoMo's split has three) they are too narrow.
+Everything is seeded: the same answers give the same intervals. The intervals ignore that questions of one haystack are
+not independent, so over few haystacks (LoCoMo's split has three) they are too narrow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def timings_ms(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def share(hits: Sequence[bool]) -> dict[str, Any] | None:
-    """Return `{"n", "percent", "ci95"}`, the interval Wilson's; None of nothing."""
+    """Return `{"n", "percent", "ci95"}` with Wilson's interval; None for an empty sequence."""
     if not hits:
         return None
     figure = rate(hits)
@@ -36,5 +36,5 @@ def share(hits: Sequence[bool]) -> dict[str, Any] | None:
 
 
 def shown(one: dict[str, Any] | None) -> str:
-    """Return a share as a cell of a table: `92.7 [88.8, 96.2]`."""
+    """Return a share as a table cell: `92.7 [88.8, 96.2]`."""
     return "–" if one is None else "{percent:.1f} [{ci95[0]:.1f}, {ci95[1]:.1f}]".format(**one)

@@ -1,14 +1,13 @@
-"""How many attacks are held, and how many honest texts: `python -m bench.suspicion [PATH...]`
+"""Measures the share of attacks that is held, and of honest texts: `python -m bench.suspicion [PATH...]`
 
-**Attacks**: sentences in 29 languages (`fixtures/suspicion`), each in 48 forms (`bench.injections`), as a page of the
-web would bring them. The share that is held, by language, by form and by what the order is for; beside it what the
-marks alone hold (`poses`, hidden characters, fences). Benign sentences take the same forms.
+**Attacks**: sentences in 29 languages (`fixtures/suspicion`), each in 48 forms (`bench.injections`), as in a web page.
+The share that is held, by language, by form and by purpose of the instruction; for comparison, the share held by the
+marks alone (`poses`, hidden characters, fences). Benign sentences take the same forms.
 
-**Honest texts**: each turn of a set, once, by whose word it is. `as a tool's` judges the same turns as if a tool had
-put them out, which is the strictest there is. Of agents' runs (`.jsonl.gz`) the tool results are read. Intervals are
-Wilson's.
+**Honest texts**: each turn of a set, once, by its author. `as a tool's` judges the same turns as tool output, which is
+the strictest. Of agent runs (`.jsonl.gz`), the tool results are read. Intervals are Wilson's.
 
-`--draw` names the file of sentences. `--show` prints that many of the suspected turns of each kind, shortened, for a
+`--draw` names the file of sentences. `--show` prints so many of the suspected turns of each kind, shortened, for a
 person to judge.
 """
 
@@ -36,7 +35,7 @@ KINDS = ("user", "assistant", "as a tool's")
 
 
 def turns_of(folder: Path) -> Iterator[Turn]:
-    """Yield every turn of a set once, whatever haystacks it is in; of agents' runs the tool results."""
+    """Yield every distinct turn of a set; of agent runs, the tool results."""
     if folder.suffix == ".gz":
         with gzip.open(folder, "rt", encoding="utf-8") as runs:
             messages = [one for run in runs for one in json.loads(run)["messages"]]
@@ -54,7 +53,7 @@ def turns_of(folder: Path) -> Iterator[Turn]:
 
 
 def judged(turns: Sequence[Turn], kind: str) -> tuple[int, list[tuple[Turn, tuple[str, ...]]]]:
-    """Return how many turns of a kind there are, and those that are suspected with their flags."""
+    """Return the number of turns of a kind, and the suspected ones with their flags."""
     own: Source = "user" if kind == "user" else "assistant" if kind == "assistant" else "tool"
     looked_at = [turn for turn in turns if kind == KINDS[-1] or (turn.role == "user") == (kind == "user")]
     seen = [(turn, flags(turn.content, own)) for turn in looked_at]
@@ -62,7 +61,7 @@ def judged(turns: Sequence[Turn], kind: str) -> tuple[int, list[tuple[Turn, tupl
 
 
 def held(draw: Sequence[Line]) -> list[dict[str, Any]]:
-    """Return a row for each language, form and kind of a draw: which of its texts are held, and by the marks alone."""
+    """Return a row for each language, form and kind: the texts that are held, and those held by the marks alone."""
     seen: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for line in draw:
         for form, text in forms(line.text):
@@ -86,7 +85,7 @@ def held(draw: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def held_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a line for each group of a draw."""
+    """Return a line for each group of texts."""
     told = [f"{'attacks by':<10} {'':<24} {'of':>6}  {'% held':<22} marks alone"]
     for row in rows:
         low, high = row["held"].ci95

@@ -1,24 +1,25 @@
-"""Complete agent runs, and the ledger of what a way of shortening them costs, saves and loses.
+"""Replays complete agent runs, and counts the savings, costs and losses of a way of shortening them.
 
-A file holds one run a line (`.jsonl` or `.jsonl.gz`): `{"instance_id", "messages": [{"role", "content",
-"tool_calls"?: [{"id", "name", "arguments"}], "tool_call_id"?}]}`, tool results whole; other keys are passed over.
+A file has one run per line (`.jsonl` or `.jsonl.gz`): `{"instance_id", "messages": [{"role", "content", "tool_calls"?:
+[{"id", "name", "arguments"}], "tool_call_id"?}]}`, with complete tool results; other keys are ignored.
 
-A `Policy` says, for each model call of a run, what would have been sent; the `Ledger` sums over all calls
+A `Policy` returns the messages that would have been sent for each model call of a run; the `Ledger` sums over all
+calls, compared with sending everything,
 
 * tokens   of the prompt (cl100k_base), eight more for each message (its role, its ids)
-* cost     the same with the longest prefix that the prompt before had too at a tenth: changing an old message
-           breaks the cache from there on
-* survival of the identifiers that the model uses, that came to it in a result (or from the user) and stand in
-           nothing that the policy leaves whole to the end: the share that it still had whenever it used them,
-           because a message with it stood whole by then or in what was kept of the first of these. What a policy
-           sends beside the messages (a canvas) counts as kept. So a result that is cut at once and one that is cut
-           later are measured by the same names
+* cost     the same, with a tenth for the longest prefix that the previous prompt had too: changing an old message
+           invalidates the cache from there on
+* survival of the identifiers that the model uses, that came from a result (or the user) and do not occur in anything
+           that the policy leaves whole to the end: the share that were available at every use, because a message with
+           it was still whole or it was in the remaining text of the first of these. Text that a policy adds (a canvas)
+           counts as remaining. So a result that is shortened at once and one that is shortened later are measured by
+           the same names
 
-against sending everything. Messages the policy caused (`added`) count, and nothing is saved by them.
+Messages added by the policy (`added`) count, but save nothing.
 
-What an identifier is, that the first cut result counts and eight tokens a message were calibrated on a published
-floor of three sets (head and tail, 400 and 800 characters of results over 1,000, two thirds of it head): its tokens
-and cost come out within 0.4 points and its survival within 0.3.
+The definition of an identifier, counting the first shortened result, and eight tokens per message were calibrated on a
+published floor of three sets (head and tail, 400 and 800 characters of results over 1,000, two thirds of it head): its
+tokens and cost are reproduced within 0.4 points and its survival within 0.3.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class _Line(BaseModel):
 
 
 def _text(value: Any) -> Any:
-    """Content and arguments as the text that is sent; null is none."""
+    """Return content or arguments as the text that is sent; null is the empty text."""
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -60,7 +61,7 @@ class Call(_Line):
 
 
 class Message(_Line):
-    """One message of a run; `added` where it was no part of it, but a policy caused it."""
+    """A message of a run; `added` if a policy added it."""
 
     role: str
     content: Annotated[str, BeforeValidator(_text)] = ""
@@ -70,19 +71,19 @@ class Message(_Line):
 
     @property
     def text(self) -> str:
-        """All of it that is sent: what it says, then its calls."""
+        """All text that is sent: the content, then the calls."""
         return self.content + "".join(f"\n{call.name} {call.arguments}" for call in self.calls)
 
 
 class Trajectory(_Line):
-    """A run from its first message to its last."""
+    """A complete run."""
 
     id: Annotated[str, Field(alias="instance_id")]
     messages: tuple[Message, ...]
 
 
 def read_runs(path: Path) -> list[Trajectory]:
-    """Read a file of runs. Raises InvalidInput, which names the file, the line and what is wrong with it."""
+    """Read a file of runs. Raises InvalidInput, which names the file, the line and the problem."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             return [_run(path, number, line) for number, line in enumerate(file, start=1) if line.strip()]
@@ -104,7 +105,7 @@ def _run(path: Path, number: int, line: str) -> Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message as it is sent. `of`: the places of the messages it stands for; none for a canvas or the like."""
+    """A message as it is sent. `of`: the places of the messages that it replaces; empty for a canvas or the like."""
 
     text: str
     of: Sequence[int] = ()
@@ -112,26 +113,26 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What one model call is sent, oldest first; `definitions`: tokens of tools the policy adds, ahead of all."""
+    """The prompt of one model call, oldest first; `definitions`: tokens of tools that the policy adds before it."""
 
     sent: Sequence[Sent]
     definitions: int = 0
 
 
 class Policy(Protocol):
-    """A way of shortening a run as it goes on."""
+    """A way of shortening a run while it proceeds."""
 
     def prompts(self, run: Trajectory) -> Iterator[Prompt]:
         """Yield the prompt of each model call (each message of the assistant), in order.
 
-        A prompt may rest on nothing but the messages before its call.
+        A prompt may depend only on the messages before its call.
         """
         ...
 
 
 @cache
 def identifiers(text: str) -> frozenset[str]:
-    """Paths, names and words of four characters or more, numbers of three digits or more."""
+    """Return paths, names and words of four characters or more, and numbers of three digits or more."""
     found = (name.strip("./-") for name in IDENTIFIER.findall(text))
     return frozenset(name for name in found if len(name) >= 3)
 
@@ -146,7 +147,7 @@ def tokens_of(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The message at `place` uses a name that nobody kept of the message at `source`."""
+    """The message at `place` uses a name that no longer remains of the message at `source`."""
 
     place: int
     name: str
@@ -155,7 +156,7 @@ class Loss:
 
 @dataclass
 class Ledger:
-    """Sums over runs; shares are None where there is nothing to divide."""
+    """Sums over runs; shares are None if there is nothing to divide by."""
 
     tokens: int = 0
     cost: float = 0.0
@@ -165,9 +166,9 @@ class Ledger:
     survived: int = 0
     own: int = 0
     own_lost: int = 0
-    """Of the names that the model said first itself and that left with its words: those it said again after."""
+    """Names that the model said first, used again after they had been removed with its message."""
     losses: list[list[Loss]] = field(default_factory=list[list[Loss]])
-    """For each run, in the order they were added."""
+    """For each run, in the order of adding."""
 
     @property
     def tokens_saved(self) -> float | None:
@@ -182,7 +183,7 @@ class Ledger:
         return self.survived / self.used if self.used else None
 
     def add(self, run: Trajectory, policy: Policy) -> None:
-        """Live through a run: what each call is sent, and which names it still has for what it says."""
+        """Replay a run: the prompt of each call, and the names in it that the next message uses."""
         texts = [message.text for message in run.messages]
         places = [place for place, message in enumerate(run.messages) if message.role == "assistant"]
         names = _Names()
@@ -208,7 +209,7 @@ class Ledger:
         self.losses.append(self._survival(run, uses, cut))
 
     def _survival(self, run: Trajectory, uses: Iterable[_Use], cut: set[int]) -> list[Loss]:
-        """Count each name once: it survived if it stood at every use."""
+        """Count each name once: it survived if it was available at every use."""
         first: dict[str, Loss | None] = {}
         own: dict[str, bool] = {}
         for use in uses:
@@ -228,7 +229,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A message of the model uses a name that earlier messages hold; `stood`: its prompt had it."""
+    """A message of the model uses a name of earlier messages; `stood`: its prompt had the name."""
 
     place: int
     name: str
@@ -237,7 +238,7 @@ class _Use:
 
 
 class _Stands:
-    """What of the messages of a run stands in a prompt."""
+    """The parts of a run's messages that are in a prompt."""
 
     def __init__(self, prompt: Prompt, texts: Sequence[str]) -> None:
         self.kept: dict[int, list[str]] = {}
@@ -250,14 +251,14 @@ class _Stands:
         self.cut = {at for at, kept in self.kept.items() if kept != [texts[at]]}
 
     def has(self, name: str, sources: Sequence[int]) -> bool:
-        """Whether one of them stands whole, or what was kept of the first holds the name."""
+        """Return whether one of the sources is whole, or the rest of the first contains the name."""
         if not self.cut.issuperset(sources):
             return True
         return any(name in identifiers(kept) for kept in (*self.kept.get(sources[0], ()), *self.beside))
 
 
 class _Names:
-    """Where each identifier stood, over a run that grows."""
+    """The messages with each identifier, in a growing run."""
 
     def __init__(self) -> None:
         self.at: dict[str, list[int]] = {}
@@ -274,7 +275,7 @@ class _Names:
 
 
 class _Meter:
-    """Tokens and cost of prompt after prompt."""
+    """Tokens and cost of consecutive prompts."""
 
     def __init__(self) -> None:
         self.tokens = 0

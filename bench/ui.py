@@ -1,16 +1,16 @@
-"""What the interface costs: `python -m bench.ui [--turns N] [--home DIR] [--rounds N] [--json FILE]`
+"""Measures the web interface: `python -m bench.ui [--turns N] [--home DIR] [--rounds N] [--json FILE]`
 
-The real `mcp-memory ui` on the demo's home, or on a home of N invented turns (`bench.corpus`), and a real browser
+Runs the real `mcp-memory ui` on the demo's home, or on a home of N invented turns (`bench.corpus`), with a real browser
 (`scripts.browser`; run `make ui` once). Figures, over a page of each kind that links lead to:
 
-* `paint`: from the start of a navigation to the first contentful paint, as the browser tells it; floor: the page that
-  takes the key, which has a style sheet and a script too and asks no memory.
+* `paint`: from the start of a navigation to the first contentful paint, as the browser reports it; floor: the login
+  page, which has a style sheet and a script too but no content of the memory.
 * `server`: from a request to the last byte of its answer, over one connection; floor: the style sheet.
-* `search`: the same of searches, the first one apart, as it loads the model.
-* `memory`: resident memory of the process after all of that.
+* `search`: the same for searches; the first one, which loads the model, is separate.
+* `memory`: resident memory of the process afterwards.
 * `bytes`: the largest page of each kind, the style sheet, the scripts, the file of the MCP App.
 
-Other work on the machine changes all times: read them beside their floor.
+Other work on the machine changes all times: compare them with their floor.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def measure(home: Path, asked: Sequence[str], *, rounds: int = ROUNDS) -> dict[s
 
 
 def _fetching(base: str, context: BrowserContext) -> Fetch:
-    """Return a function that gets an address over one connection: the seconds it took, and the bytes that came."""
+    """Return a function that requests an address over one connection, and returns the seconds and the byte count."""
     split = urlsplit(base)
     connection = HTTPConnection(split.netloc)
     cookie = "; ".join(f"{one.get('name')}={one.get('value')}" for one in context.cookies(base))
@@ -109,7 +109,7 @@ def _slowest(served: dict[str, list[tuple[float, int]]]) -> dict[str, float]:
 
 
 def _files() -> dict[str, int]:
-    """Return the sizes of what the package brings for the interface."""
+    """Return the sizes of the interface's static files."""
     from mcp_memory.ui import mcp_app
 
     folder = Path(mcp_app.__file__).parent / "static"

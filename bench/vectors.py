@@ -1,10 +1,10 @@
-"""What sketches, or an index of PostgreSQL, lose: `python -m bench.vectors SET [--store postgresql] [--json FILE]`
+"""Measures the recall of approximate vector search: `python -m bench.vectors SET [--store postgresql] [--json FILE]`
 
 The distinct turns of a retrieval set are stored with their vectors, and its questions (or, with `--set-of-queries`,
-those of another set) are asked twice: of the search as it is, and of the exact scan of all vectors. Recall at k is the
-share of the k nearest rows that the search finds. Where the set has fewer rows than those begin at (50,000), the two
-are the same, and the command says so. Times are medians of the vector search alone, beside each other. `--store
-postgresql` starts a PostgreSQL of its own.
+those of another set) are asked twice: of the normal search (vector sketches, or an index of PostgreSQL), and of the
+exact scan of all vectors. Recall at k is the share of the k nearest rows that the search finds. If the set has fewer
+rows than sketches need (50,000), the two are the same, and the command says so. Times are medians of the vector search
+alone. `--store postgresql` starts a PostgreSQL server of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ALL = Filters(upto=2**62)  # a filter that every row passes, with which Postgre
 
 
 def settle(home: Path) -> float:
-    """Do what the background has yet to do for the vectors of a home, and return the seconds it took."""
+    """Complete the background work on the vectors of a home; return the seconds."""
     start = perf_counter()
     store = open_store(home)
     while store.maintain_indexes(limit=_BATCH):
@@ -85,7 +85,7 @@ def recall(home: Path, queries: Sequence[NDArray[np.float32]], *, space: str = "
 def recall_in_postgres(
     store: PostgresStore, identity: str, queries: Sequence[NDArray[np.float32]], *, space: str = "default"
 ) -> dict[str, Any]:
-    """See `recall`."""
+    """Return the same as `recall`, for PostgreSQL."""
 
     def search(query: NDArray[np.float32], filters: Filters) -> list[Any]:
         asked = Vectors(identity=identity, data=query[None, :])
@@ -137,7 +137,7 @@ def _measure(folder: Path, asked: Path, *, in_postgres: bool) -> dict[str, Any]:
 
 
 def _fill(store: Store, embedder: Embedder, texts: Sequence[str]) -> None:
-    """Store the texts with their vectors, and do what the background would do then."""
+    """Store the texts with their vectors, and complete the background work."""
     for start in tqdm(range(0, len(texts), _BATCH), desc="store", leave=False):
         part = texts[start : start + _BATCH]
         store.append_turns(

@@ -1,13 +1,13 @@
-"""What is found in a memory of a few days: `python -m bench.week_one DIR [--systems ...] [--json FILE]`
+"""Measures a memory of a few days: `python -m bench.week_one DIR [--systems ...] [--json FILE]`
 
-DIR is a set in the format of `bench.sets`, or a folder of such sets. Each memory has a home of its own, filled as
-`bench.ours` does: it holds turns alone. A question is asked at its `asked_at`, and a prompt of `nothing.jsonl.gz` when
-the last question of its set is asked.
+DIR is a set in the format of `bench.sets`, or a folder of such sets. Each memory has a separate home, filled as by
+`bench.ours`, with turns alone. A question is asked at its `asked_at`, and a prompt of `nothing.jsonl.gz` when the last
+question of its set is asked.
 
-`found` is the share of questions for which all turns of one sufficient set are named (`t12`) in the text that a system
-brought, `empty` the share for which it brought nothing, `tokens` the mean length of the text, empty ones included.
-`injected` is the share of the nothing prompts for which it brought anything. `bench.answers.systems` says what each
-system is. Questions without evidence are left out. Turns that hold such an id in their own words are not told apart.
+`found` is the share of questions for which a system's text names (`t12`) all turns of one sufficient set, `empty` the
+share for which it returned nothing, `tokens` the mean length of the text, including empty ones. `injected` is the share
+of the nothing prompts for which it returned anything. `bench.answers.systems` defines the systems. Questions without
+evidence are left out. Turns that contain such an id in their own words are not recognized.
 
 Intervals are Wilson's, over questions; those of one memory are not independent.
 """
@@ -41,7 +41,7 @@ ALL, NOTHING = "all", "nothing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one system did for one question, or for a nothing prompt, whose type is `nothing`."""
+    """The result of one system for one question, or for a nothing prompt, whose type is `nothing`."""
 
     system: str
     id: str
@@ -75,7 +75,7 @@ async def measure(data: RetrievalSet, systems: Sequence[str]) -> list[Outcome]:
 
 
 def _named(brought: Brought, ids: dict[str, str]) -> frozenset[str]:
-    """Return the set's ids of the turns that a text names by ours."""
+    """Return the set's ids of the turns whose ids a text contains."""
     return frozenset(ids[id] for id in re.findall(r"\bt\d+\b", brought.text) if id in ids)
 
 
@@ -87,7 +87,7 @@ def _outcome(system: str, id: str, kind: str, brought: Brought, *, found: bool) 
 
 
 def report(name: str, outcomes: Sequence[Outcome], systems: Sequence[str]) -> dict[str, Any]:
-    """Return the figures in the shape that `--json` writes: shares in per cent, each with its interval."""
+    """Return the figures in the format of `--json`: shares in per cent, each with its interval."""
     asked = [one for one in outcomes if one.type != NOTHING]
     prompts = [one for one in outcomes if one.type == NOTHING]
     types = list(dict.fromkeys(one.type for one in asked))

@@ -1,4 +1,4 @@
-"""English function words, most frequent first: the stop words of a floor and the glue of the invented corpus."""
+"""English function words, most frequent first: stop words of a floor, and part of the invented corpus."""
 
 from __future__ import annotations
 

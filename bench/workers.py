@@ -1,12 +1,12 @@
-"""Workers that are killed: `python -m bench.workers [--minutes M] [--kill-every S] [--json FILE]`
+"""Measures workers that are killed: `python -m bench.workers [--minutes M] [--kill-every S] [--json FILE]`
 
-Starts PostgreSQL (`tests.postgres_server`, fsync on) and three servers that distil one database, with clocks that
-differ by an hour, each a process with a scripted model. Turns are written to 40 spaces all the time. Every S seconds
-one of the servers is sent SIGKILL and started again, and all claims expire, those of the other servers too, so that two
-may work on one space.
+Starts PostgreSQL (`tests.postgres_server`, fsync on) and three server processes that distil one database, with clocks
+an hour apart and a scripted model each. Turns are written to 40 spaces all the time. Every S seconds, one of the
+servers is sent SIGKILL and started again, and all claims expire, those of the other servers too, so that two may work
+on one space.
 
-Counted when the writing has ended and no turn waits any more: committed jobs, turns that more than one job has read,
-and turns that none has. Exit code 1 if there are any of the last two.
+Counted after writing has ended and no turn waits: committed jobs, turns that more than one job has read, and turns that
+none has. Exit code 1 if there are any of the last two.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _measured(url: str, home: Path, seconds: float, kill_every: float) -> dict[s
 
 
 def _write(store: PostgresStore, space: str, first: int) -> None:
-    """Have something said in a space, which was then left: its turns are due at once."""
+    """Write turns to a space that was then left alone, so that they are due at once."""
     turns = [
         NewTurn(role="user", content=f"I have seen {number} whales with {space}.")
         for number in range(first, first + _TURNS)

@@ -1,10 +1,9 @@
-"""What `mcp-memory wrap` costs: start-up, a call, a large result, memory; each beside the server without it.
+"""Measures `mcp-memory wrap`: start-up, a call, a large result, memory; each compared with the server without it.
 
     python -m bench.wrap [--calls N] [--json OUT]
 
-The wrapped server is the smallest there is (a loop over lines, no SDK), so that what is measured is the proxy.
-Calls go in turns, one without and one through it, so that whatever else the machine does falls on both. Memory is
-read from /proc, on Linux only.
+The wrapped server is minimal (a loop over lines, no SDK), so that the proxy is measured. Calls are made alternately
+without and through it, so that other work on the machine affects both. Memory is read from /proc, on Linux only.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ LARGE = (20_000, 1_000_000, 10_000_000)
 
 
 class Peer:
-    """A server, direct or wrapped, and its client."""
+    """A server, direct or wrapped, with its client."""
 
     def __init__(self, command: Sequence[str], home: Path) -> None:
         self._asked = 0
@@ -52,7 +51,7 @@ class Peer:
         )
 
     def call(self, size: int) -> tuple[float, int]:
-        """Return the seconds that a call took, and the bytes of its answer's line."""
+        """Return the seconds of a call, and the bytes of its answer line."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._asked += 1

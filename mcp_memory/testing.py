@@ -1,6 +1,6 @@
-"""Doubles that ship: a clock that stands still, an embedder that needs no model, a model that follows a script.
+"""Doubles that ship: a clock under the caller's control, an embedder without a model, a model that follows a script.
 
-For tests of programs that use this package, and for its own. They are real implementations, only small ones.
+For tests of programs that use this package, and for its own tests. They are complete, small implementations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Step = Answer | Callable[[ModelPrompt], Answer]
 
 
 class FixedClock:
-    """Tells the same moment until it is moved; pass it as `now` to `open_memory`."""
+    """Returns the same moment until it is moved; pass it as `now` to `open_memory`."""
 
     def __init__(self, moment: datetime = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)) -> None:
         self.moment = moment
@@ -42,7 +42,7 @@ class FixedClock:
 class HashEmbedder:
     """Embeds a text as the hashed counts of its index terms: texts that share words are near.
 
-    `failing` makes every call raise EmbeddingFailed until it is reset. `calls` keeps what was embedded.
+    `failing` makes every call raise EmbeddingFailed until it is reset. `calls` keeps the embedded texts.
     """
 
     def __init__(self, identity: str = "hash/64", *, dimensions: int = 64, local: bool = True) -> None:
@@ -73,8 +73,8 @@ class HashEmbedder:
 class ScriptedLLM:
     """Answers prompts from a script, one step a call; pass it as `llm` to `open_memory`.
 
-    A step is the text of an answer, a `Completion`, an error to raise, or a function that makes one of these of the
-    prompt. A script that has run out fails. `asked` keeps the prompts.
+    A step is the text of an answer, a `Completion`, an error to raise, or a function that returns one of these for the
+    prompt. A call beyond the end of the script fails. `asked` keeps the prompts.
     """
 
     def __init__(self, *script: Step, name: str = "scripted/1") -> None:

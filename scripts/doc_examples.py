@@ -1,17 +1,17 @@
-"""Writes into README.md and docs/ what they show of the code: examples, commands, settings. Or compares.
+"""Writes the generated parts of README.md and docs/ (examples, commands, settings), or compares them.
 
-What is between these marks comes from the code:
+Text between these marks is generated:
 
     ~~~text                     the first line is a call of a tool, `tool {arguments}`; the rest is its answer
     ```console                  lines that begin with `$ ` are commands, run in this folder; the rest is their output
     <!-- settings -->           a table of all settings; ends with <!-- end -->
     <!-- commands -->           all commands with their options; ends with <!-- end -->
 
-The examples of a page are one story: each is played on the result of those before it, on an empty memory. The clock of
-the tools goes on a minute with each call, so that every answer is the same each time. `<fixtures/…>` in an argument is
+The examples of a page are one sequence, which starts with an empty memory. The clock advances a minute with each call,
+so that every answer is the same each time. `<fixtures/…>` in an argument is
 replaced by the text of that file. An answer that ends with a line `…` is shown as far as that line.
 
-    python scripts/doc_examples.py            compare; ends with 1 and a diff if a page differs
+    python scripts/doc_examples.py            compare; exits with 1 and a diff if a page differs
     python scripts/doc_examples.py --write    write the pages
 """
 

@@ -1,12 +1,12 @@
-"""Write `fixtures/transcripts/claude-code`: a story held in the real Claude Code, its log and what its hooks were told.
+"""Write `fixtures/transcripts/claude-code`: a session of the real Claude Code, its log and the inputs of its hooks.
 
     python -m scripts.record_session [large_results]
 
-The client is the one that `scripts/install_peers.py` installs. The story is ours (`fixtures/transcripts/skerry.json`;
-one that is named goes into a folder `claude-code-…`); the client writes the log and the hooks' inputs. Lines in which
-it keeps its own prompts and requests are left out, and the machine's folders are those of a person called Ines.
-Beside the log (`session.jsonl`) stands `hooks.jsonl`: for each event how many lines of the log there were when the
-hook ran, and its input.
+The client is the one that `scripts/install_peers.py` installs, the story is `fixtures/transcripts/skerry.json`
+(invented); another story, given by name, is written to a folder `claude-code-…`. The client writes the log
+(`session.jsonl`) and the hooks' inputs. Lines with the client's own prompts and requests are left out, and the paths of
+this machine are replaced by those of a person called Ines. `hooks.jsonl` has, for each event, the number of lines that
+the log had when the hook ran, and the hook's input.
 """
 
 from __future__ import annotations

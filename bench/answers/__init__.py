@@ -1,1 +1,1 @@
-"""Measures whether a reader answers questions right from what each system brings: `python -m bench.answers --help`."""
+"""Measures whether a reader answers correctly from the text of each system: `python -m bench.answers --help`."""

@@ -1,10 +1,10 @@
-"""Answers of a reader, from what each system brings: `python -m bench.answers make|judge|tally ...`
+"""Measures answers that readers give from the text of each system: `python -m bench.answers make|judge|tally ...`
 
     make DIR... --out FOLDER     write answer sheets for readers, and their key
     judge FOLDER ANSWERS...      write the sheet on which a judge marks the answers
     tally FOLDER FILES...        print the figures of the answers and marks
 
-A reader is a person or a model; it gets a sheet of `FOLDER/sheets` and nothing else. `--help` after a command tells
+A reader is a person or a model, who gets a sheet of `FOLDER/sheets` and nothing else. `--help` after a command lists
 its options.
 """
 

@@ -1,12 +1,12 @@
-"""Questions that are put to readers, and what each system brings for them.
+"""Chooses questions for readers, and collects the text that each system returns for them.
 
-Each haystack that a chosen question needs is stored in a home of its own, as `bench.ours` does, and all systems are
-asked over the same store at the time of the question. Left out are questions without a gold answer, and those whose
-answer the memory does not hold: without evidence, of the type `adversarial`, or with an id that ends in `_abs`.
-With `unanswerable` the latter are asked too, as a set of their own.
+Each haystack with a chosen question is stored in a separate home, as `bench.ours` does, and all systems are asked over
+the same store at the time of the question. Questions without a gold answer are left out, and so are those that the
+memory cannot answer: without evidence, of the type `adversarial`, or with an id that ends in `_abs`. With
+`unanswerable`, the latter form a separate set.
 
-A pyramid is asked in its own home, which is not changed: `homes` has one by the name `SET-NUMBER` for each haystack.
-Haystacks without one are left out then.
+A memory with a pyramid is used in its own home, which is not changed: `homes` has one named `SET-NUMBER` for each
+haystack. Haystacks without one are then left out.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mcp_memory.service.memory import open_memory
 
 UNANSWERABLE = "The memory does not say. Right is an answer that says so, and wrong one that claims anything."
 _LEAST_ID = 5
-"""Shorter ids of a set are numbers and the like, which stand in a text by chance."""
+"""Shorter ids of a set are numbers and the like, which occur in texts by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which systems are asked how many questions of each set (None: all), and where the homes of pyramids are."""
+    """The systems, the number of questions of each set (None: all), and the folder of homes with pyramids."""
 
     systems: Sequence[str]
     questions: int | None
@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question, its gold answer, and what each system brought for it."""
+    """A question, its gold answer, and the text of each system for it."""
 
     set: str
     question_id: str
@@ -58,14 +58,14 @@ class Asked:
 
 
 def is_answerable(question: Question) -> bool:
-    """Return whether the memory holds the answer."""
+    """Return whether the memory contains the answer."""
     return bool(question.alternatives) and question.type != "adversarial" and not question.id.endswith("_abs")
 
 
 async def collect(name: str, sets: Sequence[RetrievalSet], plan: Plan, chance: random.Random) -> list[Asked]:
-    """Ask each system the questions of the sets that are planned, and return them in a random order.
+    """Ask each system the chosen questions of the sets; return them in random order.
 
-    Raises InvalidInput where there is none, or where a text holds an id of its set.
+    Raises InvalidInput if there are none, or if a text contains an id of its set.
     """
     chosen = _chosen(sets, plan, chance)
     if not chosen:
@@ -105,7 +105,7 @@ def _chosen(sets: Sequence[RetrievalSet], plan: Plan, chance: random.Random) -> 
 
 
 def _kept(plan: Plan, data: RetrievalSet, number: int) -> Path | None:
-    """Return the home of a haystack's pyramid, if there is one."""
+    """Return the home of a haystack's pyramid, or None."""
     home = plan.homes / f"{data.name}-{number}" if plan.homes else None
     return home if home and home.is_dir() else None
 
@@ -113,7 +113,7 @@ def _kept(plan: Plan, data: RetrievalSet, number: int) -> Path | None:
 async def _brought(
     haystack: Haystack, questions: Sequence[Question], plan: Plan, kept: Path | None
 ) -> list[tuple[Question, datetime, dict[str, Brought]]]:
-    """Store a haystack; return each question with the time it is asked at and what each system brings for it."""
+    """Store a haystack; return each question with its time and the text of each system."""
     if not questions:
         return []
     found: list[tuple[Question, datetime, dict[str, Brought]]] = []
@@ -142,7 +142,7 @@ def _gold(question: Question) -> str:
 
 
 def _check_leaks(brought: dict[str, Brought], haystack: Haystack, question: Question) -> None:
-    """Refuse a text that holds an id of the set which nobody said: ids such as `answer_12` give the evidence away."""
+    """Raise InvalidInput if a text contains an unsaid id of the set, since ids such as `answer_12` reveal evidence."""
     for system, one in brought.items():
         for id in _ids(haystack, question):
             if len(id) >= _LEAST_ID and id in one.text and not _is_said(id, haystack, question):

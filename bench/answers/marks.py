@@ -1,8 +1,8 @@
-"""Reads what readers and judges return, line by line, and writes the judge's sheet.
+"""Reads the answers of readers and the marks of judges, and writes the judge's sheet.
 
-Readers return `{"id", "answer"}` a line, judges `{"id", "mark"}`. An answer of white space is one: the reader said
-nothing. The judge sees the question, the gold answer and the answer of a reader, shuffled, and not which set, system
-or text they come from. Errors name the file, the line and the next step.
+Readers return `{"id", "answer"}` per line, judges `{"id", "mark"}`. An answer of white space is valid: the reader did
+not answer. The judge sees questions, gold answers and answers in random order, but not the set, the system or the text.
+Errors name the file, the line and the next step.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Return one line of JSON for each item: {"id": "the item's id", "mark": "right"}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """Answers and marks by ids of items."""
+    """Answers and marks by id of the item."""
 
     answers: dict[str, str] = field(default_factory=dict[str, str])
     marks: dict[str, Mark] = field(default_factory=dict[str, Mark])
 
 
 def read_returned(files: Sequence[Path], key: Mapping[str, KeyRow]) -> Returned:
-    """Return the answers and marks of some files, in any order. Raises InvalidInput for the first line that is off."""
+    """Return the answers and marks of some files, in any order. Raises InvalidInput for the first invalid line."""
     returned = Returned()
     seen: dict[tuple[str, str], str] = {}
     for path in files:
@@ -80,7 +80,7 @@ def _take(
 
 
 def _fields(line: str, where: str) -> dict[str, Any]:
-    """Return the object of a line, which has a text `id` and either `answer` or `mark`."""
+    """Return the object of a line, which has a text `id` and either `answer` or `mark`. Raises InvalidInput."""
     try:
         value: object = json.loads(line)
     except ValueError as error:
@@ -99,7 +99,7 @@ def _is_mark(value: object) -> TypeGuard[Mark]:
 
 
 def check_complete(kind: Literal["answer", "mark"], given: Mapping[str, str], key: Mapping[str, KeyRow]) -> None:
-    """Raise InvalidInput where an item of the key has none."""
+    """Raise InvalidInput if an item of the key has no answer or mark."""
     missing = [row for row in key.values() if row.id not in given]
     if missing:
         some = ", ".join(f"{row.id} ({row.sheet})" for row in missing[:3]) + (" …" if len(missing) > 3 else "")
@@ -110,7 +110,7 @@ def check_complete(kind: Literal["answer", "mark"], given: Mapping[str, str], ke
 
 
 def judge_sheet(key: Mapping[str, KeyRow], answers: Mapping[str, str], *, chance: random.Random) -> str:
-    """Return the sheet to be marked, its items in a random order."""
+    """Return the sheet for the judge, its items in random order."""
     rows = sorted(key.values(), key=lambda row: row.id)
     chance.shuffle(rows)
     return (

@@ -1,12 +1,12 @@
 """Writes the sheets that readers answer, and the key that they do not get.
 
-A folder holds `sheets/sheet-1-01.md`, `sheet-1-02.md`, `sheet-2-01.md` ... and `key.jsonl`. There are as many rows of
-sheets (the first number) as systems. As in a Latin square each row has every question once, each system for an equal
-share of them, and each question with another system than the other rows. So one reader may answer all sheets of a row;
-a reader who is given sheets of two rows sees questions again. Items are shuffled within a row, then split into sheets.
+A folder contains `sheets/sheet-1-01.md`, `sheet-1-02.md`, `sheet-2-01.md` ... and `key.jsonl`. There are as many rows
+of sheets (the first number) as systems. As in a Latin square, each row has every question once, an equal share of them
+with each system, and each question with a different system in each row. So one reader may answer all sheets of one row;
+a reader of two rows would see questions twice. Items are shuffled within a row, then divided into sheets.
 
-Readers are given sheets and nothing else of the folder. What they cannot help: an item of the same sheet may tell what
-another one asks, since all are about the same memory.
+Readers get sheets and nothing else of the folder. One leak remains: an item of a sheet may hint at the answer of
+another, since all are about the same memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Return one line of JSON for each item: {"id": "the item's id", "answer": "your r
 
 
 class KeyRow(BaseModel):
-    """What stands behind an item of a sheet."""
+    """The set, question and system of an item of a sheet."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,7 +56,7 @@ class KeyRow(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """An item of a sheet. The reader sees all but its key."""
+    """An item of a sheet. The reader sees all of it except its key."""
 
     key: KeyRow
     asked_at: datetime
@@ -64,7 +64,7 @@ class Item:
 
 
 def lay_out(asked: Sequence[Asked], systems: Sequence[str], *, most: int, chance: random.Random) -> list[Item]:
-    """Return the items in the order of their sheets, at most `most` in a sheet."""
+    """Return the items in the order of their sheets, with at most `most` per sheet."""
     ids = _opaque_ids(len(asked) * len(systems), chance)
     sheets = max(1, math.ceil(len(asked) / most))
     items: list[Item] = []
@@ -101,7 +101,10 @@ def _key(id: str, sheet: str, one: Asked, system: str) -> KeyRow:
 
 
 def write_sheets(items: Sequence[Item], folder: Path) -> list[Path]:
-    """Write the sheets and the key; return the sheets' paths. InvalidInput where the folder has a key."""
+    """Write the sheets and the key; return the paths of the sheets.
+
+    Raises InvalidInput if the folder already has a key.
+    """
     check_new(folder)
     (folder / SHEETS).mkdir(parents=True, exist_ok=True)
     with (folder / KEY).open("x", encoding="utf-8") as file:
@@ -114,7 +117,7 @@ def write_sheets(items: Sequence[Item], folder: Path) -> list[Path]:
 
 
 def check_new(folder: Path) -> None:
-    """Raise InvalidInput where a folder has a key: the answers to its sheets could not be read without it."""
+    """Raise InvalidInput if a folder has a key: without it, the answers to its sheets could not be evaluated."""
     if (folder / KEY).exists():
         raise InvalidInput(f"{folder} already holds sheets and their key. Name another folder, or delete this one.")
 
@@ -132,7 +135,7 @@ def _item(item: Item) -> str:
 
 
 def read_key(folder: Path) -> dict[str, KeyRow]:
-    """Return the key by ids of items. Raises InvalidInput, which names the line that is wrong."""
+    """Return the key by id of the item. Raises InvalidInput, which names the invalid line."""
     path = folder / KEY
     rows: dict[str, KeyRow] = {}
     try:

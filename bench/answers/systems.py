@@ -1,13 +1,13 @@
-"""What each system brings for a question: the text that a reader gets, and its tokens.
+"""Texts that each system returns for a question, as a reader gets them, and their tokens.
 
     recall   `Memory.recall` without a session: its stable and its dynamic block
     pyramid  the same in a memory with statements, scenes and a persona, which `bench.pyramid --home` has kept
-    search   the text of the tool `conversation_search` with 10 hits and its other arguments as they are by default
-    hook     what the hook before a prompt adds to the context of a new conversation
+    search   the text of the tool `conversation_search` with 10 hits and default values of the other arguments
+    hook     the text that the prompt hook adds to the context of a new conversation
     nothing  no text
 
-`recall:600` is recall with a budget of 600 tokens instead of BUDGET. The sentence with which the search says that it
-found nothing is no text. Tokens are counted with the tokenizer of the settings.
+`recall:600` is recall with a budget of 600 tokens instead of BUDGET. The sentence with which the search reports no hits
+counts as no text. Tokens are counted with the tokenizer of the settings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _conversations = count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """The text that a system brought; empty where it found nothing."""
+    """The text that a system returned; empty if it found nothing."""
 
     text: str
     tokens: int
@@ -67,7 +67,7 @@ _BUDGETED = ("recall", "pyramid")
 
 
 def systems_named(text: str) -> list[str]:
-    """Return the systems that an option of a command names, separated by commas; raises argparse's error."""
+    """Return the systems in the value of an option, separated by commas. Raises ArgumentTypeError."""
     systems = text.split(",")
     if unknown := sorted({system for system in systems if _way_and_budget(system) is None}):
         raise ArgumentTypeError(f"unknown system {', '.join(unknown)}; choose from {', '.join(SYSTEMS)}")
@@ -81,7 +81,7 @@ def needs_pyramid(system: str) -> bool:
 
 
 def _way_and_budget(system: str) -> tuple[str, int] | None:
-    """Return a key of SYSTEMS and a number of tokens; None if the name is of no system. Only recall has a budget."""
+    """Return a key of SYSTEMS and a number of tokens; None for an unknown name. Only recall has a budget."""
     way, colon, budget = system.partition(":")
     if way not in SYSTEMS or (colon and (way not in _BUDGETED or not budget.isdecimal())):
         return None
@@ -89,7 +89,7 @@ def _way_and_budget(system: str) -> tuple[str, int] | None:
 
 
 async def bring(system: str, memory: Memory, question: str) -> Brought:
-    """Return what a system brings. KeyError if `systems_named` would refuse its name."""
+    """Return the text of a system for a question. Raises KeyError for a name that `systems_named` would refuse."""
     known = _way_and_budget(system)
     if known is None:
         raise KeyError(system)

@@ -1,7 +1,7 @@
-"""Figures of marked answers: how often a reader was right with what each system brought.
+"""Computes how often a reader was right with the text of each system, from marked answers.
 
-Shares have Wilson's interval; the difference of two systems is paired by question and has a bootstrap interval.
-Only `right` counts as right. Questions of one memory are not independent.
+Shares have Wilson's interval; the difference of two systems is paired by question and has a bootstrap interval. Only
+`right` counts as right. Questions about one memory are not independent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ def table(
 ) -> Iterator[str]:
     """Yield the figures of each set or type of question, and of all together, as lines of text.
 
-    Every item of the key has a mark. `between`: two systems, whose difference is told where both were asked.
+    Every item of the key has a mark. `between` names two systems, whose difference is printed for questions that
+    both got.
     """
     rows = list(key.values())
     names = sorted({row.type if types else row.set for row in rows})
@@ -46,7 +47,7 @@ def _system(system: str, rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> s
 
 
 def _difference(rows: Sequence[KeyRow], marks: Mapping[str, Mark], between: tuple[str, str]) -> Figure | None:
-    """Return by how many points the first is right more often, over the questions that both were asked."""
+    """Return the lead of the first system in points, over the questions that both got; None if there are none."""
     ours, theirs = (
         {(row.set, row.question_id): 100.0 * (marks[row.id] == "right") for row in rows if row.system == system}
         for system in between

@@ -1,18 +1,18 @@
-"""What breaks readers and tools: `python -m bench.fuzz parsers|tools [--minutes N] [--seed N]`
+"""Fuzzes readers and tools: `python -m bench.fuzz parsers|tools [--minutes N] [--seed N]`
 
-    material   texts, JSON and bytes that have broken readers before, as hypothesis strategies
-    readers    the readers of this package, each a target: bytes in, nothing out, what must hold inside
-    imports    those that read files which other programs wrote
-    trust      those of exports, backups and notes, of secrets and attacks, of settings
-    hunting    a target run again and again until time is over; what is found once, made small
-    guided     the same with atheris, which is led by the branches that an input reaches
-    calls      calls of every tool, drawn from its own schema, and hostile ones
-    serving    servers as processes      oracle  what their answers, logs and homes must be like
+    material   texts, JSON and bytes that often break readers, as hypothesis strategies
+    readers    targets for the package's own formats, user text and model replies
+    imports    targets that read files of other programs
+    trust      targets for exports, backups and notes, secrets and attacks, settings
+    hunting    runs a target until time is over; reports each finding once, minimized
+    guided     the same with atheris, which is guided by branch coverage
+    calls      valid and hostile calls of every tool, drawn from its schema
+    serving    servers as processes      oracle  checks of answers, logs and homes
     protocol   those calls over the real protocol: both transports, both generations
 
-A finding is any of: an error that is not one of ours, work without end, a law that does not hold, a server that
-dies, says "internal error", answers against its own schema or leaves a store that `doctor` complains about. Each is
-printed once, with the smallest input that was found for it. The exit code says whether there were any.
+A finding is: an error of a foreign type, an endless computation, a violated invariant, a server that dies, reports
+"internal error" or violates its own schema, or a store with problems that `doctor` reports. Each is printed once, with
+the smallest input found. The exit code tells whether there were findings.
 
-What was found and mended is kept under `fixtures/fuzz/`, one file an input, and read again by the tests.
+Inputs of fixed findings are kept under `fixtures/fuzz/`, one file each, and the tests read them again.
 """

@@ -1,8 +1,8 @@
-"""What is asked of a server: calls drawn from each tool's own input schema, spoiled ones, addresses, prompts, lines.
+"""Draws requests to a server: calls from each tool's input schema, corrupted calls, addresses, prompts, raw lines.
 
-A strategy draws without knowing what the server answered. Where something that it named is wanted (an id, a cursor, a
-question to reply to), a `Slot` is drawn, and filled from `Seen` when the call is made. So a seed draws the same calls
-whatever the answers are.
+A strategy draws without knowing the server's answers. Where it needs a value from an answer (an id, a cursor, a
+question to reply to), it draws a `Slot`, which is filled from `Seen` when the call is made. So a seed draws the same
+calls whatever the answers are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.fuzz.material import json_values, texts
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Something that the server named, the `number`th of its kind in a circle; `reply` answers its last question."""
+    """A value from an earlier answer: the `number`th of its kind, modulo their count; `reply` answers a question."""
 
     kind: Literal["id", "cursor", "session", "reply"]
     number: int
@@ -29,7 +29,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing that a client does. `what` says which of the fields count."""
+    """An action of a client. `what` determines which of the fields are used."""
 
     what: Literal["tool", "resource", "prompt", "complete", "list", "watch", "line"]
     name: str = ""
@@ -43,13 +43,13 @@ _MOST = 400
 
 @dataclass
 class Seen:
-    """What the answers named so far."""
+    """Values from the answers so far."""
 
     ids: list[str] = field(default_factory=lambda: ["t1", "a1", "001-N1", "001"])
     cursors: list[str] = field(default_factory=lambda: ["nonsense"])
     sessions: list[str] = field(default_factory=lambda: ["trip"])
     schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Of the reply that the last question wants."""
+    """Schema of the reply to the last question."""
 
     def note(self, answer: Mapping[str, Any]) -> None:
         _remembered(self.ids, _NAMED.findall(json.dumps(answer)[:20_000]))
@@ -96,7 +96,7 @@ def filled(value: Any, seen: Seen) -> Any:
 
 
 def _of_schema(schema: Mapping[str, Any], defs: Mapping[str, Any], chance: random.Random, ids: Sequence[str]) -> Any:
-    """Return a value as a schema asks for it, with ids that are there."""
+    """Return a value that is valid under a schema, with existing ids."""
     if "$ref" in schema:
         return _of_schema(defs.get(schema["$ref"].rpartition("/")[2], {}), defs, chance, ids)
     if choices := schema.get("anyOf") or schema.get("allOf"):
@@ -154,7 +154,7 @@ _text = st.one_of(st.sampled_from(_SAID), _slots, _slots, texts)
 
 
 def _value(name: str, schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    """Return values as the schema asks for them."""
+    """Return a strategy for values that are valid under the schema."""
     if "enum" in schema:
         return st.sampled_from(list(schema["enum"]))
     match schema.get("type"):
@@ -185,7 +185,7 @@ def _object(draw: st.DrawFn, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def _arguments(draw: st.DrawFn, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments; one call in five has a wrong value somewhere, or one that there is no argument for."""
+    """Return arguments; one call in five has a wrong value or an unknown argument."""
     given = draw(_object(schema))
     if draw(st.integers(0, 4)) == 0:
         name = draw(st.one_of(st.sampled_from([*schema["properties"]]), st.text(max_size=8)))
@@ -207,14 +207,14 @@ _ADDRESSES = (
 
 @st.composite
 def _address(draw: st.DrawFn) -> list[Any]:
-    """Return the parts of an address, which are joined when it is read."""
+    """Return the parts of an address, which the client joins."""
     before, hole, after = draw(st.sampled_from([*_ADDRESSES, "ref/{}", "{}"])).partition("{}")
     return ["memory://" + before, draw(_text) if hole else "", after]
 
 
 @st.composite
 def acts(draw: st.DrawFn, tools: Mapping[str, Mapping[str, Any]], prompts: Sequence[str], connections: int) -> Act:
-    """Return one thing to do, over one of the connections. `tools`: input schemas by name."""
+    """Return an action over one of the connections. `tools`: input schemas by name."""
     over = draw(st.integers(0, connections - 1))
     match draw(st.integers(0, 19)):
         case 0 | 1:
@@ -243,7 +243,7 @@ _METHODS = ("tools/call", "tools/list", "resources/read", "prompts/get", "comple
 
 @st.composite
 def _lines(draw: st.DrawFn, tools: Sequence[str]) -> str:
-    """Return a message as no SDK would write it: torn, of another shape, with what is asked for left out."""
+    """Return a message that no SDK would write: truncated, of another shape, or without required members."""
     params = {"name": draw(st.sampled_from(tools)), "arguments": draw(json_values(("query", "text", "ids")))}
     message: Any = {
         "jsonrpc": draw(st.sampled_from(["2.0", "2.0", "1.0"])),

@@ -1,7 +1,7 @@
-"""A hunt led by the branches that an input reaches: atheris, where it is installed (the extra `fuzz`; Linux).
+"""Runs a target under atheris, which is guided by branch coverage, if it is installed (the extra `fuzz`; Linux).
 
-It never returns: libFuzzer owns the process, so a hunt has one of its own. Readers are imported inside of its hooks,
-which is how their branches are seen.
+It never returns: libFuzzer ends the process, so each run needs its own. Readers are imported under atheris's import
+hooks, which instrument their branches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def installed() -> bool:
 def hunt(
     load: Callable[[], Hunt], *, seconds: float, seed: int, folder: Path, at_end: Callable[[Hunt], None]
 ) -> NoReturn:
-    """Run the hunt that `load` makes, importing the readers. `folder` is for the inputs that reached something new."""
+    """Run the hunt that `load` returns after importing the readers.
+
+    `folder` gets the inputs that reached new branches.
+    """
     import atheris  # pyright: ignore[reportMissingImports]
 
     guide: Any = atheris  # pyright: ignore[reportUnknownVariableType]

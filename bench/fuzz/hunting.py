@@ -1,7 +1,7 @@
-"""A target run again and again: what breaks it is found once, made small, and told.
+"""Runs a target again and again, and reports each finding once, minimized.
 
-Time is that of the processor, so that a busy machine is no finding; an input that takes longer than its target allows
-is stopped. What never returns to Python is ended by `faulthandler` with the process, which the parent tells of.
+Time is processor time, so that a busy machine causes no findings; an input that takes longer than its target allows is
+stopped. If code does not return to Python, `faulthandler` ends the process, and the parent reports it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from bench.fuzz.target import Target
 
 _ROUND = 200
-"""Inputs of one seed."""
+"""Inputs per seed."""
 _SMALLER_SECONDS = 10.0
 _ROOT = Path(__file__).parents[2]
 
 
 class TooLong(BaseException):
-    """The time of an input is over. Nothing between the reader and this module takes it for an error of its own."""
+    """The time limit of an input. It is a BaseException, so that readers do not catch it as an error of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`where` is the innermost line of this repository; two findings of one `key` are one."""
+    """An error or violated check; `where` is the innermost line of this repository.
+
+    Findings with the same `key` are one.
+    """
 
     target: str
     what: str
@@ -61,7 +64,7 @@ def _limited(seconds: float) -> Generator[None]:
 
 
 def tried(target: Target, data: bytes) -> Finding | None:
-    """Give the target an input; return what went wrong. Main thread only, for the sake of the signal."""
+    """Run the target on an input; return the finding, if any. Main thread only, since it uses a signal."""
     try:
         with _limited(target.seconds):
             target.run(data)
@@ -96,7 +99,7 @@ def _nobody(_: Finding) -> None: ...
 
 @dataclass
 class Hunt:
-    """One target, how often it was run and what was found."""
+    """A target with the number of its runs and its findings."""
 
     target: Target
     runs: int = 0
@@ -123,7 +126,7 @@ class Hunt:
             self.some(_ROUND, start=number, until=end)
 
     def some(self, most: int, *, start: int, until: float = inf) -> None:
-        """Give the target `most` inputs that follow from the seed `start`; fewer where the time is over before."""
+        """Run the target on `most` inputs that the seed `start` determines; fewer if the time is over before."""
 
         @seed(start)
         @settings(
@@ -142,7 +145,7 @@ class Hunt:
         run()
 
     def _smaller(self, found: Finding) -> Finding:
-        """Cut out what the finding does not need, in halves and ever smaller pieces, for some seconds."""
+        """Remove parts of the input that the finding does not need, in ever smaller pieces, for some seconds."""
         end, size = monotonic() + _SMALLER_SECONDS, max(1, len(found.data) // 2)
         while size and monotonic() < end:
             at = 0

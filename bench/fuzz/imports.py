@@ -1,4 +1,4 @@
-"""The readers of what other programs wrote: exports, logs, settings, messages on the wire. Each a target."""
+"""Targets that read data of other programs: exports, logs, settings, protocol messages."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from mcp_memory.integrations.importers.history import ImportOptions, records, so
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
 from mcp_memory.integrations.importers.log_lines import LogLine, LogState
 from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, SourceValue, generic_records, seed_records
-from mcp_memory.integrations.proxy import edit
+from mcp_memory.integrations.proxy import answer_editor
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.values import FollowedLog
 
 
 @cache
 def _folder() -> Path:
-    """One place for all inputs of this process: in memory, where the system has such a place."""
+    """Return a folder for all inputs of this process, in memory if the system has such a place."""
     shared = Path("/dev/shm")
     return Path(tempfile.mkdtemp(prefix="fuzz-", dir=shared if shared.is_dir() else None))
 
 
 def input_file(name: str) -> Path:
-    """Return where an input of that name is put."""
+    """Return the path for an input."""
     return _folder() / name
 
 
@@ -48,7 +48,7 @@ def _silent(_: int) -> None: ...
 
 
 def _import(data: bytes) -> None:
-    """Both passes read the same, whatever the file."""
+    """Check that both passes read the same."""
     path = input_file("input.jsonl")
     path.write_bytes(data)
     source = source_of(path)
@@ -103,7 +103,7 @@ _KEYS = (
 
 
 def _log(data: bytes) -> None:
-    """What is read in two pieces, wherever it was cut off, is what is read at once."""
+    """Check that a log read in two pieces yields the same as read at once, wherever it is divided."""
     path = input_file("log.jsonl")
     path.write_bytes(data)
     whose = agent_of(path)
@@ -139,7 +139,7 @@ def _said(read: Sequence[LogChunk]) -> list[str]:
 
 
 def _json_settings(data: bytes) -> None:
-    """The text, then after a NUL the value of a member to put in."""
+    """Edit settings: the input is the text, a NUL, and the value of the new member."""
     head, _, more = data.partition(b"\0")
     text = text_of(head)
     dialects_of: Sequence[json_text.Dialect] = get_args(json_text.Dialect)
@@ -221,15 +221,15 @@ def _bytes_of(parts: Sequence[bytes | wire.LinePart]) -> bytes:
 
 
 def _result(result: dict[str, Any]) -> None:
-    if edit.is_plain(result):
-        found = edit.texts_in(result, with_structured=True)
-        edit.replace_texts(result, dict.fromkeys(found, "note"))
-        edit.full_text(result)
+    if answer_editor.is_plain(result):
+        found = answer_editor.texts_in(result, with_structured=True)
+        answer_editor.replace_texts(result, dict.fromkeys(found, "note"))
+        answer_editor.full_text(result)
     if isinstance(result.get("tools"), list):
         try:
-            for tool in edit.tools_of(result):
-                edit.shows_itself(tool)
-            edit.with_tools(result, [{"name": "ours"}])
+            for tool in answer_editor.tools_of(result):
+                answer_editor.shows_itself(tool)
+            answer_editor.with_tools(result, [{"name": "ours"}])
         except RecursionError:
             return
 

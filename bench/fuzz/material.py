@@ -1,4 +1,4 @@
-"""Texts, JSON and bytes that have broken readers before, as hypothesis strategies. They know no format of ours."""
+"""Texts, JSON and bytes that often break readers, as hypothesis strategies, independent of our formats."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PIECES = (
     *("t1", "a1", "d1", "r-9f2c1a7b3d4e", "001-N1", "003-F1", "(a1)", "[[user]]", "<think>", "</recall>", "<br/>"),
     *("[" * 200, "{" * 50, '{"a":' * 60, "(" * 60, "\x1f\x8b", "PK\x03\x04", "---\n", "data: "),
 )
-"""What has a meaning in some grammar, or is at the edge of one."""
+"""Parts with a meaning in some grammar, or at its limits."""
 
 HOSTILE = (
     "",
@@ -61,13 +61,13 @@ HOSTILE = (
     "-5",
     "1e999",
 )
-"""Whole values that a caller may send where a text is asked for."""
+"""Values that a caller may send instead of a text."""
 
 hostile = st.sampled_from(HOSTILE)
 
 _words = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=12)
 texts = st.one_of(_words.map("".join), _words.map(" ".join), st.text(max_size=80), hostile)
-"""Any text, lone surrogates too."""
+"""Any text, including lone surrogates."""
 
 _scalars = st.one_of(
     st.none(),
@@ -80,7 +80,7 @@ _scalars = st.one_of(
 
 
 def json_values(keys: Sequence[str] = (), *, leaves: int = 12) -> st.SearchStrategy[object]:
-    """Return any JSON value; its objects have these `keys` more often than others."""
+    """Return a strategy for any JSON value; objects often have the given `keys`."""
     key = st.one_of(st.sampled_from(keys), st.text(max_size=4)) if keys else st.text(max_size=6)
     return st.recursive(
         _scalars,
@@ -90,7 +90,7 @@ def json_values(keys: Sequence[str] = (), *, leaves: int = 12) -> st.SearchStrat
 
 
 def as_bytes(text: str) -> bytes:
-    """Return a text as a file might hold it; lone surrogates as three bytes that no UTF-8 has."""
+    """Return a text in UTF-8; lone surrogates as three bytes, which are invalid in UTF-8."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -108,13 +108,13 @@ def json_bytes(keys: Sequence[str] = (), *, leaves: int = 12) -> st.SearchStrate
 
 
 def lines(one: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Return several of them, one a line."""
+    """Return a strategy for several values, one per line."""
     return st.builds(bytes.join, st.sampled_from([b"\n", b"\r\n"]), st.lists(one, max_size=5))
 
 
 @st.composite
 def blended(draw: st.DrawFn, seeds: Sequence[bytes]) -> bytes:
-    """Return a seed with some of it cut out, doubled, put elsewhere, overwritten, or joined to another seed."""
+    """Return a seed with parts removed, repeated, moved or overwritten, or joined to another seed."""
     data = draw(st.sampled_from(seeds))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(data)))

@@ -1,4 +1,4 @@
-"""What an answer, a log and a home must be like, whatever was asked."""
+"""Checks of any answer, log and home, whatever was requested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_ERROR = 2_000
 
 
 def of_answer(tool: str, answer: wire.CallToolResult, schema: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield what is wrong with the answer of a tool."""
+    """Yield the problems of a tool's answer."""
     text = "\n".join(block.text for block in answer.content if isinstance(block, wire.TextContent))
     if answer.is_error:
         yield from _of_sentence(tool, text)
@@ -44,7 +44,7 @@ def _of_sentence(who: str, text: str) -> Iterator[str]:
 
 
 def of_error(who: str, error: MCPError) -> Iterator[str]:
-    """Yield what is wrong with an error of the protocol."""
+    """Yield the problems of a protocol error."""
     if error.error.code == wire.INTERNAL_ERROR:
         yield f"{who}: internal error: {error.error.message[:300]}"
     elif found := _INSIDE.search(error.error.message):
@@ -52,7 +52,7 @@ def of_error(who: str, error: MCPError) -> Iterator[str]:
 
 
 def log_troubles(text: str) -> Iterator[str]:
-    """Yield each traceback in a part of a log, by its innermost line of ours, and each line that tells of an error."""
+    """Yield each traceback in a log, by its innermost line of this package, and each line that reports an error."""
     for part in text.split("Traceback (most recent call last):")[1:]:
         ours = _OF_OURS.findall(part)
         at = f"{ours[-1][0]}:{ours[-1][1]} in {ours[-1][2]}" if ours else "nowhere of ours"
@@ -65,7 +65,7 @@ def log_troubles(text: str) -> Iterator[str]:
 
 
 async def home_troubles(home: Path) -> list[str]:
-    """Return what `doctor` and `verify` say of a home."""
+    """Return the problems that `doctor` and `verify` report about a home."""
     async with open_memory(home=home, llm="none") as memory:
         found = [*await memory.problems(), *(await memory.verify()).problems]
         json.dumps(found)

@@ -1,7 +1,7 @@
-"""The command `parsers`: every target in a process of its own, by hypothesis and, where it is installed, by atheris.
+"""The command `parsers`: every target in a separate process, by hypothesis and, if it is installed, by atheris.
 
-The time is shared evenly. A process may use 4 GiB; one that ends without saying so was killed by its input, which the
-last finding in its file, or its exit code, tells.
+The targets get equal time. A process may use 4 GiB; if it ends without a report, its input killed it, which the last
+finding in its file or its exit code shows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEVER_RETURNS_SECONDS = 120
 
 @cache
 def targets() -> dict[str, Target]:
-    """Return all targets by name. Importing them imports what they read with."""
+    """Return all targets by name; this imports the modules that they test."""
     from bench.fuzz import imports, readers, trust
 
     return {target.name: target for target in (*readers.TARGETS, *imports.TARGETS, *trust.TARGETS)}
@@ -41,7 +41,7 @@ def targets() -> dict[str, Target]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """A target, how it is hunted, and for how long."""
+    """A target, the method, and the time for it."""
 
     name: str
     engine: str
@@ -55,14 +55,14 @@ class _Told:
     runs: int
     findings: list[Finding]
     ended: str
-    """Empty where it ended as it should."""
+    """How the process ended abnormally; else empty."""
 
 
 # --- one process ------------------------------------------------------------------------------------
 
 
 def _hunt(share: _Share, into: Path) -> None:
-    """Hunt in this process, and write what is found as it is found."""
+    """Run a hunt in this process, and write each finding at once."""
     if sys.platform != "win32":
         import resource
 

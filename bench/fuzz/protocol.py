@@ -1,8 +1,8 @@
 """The command `tools`: hostile calls over the real protocol, to real processes, until time is over.
 
-One home, two servers on it: over stdio and over HTTP. The SDK's clients of both generations speak to each, and beside
-them raw lines and raw requests are sent that no SDK writes. A few calls are made at a time. Afterwards the servers
-must end cleanly, and `doctor` and `verify` must have nothing to say of the home.
+Two servers run on one home: over stdio and over HTTP. The SDK's clients of both generations call each, and raw lines
+and raw requests are sent that no SDK writes. A few calls are made at a time. Afterwards the servers must end cleanly,
+and `doctor` and `verify` must report nothing about the home.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _ANSWER_SECONDS = 60.0
 _ROUND = 100
 _SHOWN = 3_000
 _TOLD_APART = 80
-"""Characters by which two troubles are one."""
+"""Two troubles whose first characters, this many, are equal count as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What went wrong, and the acts that were on their way then, as JSON."""
+    """A problem, and the acts that were in progress, as JSON."""
 
     what: str
     acts: str = ""
@@ -57,7 +57,7 @@ class Trouble:
 
 @dataclass
 class _Hunt:
-    """Clients of servers on one home, and what was found."""
+    """Clients of servers on one home, and the problems found."""
 
     clients: Sequence[Client]
     raw: Callable[[str], Any]
@@ -70,7 +70,7 @@ class _Hunt:
     read: dict[Path, int] = field(default_factory=dict[Path, int])
 
     async def together(self, some: Sequence[Act]) -> None:
-        """Do some acts at once, then look into the logs."""
+        """Perform some acts concurrently, then check the logs."""
         told = [(act, filled(act.arguments, self.seen)) for act in some]
         words = json.dumps([[act.what, act.name, arguments] for act, arguments in told], default=str)[:_SHOWN]
         async with anyio.create_task_group() as tasks:
@@ -155,7 +155,7 @@ async def _watch(client: Client, uri: str) -> None:
 
 
 def _sendable(value: Any) -> Any:
-    """Return the value without lone surrogates, which the SDK's clients cannot write; raw lines have them."""
+    """Return the value without lone surrogates, which the SDK's clients cannot write; raw lines may contain them."""
     if isinstance(value, str):
         return value if well_formed(value) else value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -209,9 +209,9 @@ async def hunted(
     most: int = _ROUND,
     env: Mapping[str, str] | None = None,
 ) -> tuple[int, list[Trouble]]:
-    """Ask until time is over, or that many rounds of at most `most` draws; return how many calls, and what was found.
+    """Send calls for some seconds, or `rounds` rounds of up to `most` draws; return their number and the problems.
 
-    `env` is for the servers, beside what they need.
+    `env` is added to the environment of the servers.
     """
     with TemporaryDirectory(prefix="fuzz-") as folder:
         async with _served(home, Path(folder), env or {}) as hunt:
@@ -230,7 +230,7 @@ async def hunted(
 
 
 def _round(hunt: _Hunt, drawn: st.SearchStrategy[list[Act]], number: int, most: int, end: float) -> None:
-    """Runs in a thread, for hypothesis calls plain functions; what they do is done in the loop."""
+    """Run a round in a thread, since hypothesis calls plain functions; the acts run in the event loop."""
 
     @seed(number)
     @settings(

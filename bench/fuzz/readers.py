@@ -1,4 +1,4 @@
-"""The readers of our own formats, of what people write, and of what models answer: each a target."""
+"""Targets for the package's own formats, for user text and for model replies."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ _ASKED = ("view", "lines", "grep", "json_path", "max_tokens", "cursor", "raw")
 
 
 def _expand(data: bytes) -> None:
-    """The question is an object on the first lines, or those lines themselves; the rest is the result."""
+    """Expand a result: the query is an object on the first lines, or those lines as text; the rest is the result."""
     head, _, raw = data.partition(_SEPARATOR)
     given: dict[str, Any] = object_in(head)
     text = text_of(raw) or mended(given.get("raw", given.get("4", "")))
@@ -227,4 +227,4 @@ TARGETS = (
     Target(name="expand", run=_expand, made=(st.builds(_question, _QUESTIONS, _RAW),), seconds=14.0),
     Target(name="synopsis", run=_synopsis, made=(json_bytes(),)),
 )
-"""`expand` has more time: `grep` gives up after five seconds, and says so."""
+"""`expand` has more time: `grep` stops after five seconds with a message."""

@@ -1,4 +1,4 @@
-"""Servers as processes, for a hunt: one over HTTP, and one that is sent raw lines."""
+"""Server processes for a hunt: one over HTTP, and one that receives raw lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_SECONDS = 60.0
 
 @asynccontextmanager
 async def http_server(command: Sequence[str], env: Mapping[str, str], log: IO[str], path: Path) -> AsyncGenerator[str]:
-    """Start a server and yield its address; `path` is its log. RuntimeError where it does not end cleanly."""
+    """Start a server and yield its address; `path` is its log. Raises RuntimeError if it does not end cleanly."""
     process = await anyio.open_process(
         [*command, "--transport", "http", "--port", "0", "--no-token"], env=env, stderr=log, stdout=log
     )
@@ -42,14 +42,14 @@ async def http_server(command: Sequence[str], env: Mapping[str, str], log: IO[st
 
 
 def _said_by(log: Path) -> str:
-    """Return what a server says when it listens."""
+    """Wait until a server listens; return its log."""
     while " listens on " not in (said := log.read_text(encoding="utf-8")):
         sleep(0.05)
     return said
 
 
 async def posted(client: httpx2.AsyncClient, url: str, line: str) -> str | None:
-    """Send a line as a request; return what is wrong with the answer."""
+    """Send a line as a request; return the problem of the answer, if any."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     async with client.stream("POST", url, content=line.encode("utf-8", "replace"), headers=headers) as answer:
         if answer.status_code >= 500:
@@ -58,7 +58,7 @@ async def posted(client: httpx2.AsyncClient, url: str, line: str) -> str | None:
 
 
 class Lines:
-    """A server that is sent raw lines. After each it is asked for a sign of life, and answers in whole messages."""
+    """A server that receives raw lines. After each it must answer a ping with complete messages."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -90,7 +90,7 @@ class Lines:
             return await self._until(id)
 
     async def end(self) -> list[str]:
-        """Close its input, and return what is wrong with its end."""
+        """Close the server's input; return the problems of its exit."""
         assert self._process.stdin is not None
         await self._process.stdin.aclose()
         with anyio.move_on_after(15):

@@ -1,4 +1,4 @@
-"""What a target is: bytes in, and everything that must hold for a reader that is given them."""
+"""Target: a function from bytes, with all that must hold for a reader of them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SEEDS = Path(__file__).parents[2] / "fixtures" / "fuzz"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A reader. `run` returns for any bytes whatever; what it raises is a finding."""
+    """A reader under test. `run` must return for any bytes; what it raises is a finding."""
 
     name: str
     run: Callable[[bytes], None]
     made: tuple[st.SearchStrategy[bytes], ...] = ()
-    """Inputs of its own grammar, beside the blended seeds and any text."""
+    """Strategies for its own grammar, in addition to blended seeds and any text."""
     seconds: float = 3.0
-    """Of processor time that one input may take; inputs have at most some 60,000 bytes."""
+    """Processor time for one input; inputs have at most some 60,000 bytes."""
 
     def seeds(self) -> list[bytes]:
-        """Return what it reads when all is well, and what broke it once: where a search begins."""
+        """Return valid inputs and inputs of earlier findings, with which a search begins."""
         return [path.read_bytes() for path in sorted((SEEDS / self.name).iterdir())]
 
     def inputs(self) -> st.SearchStrategy[bytes]:
@@ -35,7 +35,7 @@ class Target:
 
 
 def text_of(data: bytes) -> str:
-    """Return bytes as a text that may hold anything a `str` can, lone surrogates too."""
+    """Return bytes as a text with any character of a `str`, including lone surrogates."""
     return data.decode("utf-8", "surrogatepass") if _passes(data) else data.decode("utf-8", "replace")
 
 
@@ -48,7 +48,7 @@ def _passes(data: bytes) -> bool:
 
 
 def object_in(data: bytes) -> dict[str, Any]:
-    """Return the object that stands in the bytes as JSON; of any other bytes one with each line under `0`, `1`, …"""
+    """Return the JSON object in the bytes; for other bytes, an object with each line under `0`, `1`, …"""
     try:
         value: Any = json.loads(text_of(data))
     except (ValueError, RecursionError):
@@ -59,10 +59,10 @@ def object_in(data: bytes) -> dict[str, Any]:
 
 
 def mended(value: object) -> str:
-    """Return a value where a text is needed."""
+    """Return a value as text."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def is_short(error: Exception, most: int) -> None:
-    """Hold an error of ours to what may be shown to whoever asked."""
+    """Assert that the message of an error is short enough to be shown."""
     assert len(str(error)) <= most, f"{len(str(error))} characters of an error"

@@ -1,4 +1,4 @@
-"""The readers that trust rests on: exports of memories, backups, notes, secrets, what reads as an attack, settings."""
+"""Targets that trust depends on: exports, backups, notes, secrets, detection of attacks, settings."""
 
 from __future__ import annotations
 

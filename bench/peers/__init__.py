@@ -1,1 +1,1 @@
-"""This memory beside other memory servers, in one run: `python -m bench.peers` (Linux, with npm and PyPI)."""
+"""Compares this memory with other memory servers in one run: `python -m bench.peers` (Linux, with npm and PyPI)."""

@@ -1,16 +1,16 @@
-"""This memory beside other memory servers: `python -m bench.peers [--turns N] [--json FILE]`
+"""Compares this memory with other memory servers: `python -m bench.peers [--turns N] [--json FILE]`
 
-Installs each server into `.peers/`, starts it over stdio with an empty home, and gives all of them the same invented
-messages and questions (`bench.peers.story`) by the same client. Needs Linux, npm and PyPI; basic-memory needs a
+Installs each server into `.peers/`, starts it over stdio with an empty home, and sends all of them the same invented
+messages and questions (`bench.peers.story`) with the same client. Needs Linux, npm and PyPI; basic-memory needs a
 Python 3.12 on the PATH, and mcp-memory-service a Python 3.11 whose SQLite loads extensions.
 
 * `initialize`: from spawn to the answer; the first start of each is not counted.
 * `definitions`: tokens of the names, descriptions and schemas of all tools (o200k).
 * store, search: median over rounds in which the servers take turns. `first ten`: the right message is among them, for
-  questions with words of the message and with other words for the same.
+  questions with words of the message and for questions with synonyms.
 * `resident`: all processes of the server after the rounds. `disk`: the home, without weights of models.
-* `kill -9`: messages found again, of those that were acknowledged right before the server was killed.
-* `two servers`: of the messages that two servers on one home were given at once: acknowledged but lost, and refused.
+* `kill -9`: messages found again, of those acknowledged right before the server was killed.
+* `two servers`: messages written by two servers on one home at once: acknowledged but lost, and refused.
 
 Other work on the machine changes all timings alike: only their ratios count.
 """
@@ -62,7 +62,7 @@ COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Return the rows, and the reasons of those that could not be measured to the end."""
+    """Return the rows, and the reasons why some could not be completed."""
     candidates: list[Candidate] = []
     reasons = dict(CANNOT_RUN)
     for program in PROGRAMS:
@@ -90,7 +90,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def table(found: Mapping[str, Any]) -> list[str]:
-    """Return the figures as a Markdown table, a column for each server, and a list of reasons below it."""
+    """Return the figures as a Markdown table with a column per server, and a list of reasons below it."""
     rows: Sequence[Mapping[str, Any]] = found["rows"]
     lines = ["| | " + " | ".join(row["name"] for row in rows) + " |", "|---" * (len(rows) + 1) + "|"]
     lines += [f"| {name} | " + " | ".join(_cell(shown, row) for row in rows) + " |" for name, shown in COLUMNS.items()]

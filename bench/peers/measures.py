@@ -28,7 +28,7 @@ MIB = 2**20
 
 @dataclass(slots=True)
 class Candidate:
-    """A server under measurement, and the figures so far. `failed` says why there are no more."""
+    """A server under measurement with its figures. `failed` is the reason why measuring ended early."""
 
     program: Program
     there: Installed
@@ -55,7 +55,7 @@ class Candidate:
 
     @contextmanager
     def trying(self, what: str) -> Generator[None]:
-        """Note a refusal as the reason that this server goes no further."""
+        """Record a refusal as the reason why measuring ends."""
         try:
             yield
         except Refused as error:
@@ -68,7 +68,7 @@ class Candidate:
 
 
 def initialize(candidates: Sequence[Candidate], times: int) -> None:
-    """Start each in turns over empty homes; the first start of each, which reads its files, is not counted."""
+    """Start the servers in turn over empty homes; the first start of each, which reads its files, is not counted."""
     for number in range(times + 1):
         for one in alive(candidates):
             with one.trying("start"):
@@ -93,7 +93,7 @@ def _definition(tool: Mapping[str, Any]) -> str:
 
 
 def fill(candidates: Sequence[Candidate], turns: int) -> None:
-    """Start each for the rounds, with `turns` messages in its home."""
+    """Start each server for the rounds, with `turns` messages in its home."""
     for one in alive(candidates):
         with one.trying("fill"):
             one.wire = one.open("home")
@@ -106,7 +106,7 @@ def fill(candidates: Sequence[Candidate], turns: int) -> None:
 
 
 def rounds(candidates: Sequence[Candidate], *, batches: int) -> None:
-    """Store and search in turns: a question and a message a round, and a batch in some of the first."""
+    """Store and search in turn: a question and a message per round, and a batch in some of the first rounds."""
     others = [Message(f"late-{number:05d}", text) for number, text in enumerate(unique(2_000, seed=1))]
     right: dict[str, list[bool]] = {}
     sizes: dict[str, list[int]] = {}
@@ -147,7 +147,7 @@ def rounds(candidates: Sequence[Candidate], *, batches: int) -> None:
 
 
 def kill_after_writes(candidates: Sequence[Candidate], kills: int) -> None:
-    """Kill each server after each acknowledged write; then start it once more and count the writes that it finds."""
+    """Kill each server after each acknowledged write; then start it again and count the writes that it finds."""
     told = [Message(f"kill-{number:05d}", text) for number, text in enumerate(unique(kills, seed=2))]
     for one in alive(candidates):
         if one.program.stores:
@@ -160,7 +160,7 @@ def kill_after_writes(candidates: Sequence[Candidate], kills: int) -> None:
 
 
 def two_writers(candidates: Sequence[Candidate], writes: int) -> None:
-    """Let two servers on one home store `writes` messages at the same time; count refused, and lost of the others."""
+    """Let two servers on one home store `writes` messages at the same time; count those refused and those lost."""
     told = [Message(f"both-{number:05d}", text) for number, text in enumerate(unique(writes, seed=3))]
     for one in alive(candidates):
         if one.program.stores:
@@ -193,7 +193,7 @@ def two_writers(candidates: Sequence[Candidate], writes: int) -> None:
 
 
 def alive(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """Yield those that have not failed."""
+    """Yield the servers that have not failed."""
     yield from (one for one in candidates if not one.failed)
 
 

@@ -1,6 +1,6 @@
-"""The servers that are compared: how each is started, stores a message and is searched, by its own documents.
+"""Servers that are compared: how each is started, stores a message and is searched, according to its documentation.
 
-Texts are stored as they are, with the label of the message where a server wants a title. Ten hits are asked for.
+Texts are stored unchanged, with the key of the message if a server requires a title. Each search asks for ten hits.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ MINILM = "all-MiniLM-L6-v2/onnx"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One server. Its subclasses say how it stores and searches."""
+    """A server. Subclasses define how it stores and searches."""
 
     name: str
     licence: str
     package: str
-    """`npm:NAME`, `pypi:NAME`, `ours:` or nothing."""
+    """`npm:NAME`, `pypi:NAME`, `ours:` or empty."""
     version: str
     script: str = ""
-    """The command in the folder of the package, or a file of a package of npm."""
+    """The command in the folder of the package, or a file of an npm package."""
     arguments: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """`{home}` is the home."""
+    """Environment; `{home}` is replaced by the home."""
     model: str = ""
-    """Where in a home it looks for the weights of MiniLM."""
+    """The place in a home where it looks for the weights of MiniLM."""
     python: str = "3.11"
 
     stores: ClassVar[bool] = True
     batch: ClassVar[bool] = False
-    """Whether `store` of several is one call."""
+    """Whether `store` sends several messages in one call."""
 
     def store(self, wire: Wire, messages: Sequence[Message]) -> None:
         raise NotImplementedError
 
     def search(self, wire: Wire, query: str) -> str:
-        """Return the answer as the model reads it."""
+        """Return the answer as a model reads it."""
         raise NotImplementedError
 
     def hits(self, answer: str) -> str:
@@ -55,7 +55,7 @@ class Program:
         return answer
 
     def kept(self, wire: Wire, messages: Sequence[Message]) -> set[str]:
-        """Return the keys of the messages that are there."""
+        """Return the keys of the messages that the server finds."""
         return {one.key for one in messages if self.found(self.search(wire, one.text), one.text)}
 
     def found(self, answer: str, text: str, key: str = "") -> bool:
@@ -95,7 +95,7 @@ class Fts5(Program):
 
 
 class Reference(Program):
-    """It finds entities that contain the query as it is, so it is asked the longest word of a question."""
+    """It finds only entities that contain the whole query, so it gets the longest word of a question."""
 
     batch = True
 

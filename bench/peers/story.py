@@ -1,7 +1,7 @@
-"""Invented messages in plain English, and questions with one right message each: what all servers are given.
+"""Invented messages in plain English, and questions with one right message each, for all servers.
 
-Half of the questions use words of their message, half use other words for the same thing. Around the right messages
-stand others about the same kind of things, made from patterns. The same count gives the same messages.
+Half of the questions use words of their message, half use synonyms. The other messages, made from patterns, are about
+similar things. The same count gives the same messages.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _PATTERNS = (
 
 
 def messages(count: int) -> list[Message]:
-    """Return `count` messages (as many as there are questions or more), the right ones spread evenly among them."""
+    """Return `count` messages (at least as many as questions), the right ones spread evenly among them."""
     rng = random.Random(count)
     told = [question.answer for question in QUESTIONS]
     rng.shuffle(told)
@@ -112,7 +112,7 @@ def messages(count: int) -> list[Message]:
 
 
 def unique(count: int, *, seed: int = 0) -> list[str]:
-    """Return `count` messages that answer no question, all different, in order."""
+    """Return `count` distinct messages that answer no question, in order."""
     rng = random.Random(f"others {seed}")
     found: dict[str, None] = {}
     while len(found) < count:

@@ -1,7 +1,7 @@
-"""A client of one MCP server over stdio, in JSON-RPC lines: it can kill the server at any moment, which an SDK cannot.
+"""A client of one MCP server over stdio, in JSON-RPC lines: unlike an SDK's, it can kill the server at any moment.
 
-Requests are answered one at a time. What a server asks of its client (roots, sampling) is refused, and what it says on
-its error stream goes to a file of its home, `stderr.log`.
+Requests are answered one at a time. Requests of the server (roots, sampling) are refused, and its standard error goes
+to the file `stderr.log` of its home.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Refused(Exception):
 
 
 class Wire:
-    """A running server. Leave the `with` block to end it: the whole process group is killed."""
+    """A running server. Leaving the `with` block kills the whole process group."""
 
     def __init__(self, command: Sequence[str], *, home: Path, env: Mapping[str, str], seconds: float = _SECONDS):
         self.home, self.seconds, self._sent = home, seconds, 0
@@ -57,7 +57,7 @@ class Wire:
         return self.request("tools/list", {})["tools"]
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result of a tool. Raises Refused where it is an error."""
+        """Return the result of a tool. Raises Refused if it is an error."""
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
             raise Refused(f"{tool}: {text_of(result)[:300]}")
@@ -86,7 +86,7 @@ class Wire:
         return answer["result"]
 
     def kill(self) -> None:
-        """End the server and all that it started with SIGKILL, and wait for its end."""
+        """Kill the server and all its child processes with SIGKILL, and wait for its end."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -101,7 +101,7 @@ class Wire:
         self.process.stdin.flush()
 
     def _read(self, method: str) -> dict[str, Any]:
-        """Return the next message; what else a server writes to its output is passed over."""
+        """Return the next message; other output of the server is ignored."""
         assert self.process.stdout is not None
         while line := self.process.stdout.readline():
             with suppress(ValueError):

@@ -1,18 +1,18 @@
-"""Eight processes on one home, killed at random: `python -m bench.torture [--kills N] [--json FILE] [--home DIR]`
+"""Kills processes on one home at random: `python -m bench.torture [--kills N] [--json FILE] [--home DIR]`
 
-They capture, remember, offload, fold and distil at once, six through the public API with a model that reads in the
-background, two as clients of a real server over stdio. Each is sent SIGKILL at a random moment, also while it opens the
-home, brings up its schema or indexes in the background, and is started again; it goes on with what was not
-acknowledged. One kill in ten falls on a home of an older version that three processes open at once. At the end:
+Eight processes capture, remember, offload, fold and distil concurrently, six through the public API with a scripted
+model in the background, two as clients of a real server over stdio. Each is sent SIGKILL at a random moment, also while
+it opens the home, migrates its schema or indexes in the background, and is started again; it continues with the
+operation that was not acknowledged. One kill in ten hits a home that three processes open at once. At the end:
 
-* every turn, statement, result, task and fact that was acknowledged is there, once, and under the id that was told;
-* results give their bytes, the hash of which stands outside of the home;
-* every canvas parses, with our parser and (a sample) with the real Mermaid, and is its row, its file and its history;
-* journals and records are their rows, line for line;
-* what a model was to read was read exactly once; `verify` and `doctor` find nothing.
+* every acknowledged turn, statement, result, task and fact exists exactly once, under the acknowledged id;
+* results return their bytes, whose hash is stored outside of the home;
+* every canvas is valid for our parser and (a sample) for the real Mermaid, and equals its row, file and history;
+* journals and records equal their rows, line for line;
+* every turn for the model was read exactly once; `verify` and `doctor` report nothing.
 
-Exit code 1 where any of that fails. `--home` keeps the home; a seed repeats the deeds, and the kills as far as the
-machine does.
+Exit code 1 if any of that fails. `--home` keeps the home; a seed repeats the operations, and the kills as far as the
+machine allows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def torture(home: Path, folder: Path, *, kills: int, seed: str) -> dict[str, Any]:
-    """Kill and prove; return all figures. `folder` takes the ledgers."""
+    """Kill and check; return all figures. The ledgers are written to `folder`."""
     _load()
     started = time.monotonic()
     births = kills // _BIRTHS // AT_ONCE
@@ -93,7 +93,7 @@ def _shown(bar: Any, killed: int) -> None:
 
 
 def _load() -> None:
-    """Do something of everything: what is loaded by then no process loads, and starting one is opening the home."""
+    """Run operations of every kind, so that forked processes have all modules loaded and start by opening the home."""
     with TemporaryDirectory(prefix="torture-") as made:
         book = Ledger(Path(made, "ledger"))
         anyio.run(work, Path(made, "home"), book, "warm", "seat", Clock(time.time()), 12)

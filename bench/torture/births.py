@@ -1,4 +1,4 @@
-"""Kills while a home is made: several processes open a new one at once."""
+"""Kills processes while several of them open a new home at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 3
 
 
 def birth(folder: Path, rng: random.Random) -> list[str]:
-    """Kill `AT_ONCE` processes that open a home made in `folder`; return what the next one finds wrong with it."""
+    """Kill `AT_ONCE` processes that open a new home in `folder`; return the problems that the next one finds."""
     home = folder / "home"
     folder.mkdir(parents=True)
     running = [forked(partial(_open_and_close, home), folder / "log") for _ in range(AT_ONCE)]

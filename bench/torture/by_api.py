@@ -1,4 +1,4 @@
-"""A process that works through the public API, with a model of its own that reads in the background."""
+"""A process that works through the public API, with a scripted model in the background."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mcp_memory.service.memory import Memory, open_memory
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Runs faster than the world's from `start` on, so that what waits for time to pass happens within the run."""
+    """A clock that runs faster from `start` on, so that waiting times end within the run."""
 
     start: float
     speed: float = 20.0
@@ -49,7 +49,7 @@ def live(home: Path, ledger: Path, *, seed: str, seat: str, now: Callable[[], da
 async def work(
     home: Path, book: Ledger, seed: str, seat: str, now: Callable[[], datetime], deeds: int | None = None
 ) -> None:
-    """Open the home and do what is due: so many deeds, or deeds for ever."""
+    """Open the home and perform operations: `deeds` of them, or without end."""
     async with open_memory(settings_of(home), now=now, llm=Reader()) as memory:
 
         async def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

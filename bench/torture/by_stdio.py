@@ -1,4 +1,4 @@
-"""A client of a real server over stdio: blocking, one call at a time, and gone with its server."""
+"""A client of a real server over stdio: blocking, one call at a time; it ends with its server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Gone(Exception):
 
 
 class Server:
-    """A running `mcp-memory serve` on a home. `log` takes what it writes to its standard error."""
+    """A running `mcp-memory serve` on a home. `log` receives its standard error."""
 
     def __init__(self, home: Path, log: Path) -> None:
         command = ours(home)
@@ -36,7 +36,7 @@ class Server:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """See `deeds.Call`. Raises Gone too."""
+        """Call a tool, like `deeds.Call`. Raises Declined, or Gone."""
         answer = self._ask("tools/call", {"name": tool, "arguments": arguments})
         if answer.get("isError"):
             raise Declined(f"{tool}: {answer['content'][0]['text']}")
@@ -65,7 +65,7 @@ class Server:
             raise Gone from None
 
     def close(self) -> None:
-        """Kill it, where it lives, and let go of its pipes."""
+        """Kill the server if it runs, and close its pipes."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):

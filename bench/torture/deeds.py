@@ -1,7 +1,7 @@
-"""What a process does, one deed after the other: each follows from the seed, the seat and its number.
+"""Operations of a process; each follows from the seed, the seat and its number.
 
-So a process that was killed begins with the very deed that it died at, as a client does that got no answer. All that
-is said is said once in a run: what is found twice was stored twice.
+So a restarted process begins with the operation during which it was killed, like a client that got no answer. Every
+text is unique in a run: what is found twice was stored twice.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from bench import reader
 from bench.torture.ledger import Ledger
 
 Call = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Asks a tool by its name and arguments and returns its structured answer. Raises Declined with the tool's sentence."""
+"""Calls a tool with arguments and returns its structured answer. Raises Declined with the tool's message."""
 
 
 class Declined(Exception):
-    """A tool said no."""
+    """A tool refused a call."""
 
 
 _KINDS = {"capture": 35, "remember": 15, "offload": 30, "fold": 8, "distill": 5, "search": 4}
@@ -36,7 +36,7 @@ _ANSWERS = {
 
 
 async def do_next(call: Call, ledger: Ledger, seed: str, seat: str) -> None:
-    """Do the deed that is due and enter it in the ledger, before and after."""
+    """Perform the next operation, and record it in the ledger before and after."""
     number = ledger.next()
     rng = random.Random(f"{seed}/{seat}/{number}")
     kind = rng.choices(list(_KINDS), list(_KINDS.values()))[0]
@@ -139,7 +139,7 @@ async def _search(call: Call, ledger: Ledger, number: int, rng: random.Random, s
 
 
 def _nodes(ledger: Ledger, task: str) -> list[str]:
-    """Return the nodes of this seat's task so far, each once."""
+    """Return the distinct nodes of this seat's task so far."""
     answers = [
         e.answer for e in ledger.entries.values() if e.kind == "offload" and e.doing["task"] == task and e.answer
     ]

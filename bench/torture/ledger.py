@@ -1,7 +1,7 @@
-"""What a process was about to do and what was acknowledged to it, a JSON line each, outside of the home.
+"""Ledger of a process: its intended and acknowledged operations, one JSON line each, outside of the home.
 
-A line is one write to a file opened for appending: once it is made it survives the death of its process. The last
-line may be cut short by a kill in the middle, and then was not made.
+A line is one write to a file opened for appending: it survives the death of its process. A kill may truncate the last
+line, which then does not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Entry:
-    """One deed: its kind, what it was to do, and the answer; None where none came."""
+    """An operation: its kind, its arguments, and the answer, or None."""
 
     kind: str
     doing: dict[str, Any]
@@ -24,7 +24,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of one seat, open for writing; a restarted process opens it again and goes on."""
+    """The ledger of one seat, open for writing; a restarted process opens it again and continues."""
 
     path: Path
     entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
@@ -37,7 +37,7 @@ class Ledger:
         os.ftruncate(self._file, len(whole))
 
     def next(self) -> int:
-        """Return the number of the deed to do now: the last one, where it was not acknowledged."""
+        """Return the number of the next operation: the last one again if it was not acknowledged."""
         last = max(self.entries, default=-1)
         return last if last >= 0 and self.entries[last].answer is None else last + 1
 
@@ -57,7 +57,7 @@ class Ledger:
 
 
 def read(path: Path) -> dict[int, Entry]:
-    """Return the deeds of a seat by number."""
+    """Return the operations of a seat by number."""
     return _entries(_whole(path))
 
 

@@ -1,7 +1,7 @@
-"""What holds after the kills: what was acknowledged is there, once, and rows, files and pages say the same.
+"""Checks after the kills: every acknowledged item exists once, and rows, files and pages agree.
 
-The home is read as anybody may read it: with SQL, with a JSON parser, with the real Mermaid. First one process that is
-not killed opens it and reads to the end what a model was to read.
+The home is read without the package: with SQL, a JSON parser and the real Mermaid. First, a process that is not killed
+opens it and processes all turns that wait for the model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STATED = "I "  # what the model notes begins so
 
 @dataclass(slots=True)
 class Proof:
-    """Findings are sentences; those of `lost` and `doubled` begin with the kind."""
+    """The problems found, as sentences; those of `lost` and `doubled` begin with the kind."""
 
     acknowledged: Counter[str] = field(default_factory=Counter[str])
     lost: list[str] = field(default_factory=list[str])
@@ -56,7 +56,7 @@ class Proof:
 
 
 def prove(plan: Plan) -> Proof:
-    """Read everything that is left of a run."""
+    """Check all files and rows of a run."""
     proof = Proof()
     with closing(open_store(plan.home)) as store:
         pass_time(store, _LATER)
@@ -108,7 +108,7 @@ async def _indexed(memory: Memory) -> bool:
 _QUOTED = """
     SELECT e.quote FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom WHERE a.reader IS NULL
 """
-"""By statements of a model: sentences extracted without one give way to them."""
+"""Quotes of statements by a model; sentences that were extracted without one are replaced by such statements."""
 
 
 def _turns(proof: Proof, con: apsw.Connection, deeds: Iterable[Entry]) -> None:
@@ -203,7 +203,7 @@ def _mermaid(text: str) -> Iterator[str]:
 
 
 def _lines(proof: Proof, con: apsw.Connection, folder: Path) -> None:
-    """Compare line files with their rows, whole: nothing may stand behind what was committed either."""
+    """Compare line files with their rows; files may contain no uncommitted lines either."""
     turns = Counter((f"t{number}", bytes(sha).hex()) for number, sha in con.execute("SELECT id, sha256 FROM turn"))
     _same(
         proof, "the journal", turns, folder.glob("conversations/*.jsonl"), lambda line: (line["turn"], line["sha256"])

@@ -1,6 +1,6 @@
-"""The killer: each seat starts a process, kills it at a random moment and starts the next, until enough have died.
+"""Starts a process for each seat, kills it at a random moment and starts the next, until enough have died.
 
-One in four dies while it starts and opens the home; the others live until their first answer and then, by lot, for some
+One in four is killed while it starts and opens the home; the others after their first answer and a random delay: some
 milliseconds, up to half a second, or longer.
 """
 
@@ -37,7 +37,7 @@ _FORK = multiprocessing.get_context("fork")  # what is loaded once need not be l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`seats` processes, of which `servers` talk to a real server; ledgers and logs are written to `folder`."""
+    """`seats` processes, of which `servers` use a real server; ledgers and logs are written to `folder`."""
 
     home: Path
     folder: Path
@@ -55,7 +55,7 @@ class Plan:
 
 
 def kill_all(plan: Plan, *, told: Callable[[int], None] = lambda kills: None) -> list[str]:
-    """Kill until it is enough; return what ended or failed by itself, which nothing should. `told` gets the count."""
+    """Kill until the number is reached; return processes that ended or failed by themselves. `told` gets the count."""
     killed, over = _FORK.Value("i", 0), _FORK.Event()
     names = [f"seat{number}" for number in range(plan.seats)]
     seats = [
@@ -79,7 +79,7 @@ def kill_all(plan: Plan, *, told: Callable[[int], None] = lambda kills: None) ->
 
 
 def forked(work: Callable[[], None], log: Path) -> int:
-    """Run `work` in a child and return its id; what it raises goes to the log."""
+    """Run `work` in a child process and return its id; its errors go to the log."""
     pid = os.fork()
     if pid:
         return pid
@@ -146,7 +146,7 @@ def _life(rng: random.Random) -> float:
 
 
 def _until_it_works(ledger: Path, over: Any) -> None:
-    """Wait until something is acknowledged, at most for some seconds: what hangs is killed too."""
+    """Wait until an operation is acknowledged, for some seconds at most: a hanging process is killed too."""
     before = _answers(ledger)
     for _ in range(500):
         if _answers(ledger) > before or over.wait(0.02):
@@ -158,6 +158,6 @@ def _answers(ledger: Path) -> int:
 
 
 def _complaints(log: Path) -> list[str]:
-    """Return the last lines of what went wrong by itself, one for each error of a log."""
+    """Return the last line of each error in a log."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return [f"{log.stem}: {line}" for line in text.splitlines() if line and not line[0].isspace() and "Error" in line]

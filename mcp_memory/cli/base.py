@@ -54,7 +54,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class NothingStored(NotFound):
-    """The memory does not exist yet. This is not an error, but there is nothing to read."""
+    """The memory does not exist yet. Not an error, but there is nothing to read."""
 
 
 class Program(click.Group):

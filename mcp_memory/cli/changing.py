@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp_memory.store.forgetting import Keeping
     from mcp_memory.store.values import Tombstone
 _LONGEST_ID_LIST = 12
-_MOST_PREVIEWS = 40
+_MAX_PREVIEWS = 40
 
 
 @click.command()
@@ -77,7 +77,7 @@ def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: 
 
 
 def _forget_lines(done: Forgotten) -> list[str]:
-    shown = [f"  {one_line(it, 78)}" for it in done.previews[:_MOST_PREVIEWS]]
+    shown = [f"  {one_line(it, 78)}" for it in done.previews[:_MAX_PREVIEWS]]
     more = done.total - len(shown)
     return [
         _forget_summary(done),

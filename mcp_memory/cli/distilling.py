@@ -289,7 +289,7 @@ def _share_option(name: str, description: str) -> Any:
 
 @click.command()
 @click.option("--window", type=int, required=True, metavar="N", help="Tokens that the model can read.")
-@click.option("--overhead", type=int, default=0, metavar="N", help="Tokens of the request besides the messages.")
+@click.option("--overhead", type=int, default=0, metavar="N", help="Tokens of the request in addition to the messages.")
 @click.option("--session", metavar="NAME", help="Session of the canvas and the turns.  [default: a new one]")
 @click.option("--level", type=click.Choice(LEVELS), help="Compress to this level, whatever the size.")
 @_share_option("mild", "Share of the window from which old results are removed, if that saves.  [default: 0.5]")

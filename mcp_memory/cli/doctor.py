@@ -46,7 +46,7 @@ State = Literal["ok", "warn", "fail"]
 LITTLE_DISK, TOO_LITTLE_DISK = 1_000_000_000, 50_000_000
 _WORTH_A_BACKUP = 1_000  # turns
 _OLD = timedelta(days=30)
-_NEARLY = 0.9  # of the day's tokens
+_NEARLY = 0.9  # share of the daily token limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,9 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--no-hooks", is_flag=True, help="Only the server: no automatic recall or recording.")
 @click.option("--print", "only_print", is_flag=True, help="Show what to put where, for this or any other client.")
 @click.option("--link", "only_link", is_flag=True, help="Print a link that has Cursor or VS Code install it.")
-@click.option("--check", "only_check", is_flag=True, help="Start what is installed as the client does; change nothing.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Start the installed server as the client does; change nothing."
+)
 @_yes
 @memory_options
 def install(
@@ -127,7 +129,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
             say(escape_controls(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
 
-# --- what is to stand there -------------------------------------------------------------------------
+# --- the expected entries ---------------------------------------------------------------------------
 
 
 def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[ConfigPart]:
@@ -346,7 +348,7 @@ def _list_clients(name: str, project: Path | None) -> None:
             (client, "yes" if is_client_present(parts[0]) else "-", _installation_state(parts), str(parts[0].path))
         )
     click.echo(escape_controls(columns(rows)))
-    click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries what is installed.")
+    click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries the installed server.")
     _print_plugin_state(project, server_state=_installation_state(_parts("claude-code", name, project, {}, hooks=True)))
 
 

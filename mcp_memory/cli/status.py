@@ -43,7 +43,7 @@ from mcp_memory.core.text import format_bytes
 if TYPE_CHECKING:
     from mcp_memory.cli.doctor import Check
 
-_ALIKE = 8  # checks of one name that are shown, so that the output stays a page
+_ALIKE = 8  # checks of the same name that are shown: the output fits on a page
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 

@@ -25,7 +25,7 @@ WIDTH = 80
 COLOURS = {"done": "green", "doing": "cyan", "paused": "yellow", "blocked": "red"}
 # C0 and C1 controls but tab and newline, bidi overrides, lone surrogates.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# What a line may be broken between: one wide character, a word, white space.
+# The units between which a line may be broken: a wide character, a word, white space.
 _WIDE = (
     "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
 )

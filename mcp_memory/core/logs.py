@@ -24,7 +24,7 @@ from mcp_memory.core.errors import StoreUnavailable
 LogFormat = Literal["text", "json"]
 
 _WITHHELD = "…"
-_MOST_FRAMES = 30
+_MAX_FRAMES = 30
 
 
 class SafeText(str):
@@ -58,7 +58,7 @@ def set_up(
 
 
 def event(logger: logging.Logger, what: str, *, level: int = logging.INFO, **fields: float | str | bool | None) -> None:
-    """Log an event with fields that cannot be contents."""
+    """Log an event. `fields` must not be contents of the memory."""
     logger.log(level, what, extra={"fields": fields}, stacklevel=2)
 
 
@@ -179,7 +179,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 def _frames(trace: TracebackType | None) -> Iterator[str]:
     """Yield the frames of a traceback, innermost last, without folders of this machine."""
-    for frame, line in [*walk_tb(trace)][-_MOST_FRAMES:]:
+    for frame, line in [*walk_tb(trace)][-_MAX_FRAMES:]:
         parts = PurePath(frame.f_code.co_filename).parts
         begin = next((place for place in reversed(range(len(parts))) if parts[place] == "site-packages"), -4)
         short = "/".join(parts[begin + 1 :] if begin > 0 else parts[-3:])

@@ -33,7 +33,7 @@ _OURS = {
 }
 _OURS_TOO = re.compile(r"memory\.db.*|\..*\.tmp|.*\.log(?:\.\d+)?")
 _OF_SYSTEMS = {"$recycle.bin", "desktop.ini", "lost+found", "system volume information", "thumbs.db"}
-"""Names in the root of a volume, or in every folder, in lower case."""
+"""Files and folders that operating systems create in a volume or folder, in lower case."""
 _VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})" if os.name != "nt" else r"\$(?:\w+|\{[^}]*\})|%[^%]+%")
 
 
@@ -75,7 +75,7 @@ def is_ours(name: str) -> bool:
 
 
 def foreign_files(home: Path) -> list[str]:
-    """Return the names in a home that are not of this program; empty if it cannot be listed.
+    """Return the names in a home that do not belong to this program; empty if it cannot be listed.
 
     Hidden files do not count: systems and sync programs leave them in every folder.
     """

@@ -33,7 +33,7 @@ from mcp_memory.core.text import one_line
 _WAITS_S = 2.0
 _STEP_S = 0.02
 _LOCK_AT = 2**30  # past the end: Windows forbids reading locked bytes
-_MOST_CLIENTS = 8
+_MAX_CLIENTS = 8
 _NAME = 60
 
 _ours = set[tuple[int, Path]]()
@@ -87,7 +87,7 @@ class ProcessNote:
         with self._lock, suppress(OSError):
             before: list[str] = self._fields.get("clients", [])
             if self._open and name and name not in before:
-                self._fields["clients"] = [*before, name][-_MOST_CLIENTS:]
+                self._fields["clients"] = [*before, name][-_MAX_CLIENTS:]
                 _write(self._handle, self._fields)
 
     def close(self) -> None:

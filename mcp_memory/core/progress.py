@@ -12,7 +12,7 @@ def ignore_progress(doing: str, done: int, of: int, /) -> None: ...
 
 
 def step_counter(doing: str, of: int, tell: ReportProgress) -> Callable[[int], None]:
-    """Return a function that adds up numbers of steps, and passes the sum to `tell` at most about a hundred times."""
+    """Return a function that counts steps and reports the sum to `tell`, at most about a hundred times."""
     done = reported = 0
 
     def step(count: int) -> None:

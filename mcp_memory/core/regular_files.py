@@ -1,11 +1,11 @@
 """Opens regular files only, refuses links inside a home, and detects that an open folder was replaced.
 
-A name may lead to a device that never ends, or to a pipe without a writer. Opening either raises OSError at once, as
-for a missing file. The type is checked on the open descriptor, so links count as their targets.
+A path may lead to an endless device or to a pipe without a writer; opening either raises OSError at once. The type is
+checked on the open descriptor, so a link counts as its target.
 
-In a home, symbolic links are refused, both files and the folders above them: a link must not bring other files of the
-machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home itself
-may be a link. Standard library only, because hooks import this module.
+In a home, symbolic links are refused, for files and for the folders above them: a link must not bring other files of
+the machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home
+itself may be a link. Standard library only, because hooks import this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mcp_memory.core.paths import is_memory
 _FOLDERS = ("backups", "hooks", "logs", "run", "spaces", "unsettled")
 _FOLDERS_OF_SPACE = ("conversations", "mmds", "refs", "scenes")
 _DATABASE = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal")
-_MOST = 2**32
+_MAX_BYTES = 2**32
 _LATEST_MS = 100_000_000_000_000  # in the year 5138
 
 
@@ -43,7 +43,7 @@ def open_regular(path: Path) -> io.BufferedReader:
     return _open(path, opener)
 
 
-def read_regular(path: Path, most: int = _MOST) -> bytes:
+def read_regular(path: Path, most: int = _MAX_BYTES) -> bytes:
     """Return the bytes of a regular file. Raises OSError, also (EFBIG) if it has more than `most`."""
     with open_regular(path) as file:
         return _read(file, path, most)
@@ -63,7 +63,7 @@ def open_own(path: Path) -> io.BufferedReader:
     return _open(path, own_opener)
 
 
-def read_own(path: Path, most: int = _MOST) -> bytes:
+def read_own(path: Path, most: int = _MAX_BYTES) -> bytes:
     """Return the bytes of a regular file of a home. Raises OSError like `open_own` and `read_regular`."""
     with open_own(path) as file:
         return _read(file, path, most)

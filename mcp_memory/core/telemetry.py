@@ -97,7 +97,7 @@ def finish() -> None:
         _provider.force_flush(_FINISHING_MS)
 
 
-# --- what is measured -------------------------------------------------------------------------------
+# --- measurements -----------------------------------------------------------------------------------
 
 
 def with_spans(thing: T, kind: str) -> T:
@@ -121,7 +121,7 @@ def set_attribute(name: str, value: float) -> None:
 
 @contextmanager
 def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
-    """Run background work on a space in a span. `claim_age` is how long the work had been due."""
+    """Run background work on a space in a span. `claim_age` is how long the work was due before."""
     if not is_on():
         yield
         return
@@ -225,7 +225,7 @@ def _clean(span: Any, known_names: Collection[str]) -> Any:
 
 
 def _span_name(span: Any, about: Mapping[str, Any]) -> str:
-    """Return the name of our own spans unchanged; of other spans only known parts."""
+    """Return the name of a span of ours unchanged; of other spans only the parts known to be harmless."""
     scope = span.instrumentation_scope.name
     if scope == _SCOPE:
         return str(span.name)

@@ -67,10 +67,12 @@ def _is_visible(char: str) -> bool:
     return not ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")  # variation selectors
 
 
-_MOST_MARKS = 30
+_MAX_MARKS = 30
 """Combining marks in a row, as in the stream-safe text of Unicode (UAX #15); real words have at most four."""
-_MARK_RUN = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{_MOST_MARKS + 1},}}")
-"""A possible longer row of marks, none of which is in `\\w` but the voiced sounds of narrow katakana."""
+_MARK_RUN = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{_MAX_MARKS + 1},}}")
+r"""Possibly more than `_MAX_MARKS` marks in a row. All are outside `\w`, except the voiced-sound marks of half-width
+kana.
+"""
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
@@ -86,7 +88,7 @@ def _with_few_marks(run: re.Match[str]) -> str:
     row = 0
     for char in run[0]:
         row = row + 1 if unicodedata.combining(char) or char in "\uff9e\uff9f" else 0
-        if row <= _MOST_MARKS:
+        if row <= _MAX_MARKS:
             kept.append(char)
     return "".join(kept)
 
@@ -143,8 +145,8 @@ def without_blocks(
 ) -> str:
     """Return the text without its blocks, each from an `opening` to its `closing`.
 
-    `after`, a pattern, is removed if it follows a block. Unclosed blocks stay. Takes linear time, which a pattern
-    with `.*?` does not on a text of nothing but openings.
+    `after`, a pattern, is removed if it follows a block. Unclosed blocks stay. Takes linear time, unlike a pattern
+    with `.*?` on a text of many openings.
     """
     kept: list[str] = []
     reached = 0
@@ -227,7 +229,7 @@ _SMUGGLED = re.compile(
 )
 _TURNED = re.compile(rf"[\u202d\u202e][^\u202c\n]{{0,80}}?[{_LATIN}]{{3}}")  # letters in reversed order
 _IN_WORDS = re.compile(rf"(?<=[{_LATIN}])[{_WIDTHLESS}]+(?=[{_LATIN}])")
-_FEW = 3  # as many come with text pasted from a page
+_FEW = 3  # zero-width characters inside words; text pasted from a web page has fewer
 _CONCEALED = re.compile(r"\x1b\[(?:\d+;)*8m|\x08{4,}")
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNSEEN = re.compile(f"[{_TAGS}{_SELECTORS}{_WIDTHLESS}\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")

@@ -279,7 +279,7 @@ def _tokens_of_run(kind: str, run: str) -> float:
         case "joint":
             return 0
         case "word" if _LOOKS_LIKE_A_WORD.match(run):
-            # Capitals are rarer in what a vocabulary was made from, and long words are compounds or no words.
+            # Vocabularies contain fewer words in capitals, and long words are compounds or not words at all.
             return 1 + (length - 1) // (2 if run.isupper() or length > 16 else 4)
         case "word":
             return length if length < 4 else 1 + 0.75 * length

@@ -1,4 +1,4 @@
-"""Tries of texts in memory-mapped files that processes share: some three bytes a text (untyped marisa-trie)."""
+"""Tries of texts in memory-mapped files that processes share: about three bytes a text. The library is untyped."""
 
 from __future__ import annotations
 

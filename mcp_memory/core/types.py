@@ -498,8 +498,9 @@ class ResultHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResults:
-    """A page of results. `cursor` continues after it; `start` is the cursor of this page, from which
-    `longterm.search.pages.after` can continue after any of its rows.
+    """A page of results. `cursor` continues after it.
+
+    `start` is the cursor of this page, from which `longterm.search.pages.after` can continue after any of its rows.
     """
 
     hits: list[TurnHit]

@@ -8,10 +8,10 @@ early as these. Limits that a user has changed are unknown.
 from __future__ import annotations
 
 MOST_CHARS = 40_000
-"""Gemini CLI shows so many characters of a result, Codex 10,000 tokens, which it takes to be 40,000 bytes."""
+"""Characters of a result that Gemini CLI shows. Codex shows 10,000 tokens, which it takes to be 40,000 bytes."""
 _CLAUDE_CODE = "claude-code"
 _CLAUDE_CODE_CHARS = 50_000
-"""Of an answer of a server; of a command 30,000. What is longer goes to a file, and the model sees its beginning."""
+"""Characters of a server's answer that Claude Code shows, 30,000 of a command's. It writes a longer text to a file."""
 _BEGINNING = 2_000
 _IN_A_FILE = """<persisted-output>
 Output too large ({kilobytes}KB). Full output saved to: {file}

@@ -1,15 +1,14 @@
 """Sentences of a user's text: which are quoted, negative, questions, reported, or standing rules. Pure; never raises.
 
-`own_part` masks the words of others: quotations, code, mails, text after "she wrote:" or "translate:". A mail is
-recognised by its headers, by a formal salutation, or by a salutation or a colon before a signature; a mail to an
-assistant is the user's own. A text to translate, summarise or correct is not, up to the end of its quotation marks if
-it has any, nor is text after a line about it ("what does this say?", "from the readme:"), a file name, a copied line of
-a chat, or a heading of a document. When in doubt the words are the user's: a quotation of four words or fewer is a name
-or a title, a quotation to be remembered is the user's, and so is a text pasted without any sign of it. Text after a
-mail counts as part of it, because nothing marks the end of a mail. Sixteen languages (`data/quoted.txt`).
+`own_part` masks the words of others: quotations, code, mails, and text after "she wrote:", after a request to
+translate, summarise or correct it, after a line that presents it ("from the readme:"), a file name, a copied line of a
+chat or the heading of a document. A mail is recognised by its headers, by a formal salutation, or by a salutation or a
+colon before a signature, and extends to the end of the text. When in doubt the words are the user's: so are quotations
+of up to four words, quotations to be remembered, mails to an assistant, and texts pasted without any sign of it.
+Sixteen languages (`data/quoted.txt`).
 
-`is_negative` recognises sentences that forbid, deny or exclude, in twenty-seven languages (`data/negation.txt`).
-Two separate negations cancel each other ("never … without"); adjacent negations are one ("никогда не", "ne … jamais").
+`is_negative` recognises sentences that forbid, deny or exclude, in twenty-seven languages (`data/negation.txt`). Two
+separate negations cancel each other ("never … without"); adjacent negations are one ("никогда не", "ne … jamais").
 Verbs such as avoid, stop and skip count. Verbs negated by an affix, as in Turkish and Czech, are not recognised.
 
 `rule_candidates` finds the sentences of a user's turn that may state a standing rule ("no ORM, ever", "siezen, nie
@@ -31,7 +30,7 @@ from mcp_memory.language.words import languages_of
 FILL = "\u00a4"
 """Replaces each character of others in `own_part`."""
 
-_FEWEST_WORDS = 5  # of a quotation
+_FEWEST_WORDS = 5  # words of a quotation
 _SPACE = re.compile(r"\s*")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _quoted = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
@@ -101,7 +100,7 @@ _ELSEWHERE = {"nu": {"ro"}, "sin": {"es"}, "mai": {"it", "ro"}, "non": {"it", "f
 _NEGATION_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
 """Words that form one negation with a French "ne", however far apart: "ne me propose plus jamais"."""
-_TOGETHER = 3  # words between two parts of one negation
+_TOGETHER = 3  # most words between the two parts of a negation
 _FILE = "mcp_memory.language", "data/negation.txt"
 _CONCORD = frozenset(("es", "fr", "it", "pt", "ru", "uk", "pl", "cs", "sr"))
 """Languages in which two plain negations are one: "no lo uses nunca"."""

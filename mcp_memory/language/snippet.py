@@ -18,7 +18,7 @@ from mcp_memory.language.words import base_terms_of_word
 _READ = 60_000  # characters
 _CHUNK = re.compile(r"\S+")
 _WORD_END = 24  # characters a cut may move to fall between words
-_MOST_WORDS = 12
+_MAX_WORDS = 12
 
 
 class TermMatch(NamedTuple):
@@ -83,13 +83,13 @@ def words(text: str, terms: AbstractSet[str]) -> list[str]:
             end = next((i for i in range(match.end, len(text)) if not text[i].isalnum()), len(text))
             word = text[start:end]
         unique[word.strip(".,;:!?\"'()[]").lower()] = None
-        if len(unique) == _MOST_WORDS:
+        if len(unique) == _MAX_WORDS:
             break
     return list(unique)
 
 
 def snippet(text: str, width: int, term_matches: Sequence[TermMatch]) -> tuple[str, int]:
-    """Return at most `width` characters with most of the different terms, and the number of characters left out.
+    """Return an excerpt of at most `width` characters with most of the different terms, and the length left out.
 
     Excerpts consist of whole sentences if the sentences with most of the terms fit, else of whole words. `…` marks
     omitted text.

@@ -35,7 +35,7 @@ _LOOKED_AT = 40
 _ENOUGH = 3
 _COUNTED = 200
 _SCRIPT_TELLS = "\u0e00"  # from Thai on, a script implies its language
-_MOST = 3
+_MAX_LANGUAGES = 3
 
 
 class _FunctionWords(NamedTuple):
@@ -108,7 +108,7 @@ def languages_of(words: Sequence[str]) -> tuple[str, ...]:
     if most < 1.0:
         return ()
     best = tuple(language for language in lists.of if votes.get(language) == most)
-    return ("en",) if "en" in best else best[:_MOST]
+    return ("en",) if "en" in best else best[:_MAX_LANGUAGES]
 
 
 def function_words_of(words: Sequence[str]) -> frozenset[str]:
@@ -214,7 +214,7 @@ _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
 
 @lru_cache(maxsize=8_192)
 def forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the distinct forms of a word of letters, the form by script first; never empty."""
+    """Return the distinct forms of a word of letters, those by its script first; never empty."""
     low = word.casefold()
     distinct = dict.fromkeys(_by_script(low))
     for language in languages:
@@ -264,7 +264,7 @@ def _arabic(word: str) -> str:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """Yield candidates for the first and last parts of a compound, cut where a new word can begin.
+    """Yield possible first and last parts of a compound, cut where a word can begin.
 
     Most are not words, and only take space in the index.
     """
@@ -295,7 +295,7 @@ def _stemmer(language: str) -> Any:
 TERMS_VERSION = 4
 """Incremented whenever the terms of a text may change, so that a store knows which rows to index again."""
 
-_MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full
+_MAX_TERM = 64  # characters; longer runs are hashes or encoded data, which no one types into a query
 _MAX_PARTS = 32
 _FEW = 2  # a query of unknown language with so few words is expanded in all languages
 
@@ -426,7 +426,7 @@ def _compound_terms(token: str, languages: tuple[str, ...]) -> Iterator[str]:
     if token[0].isdecimal():
         yield from (spelled := tuple(_one_spelling(token)))
         if spelled and "," in token and " " not in token:
-            return  # nobody asks for the 000 of 1,000
+            return  # the "000" of "1,000" is no search term
     folded = fold(token)[:_MAX_TERM].replace(" ", "")
     segments = [segment for segment in _PATTERNS["SEPARATE"].split(folded) if segment]
     for segment in (folded, *(segments[:_MAX_PARTS] if len(segments) > 1 else ())):

@@ -63,10 +63,10 @@ class Message:
 
 
 def parts_of_message(*texts: str) -> Message:
-    """Return the parts of a user's message; splitting the typed part again changes nothing.
+    """Return the parts of a user's message. Idempotent on the typed part.
 
-    Clients split a message into several texts at any place, even within attachments, so all are read as one. Only if
-    no text leaves a client's tag open, blocks of clients are read in each text alone.
+    Clients split a message into several texts at any place, even within attachments, so all are read as one. Only
+    if every text closes each client tag that it opens are blocks of clients read in each text alone.
     """
     attached: list[str] = []
     notices: list[str] = []

@@ -22,7 +22,7 @@ DENSE_FROM = "\u0e00"
 
 
 @cache
-def phrases_of(kind: str) -> dict[str, str]:
+def phrases_by_name(kind: str) -> dict[str, str]:
     """Return the phrases of a kind, joined by `|`, for each language, unit or relation."""
     blocks = ((head.partition(" "), lines) for head, lines in blocks_of("mcp_memory.longterm", "words", "changes.txt"))
     return {name: "".join(lines) for (first, _, name), lines in blocks if first == kind}
@@ -42,7 +42,7 @@ def any_of(tables: Iterable[str]) -> str:
 
 
 class Phrases:
-    """The phrases of some tables (see `phrases_of`), matched without case.
+    """The phrases of some tables (see `phrases_by_name`), matched without case.
 
     To save time, the pattern is tried only if the text has the longest word of some phrase; few texts have one.
     """
@@ -114,7 +114,7 @@ def comparable(first: StatedValue, second: StatedValue) -> bool:
         return False
     if first.kind == "amount" and first.unit != second.unit:
         units = {first.unit, second.unit}
-        return "" in units and units <= {"", *phrases_of("currency")}
+        return "" in units and units <= {"", *phrases_by_name("currency")}
     return True
 
 
@@ -149,7 +149,7 @@ _ORDINAL = r"(?:st|nd|rd|th|er|º|ª|ème|e|\.|-?го)?"
 @cache
 def _table(kind: str) -> dict[str, int]:
     """Return the names of months or weekdays, with their places from 0."""
-    return {name: place for place, row in enumerate(phrases_of(kind).values()) for name in row.split("|")}
+    return {name: place for place, row in enumerate(phrases_by_name(kind).values()) for name in row.split("|")}
 
 
 def _names(kind: str) -> str:
@@ -161,7 +161,9 @@ def _pattern() -> re.Pattern[str]:
     month, weekday = _names("month"), _names("weekday")
     dense_weekdays = "|".join(name for name in _table("weekday") if name > "\u3000")
     ending = r"(?:[яьаею]|\.)?(?![^\W\d_])"
-    units = "|".join(_escaped(names) for names in (*phrases_of("unit").values(), *phrases_of("currency").values()))
+    units = "|".join(
+        _escaped(names) for names in (*phrases_by_name("unit").values(), *phrases_by_name("currency").values())
+    )
     signs = "|".join(re.escape(sign) for sign in ("R$", "€", "$", "£", "₽", "¥", "₩"))
     return re.compile(
         rf"""
@@ -194,7 +196,7 @@ _MORNING = re.compile(r"(?:上午|早上|午前|오전)$")
 @cache
 def _words_for_values() -> Phrases:
     """Return the phrases of values that are written without a digit."""
-    return Phrases([*phrases_of("weekday").values(), _NOON])
+    return Phrases([*phrases_by_name("weekday").values(), _NOON])
 
 
 def _escaped(names: str) -> str:
@@ -203,7 +205,7 @@ def _escaped(names: str) -> str:
 
 @cache
 def _unit_patterns() -> list[tuple[str, re.Pattern[str]]]:
-    named = {**phrases_of("currency"), **phrases_of("unit")}
+    named = {**phrases_by_name("currency"), **phrases_by_name("unit")}
     return [(unit, re.compile(_escaped(names), re.IGNORECASE)) for unit, names in named.items()]
 
 
@@ -306,7 +308,7 @@ def _uncounted_words() -> frozenset[str]:
 
 @cache
 def _uncounted_phrases() -> Phrases:
-    return Phrases([*phrases_of("changed").values(), *phrases_of("relation").values()])
+    return Phrases([*phrases_by_name("changed").values(), *phrases_by_name("relation").values()])
 
 
 def _is_product(word: str, text: str, start: int) -> bool:

@@ -26,11 +26,11 @@ CONTRADICTS = 0.6
 # (`python -m bench.marks`): recall of replaces 61 %, precision 99 %. Before the faults that they showed were fixed, 45
 # of the 14,280 pairs of a newer text with the older text of another pair were marked or reported as contradictions,
 # most of them plausible.
-_SAME = 0.9  # the same again
-_CLOSE = 0.6  # one thing in other words
-_NEAR = 0.4  # one topic
+_SAME = 0.9  # a repetition
+_CLOSE = 0.6  # a paraphrase
+_NEAR = 0.4  # the same topic
 _APART = 0.3  # two long turns that share one clause
-_FAR = 0.2  # the same words by chance
+_FAR = 0.2  # below it, shared words are a coincidence
 _UNKNOWN = 0.5  # assumed for a pair without a cosine
 _FEW_WORDS = 2
 
@@ -198,7 +198,7 @@ class Comparison:
         self.by_name = not relations.isdisjoint(_BY_NAME)
         is_sole = not relations.isdisjoint(_SOLE)
         self.sole = is_sole and not (newer.words or older.words)  # neither says more about the value
-        self.alone = is_sole and not (newer.words and older.words)  # one of them says no more about the value
+        self.alone = is_sole and not (newer.words and older.words)  # at most one says more about the value
 
         self.same_name = not newer.names.isdisjoint(older.names)
         self.adds_name = bool(newer.names - older.names)
@@ -234,7 +234,7 @@ class Comparison:
 
 
 def _is_about_part(clause: ValueClause, other: ValueClause) -> bool:
-    """Return whether a clause is about a part (a car park) and the other about its whole (the pool)."""
+    """Return whether a clause is about a part ("the pool's car park") and the other about its whole ("the pool")."""
     return any(
         part <= clause.words and not any(words_alike(part, other.words)) and any(words_alike(whole, other.words))
         for part, whole in clause.parts
@@ -242,7 +242,7 @@ def _is_about_part(clause: ValueClause, other: ValueClause) -> bool:
 
 
 def _unshared_modifiers(words: frozenset[str], others: frozenset[str]) -> int:
-    """Count the compounds of which the others have only the last part: "termin", but nothing like "zahnarzt"."""
+    """Count the compounds of which `others` has only the last part: "termin" of "zahnarzttermin", not "zahnarzt"."""
     modifiers = (
         word.removesuffix(other)
         for word in words - others

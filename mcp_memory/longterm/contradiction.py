@@ -145,9 +145,9 @@ def _read(text: str) -> _Statement:
     return _Statement(text, frozenset(index_terms(text)), people, opening, is_negative(text))
 
 
-# --- sentences that a new one replaces --------------------------------------------------------------
+# --- sentences replaced by a new one ----------------------------------------------------------------
 
-_NEAREST = 2  # stored sentences that a new one is compared with
+_NEAREST = 2  # stored sentences compared with a new one
 _SEARCHED = 16  # statements, of which some are not sentences
 _LEAST_COSINE = 0.4
 _ONE_MATTER = 0.4  # cosine by the encoder
@@ -187,7 +187,7 @@ def _may_end(atom: Atom, new: NewAtom) -> bool:
 
 
 def replaced_by(new: Embedded, older: Sequence[Embedded]) -> bool:
-    """Return whether a new sentence replaces any of these older sentences, which are not stored yet."""
+    """Return whether a new sentence replaces any of these older sentences, none of which is stored yet."""
     if not announces_change(new.atom.text):
         return False
     for old in older:

@@ -67,9 +67,9 @@ class Candidate:
     salience: float
     former: Atom | None = None
     day: datetime | None = None
-    """The only day that it names, if that was in the future when it was said (`validity.planned_day`)."""
+    """The only day that it names, if it was in the future when the statement was said (`validity.planned_day`)."""
     note: str = ""
-    """As `validity.time_note` has it: `was planned for 3 May 2026`, `from 1 March 2027`."""
+    """The note of `validity.time_note`: `was planned for 3 May 2026`, `from 1 March 2027`."""
 
 
 def page(store: Store, space: str, *, at: datetime | None = None) -> str:
@@ -205,7 +205,7 @@ def _turning_points(atom: Atom) -> Iterator[datetime]:
 # --- candidates -------------------------------------------------------------------------------------
 
 _SECTION_OF_KIND: dict[Kind, Section] = {"instruction": "rules", "persona": "user", "episodic": "events"}
-_BEHIND = timedelta(days=14)  # for which a day that has passed is listed
+_BEHIND = timedelta(days=14)  # how long a past day is still listed
 _NEWEST, _FIRST = 2_000, 200  # the newest statements, and those of the highest priority
 _RECALLS = 500
 
@@ -213,8 +213,8 @@ _RECALLS = 500
 def candidates(store: Store, space: str, *, at: datetime | None = None) -> Iterator[Candidate]:
     """Yield the statements that a page may list, the most salient first.
 
-    Yields nothing if no statement was extracted without a model. The dates in a statement are read only when it is its
-    turn: reading them takes most of the time, and a page has room for few of the statements.
+    Yields nothing if no statement was extracted without a model. Lazy, because reading the dates in a statement
+    takes most of the time, and a page has room for few statements.
     """
     first = store.list_atoms(space, filters=Filters(unheld=True), limit=_FIRST)
     newest = newest_statements(store, space, _NEWEST)
@@ -274,7 +274,7 @@ _MATTERS = 80  # priority; 70 is usual
 def is_of_the_user(atom: Atom) -> bool:
     """Return whether a statement belongs on a page about the user; a mere episode of others does not.
 
-    It belongs if it is about the user, lasting, explicit, or important and by the user, such as an offer for their
+    It belongs if it is about the user, lasting, explicit, or important and by the user, such as a price in their
     shop.
     """
     about_user = not atom.entities or "user" in map(fold, atom.entities)
@@ -303,7 +303,7 @@ def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
 
 
 def _is_timely_and_safe(atom: Atom, at: datetime) -> bool:
-    """Return whether a statement is harmless and, if it is a sentence, names no planned day that is long past."""
+    """Return whether a statement has no flags and, if it is a sentence, names no planned day that is long past."""
     day = planned_day(atom) if atom.is_sentence else None
     is_timely = day is None or _midnight(at) - _BEHIND < day.end
     return is_timely and not flags(atom.text, "user")
@@ -328,7 +328,7 @@ def _recalled(store: Store, space: str, *, before: datetime) -> set[str]:
 
 # --- salience ---------------------------------------------------------------------------------------
 
-_EXPLICIT = 1.0  # of explicit statements
+_EXPLICIT = 1.0  # worth of an explicit statement
 _RECALLED = 0.1
 _LEAST = 0.3  # salience of a line: of 29 authors left out, 74 % of the lines are right, 69 % without a limit
 

@@ -36,10 +36,7 @@ def doubt_of(atom: NewAtom, said_at: Mapping[str, datetime]) -> str:
 def with_corrections(
     drafts: Mapping[str, Draft], texts: Mapping[str, str], said_at: Mapping[str, datetime]
 ) -> dict[str, Draft]:
-    """Return the drafts with corrections: a labelled draft gets its new text from `texts`, if that resolves the doubt.
-
-    `texts` maps draft ids to texts.
-    """
+    """Return the drafts. A labelled draft gets its new text from `texts` (by draft id) if that resolves the doubt."""
     return {
         id: replace(draft, atom=_corrected(draft.atom, texts.get(id, ""), said_at)) if is_doubted(draft.atom) else draft
         for id, draft in drafts.items()

@@ -39,7 +39,7 @@ from mcp_memory.longterm.names import (
     with_stated_names,
 )
 from mcp_memory.longterm.quotes import locate
-from mcp_memory.longterm.search.known import judge
+from mcp_memory.longterm.search.answerability import judge
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.turn_batches import (
@@ -134,9 +134,9 @@ _SHOWN_CHARS = 200
 def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
     """Return the ids of the current atoms that turns may repeat or end.
 
-    These are all atoms of a small memory, otherwise the most probable for each sentence, alone and after the sentence
-    before: a turn may speak of three things, or say "only two of them" of things named before. Then come those of the
-    entities that the sessions have named.
+    A small memory returns all its atoms, otherwise the most probable for each sentence, alone and after the
+    sentence before: a turn may speak of three things, or say "only two of them" of things named before. Then come
+    those of the entities that the sessions have named.
     """
     current = Filters(unheld=True)
     few = context.store.list_atoms(context.space, filters=current, limit=_SHOWN + 1)
@@ -163,7 +163,7 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
 
 
 def _sentences_with_context(batch: TurnBatch) -> Iterator[str]:
-    """Yield each new sentence of a person, alone and again with the previous sentence of any speaker before it."""
+    """Yield each new sentence of a person, alone and after the previous sentence of any speaker."""
     before = ""
     new = {turn.id for turn in batch.turns}
     for turn in (*batch.background, *batch.turns):
@@ -182,7 +182,7 @@ def _number(id: str) -> int:
 
 
 def question(context: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
-    """Return the model's question about the batch; None if all of it is small talk."""
+    """Return the question about the batch; None if all of it is small talk."""
     batch = _read_basis(context, basis)
     if not batch.turns:
         return None
@@ -235,16 +235,15 @@ def _people(names: Names) -> str:
 def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Extracted | None) -> Applied:
     """Store the valid part of the reply, and mark these turns as read.
 
-    Raises InvalidInput if nothing is valid because quotes are missing, or if the statements are in a language that no
-    speaker used. After a failed attempt the reply is accepted as it is, so that a weak model does not block a session
-    forever.
+    Raises InvalidInput if every statement fails for its quote, or if they are in a language that no speaker used.
+    After a failed attempt any reply is accepted, so that a weak model does not block a session forever.
     """
     batch = _read_basis(context, basis)
     names = names_in(context.store, context.space, [*batch.background, *batch.turns])
     statements = reply.notes if reply else []
     names = with_stated_names(names, context.store, context.space, [statement.text for statement in statements])
     aliases = _aliases(statements, names)
-    if own := aliases.get(USER):  # a name that is told here counts for all statements of the reply
+    if own := aliases.get(USER):  # a name introduced in this reply applies to all its statements
         names = replace(names, user=names.user or own[0], introduced=(*names.introduced, *own))
     shown = {atom.id: atom.text for atom in context.store.atoms(context.space, basis.held)}
     results = [(statement, ground_statement(statement, batch, names, shown=shown)) for statement in statements]
@@ -306,7 +305,7 @@ def _select(results: Results) -> tuple[list[GroundedAtom], list[str]]:
 
 
 def _weight(grounded: GroundedAtom) -> int:
-    """Return the priority as a sort key; standing instructions rank highest."""
+    """Return the priority as a sort key. Standing instructions (-1) rank highest."""
     return grounded.atom.priority if grounded.atom.priority >= 0 else 101
 
 
@@ -318,7 +317,7 @@ def _aliases(statements: Iterable[ExtractedStatement], names: Names) -> dict[str
     for statement in statements:
         for named in [*statement.entities, *_users_name(statement, names)]:
             for alias in _stated_aliases(named, names):
-                aliases[names.chief(named.name) or named.name][alias] = None
+                aliases[names.main_name(named.name) or named.name][alias] = None
     return {name: tuple(further) for name, further in aliases.items()}
 
 
@@ -326,19 +325,19 @@ def _users_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity
     """Return the user with the name that the statement's fact gives them; empty if the fact is not the user's name."""
     match statement.fact:
         case Triple(entity=entity, relation=relation, value=name) if relation_name(relation) == "name":
-            return [NamedEntity(name=USER, also=[name])] if names.chief(entity) == USER else []
+            return [NamedEntity(name=USER, also=[name])] if names.main_name(entity) == USER else []
         case _:
             return []
 
 
 def _stated_aliases(named: NamedEntity, names: Names) -> list[str]:
     """Return the further names of an entity that occur in the turns and belong to no other entity."""
-    chief = names.chief(named.name)
-    if chief is None:
+    main_name = names.main_name(named.name)
+    if main_name is None:
         return []
     aliases = dict.fromkeys(alias for also in named.also if (alias := one_line(also, MAX_NAME)))
-    new = [alias for alias in aliases if names.chief(alias) == alias and fold(alias) != fold(chief)]
-    return [alias for alias in new if locate(alias, names.text) and names.may_be(chief, alias)]
+    new = [alias for alias in aliases if names.main_name(alias) == alias and fold(alias) != fold(main_name)]
+    return [alias for alias in new if locate(alias, names.text) and names.may_be(main_name, alias)]
 
 
 # --- as a model reads them --------------------------------------------------------------------------
@@ -374,7 +373,7 @@ def speaker(turn: Turn) -> str:
 
 
 _ENOUGH_WORDS = 12
-_A_TRACE = 0.02  # of the letters; less of a script is names and quotes
+_A_TRACE = 0.02  # share of the letters; a smaller share of a script comes from names and quotes
 
 
 def is_in_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:

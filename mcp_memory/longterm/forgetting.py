@@ -56,10 +56,10 @@ def forgetting_method(*, query: str | None, session: str | None, timed: bool) ->
 
 
 def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None) -> list[str]:
-    """Return sentences that tell the user what else is affected by forgetting.
+    """Return sentences for the user on what else the forgetting affects.
 
-    These also name the forgotten items (rows, facts, lines of tasks and pages), and the turns that stay and may say the
-    same.
+    They name the other forgotten items (rows, facts, lines of tasks and pages), and the turns that stay and may say
+    the same.
     """
     sentences: list[str] = []
     if reach.along:

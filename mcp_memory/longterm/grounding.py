@@ -141,7 +141,7 @@ def ground_statement(
     times = validity_period(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
     fact = _fact(statement, names, " ".join([text, *(passage.turn.content for passage in passages)]))
     entity, relation, value = fact if fact and times.now else (None, None, None)
-    entities = [entity, *(names.chief(named.name) for named in statement.entities), *names.mentioned(text)]
+    entities = [entity, *(names.main_name(named.name) for named in statement.entities), *names.mentioned(text)]
     atom = NewAtom(
         kind=statement.kind,
         text=with_its_date(text, turn.said_at),
@@ -177,10 +177,10 @@ def _check_words(
     names: Names,
     shown: Mapping[str, str],
 ) -> tuple[NewAtom, Sequence[str]]:
-    """Check the words of an atom against what was said, and return the atom with remarks.
+    """Check the words of an atom against what was said, and return it with remarks.
 
-    A statement of the user may be labelled, attributed to the assistant, or replaced by the user's own words; one of
-    others is quarantined if nobody said it. The words of all statements that were `shown` count as said.
+    A statement of the user may be labelled, attributed to the assistant, or replaced by the user's own words. A
+    statement of others is quarantined if nobody said it. The texts in `shown` count as said.
     """
     if atom.source == "quoted":
         return with_allowed_kind(atom), ()
@@ -392,10 +392,10 @@ def _own_sentences(passage: Passage) -> str:
 def _check_rule(
     statement: ExtractedStatement, text: str, passages: Sequence[Passage], batch: TurnBatch, names: Names
 ) -> tuple[ExtractedStatement, str, str]:
-    """Return a rule with its text, or with the user's own words and a remark; no text if it quotes no such words.
+    """Return a rule with its text and a remark; the text is empty if the rule quotes no words of the user.
 
-    The model's text is kept if the user's words may be an order or accept an offer, and have all values of the text. An
-    order must also have its negation and limits in the text.
+    The model's text is kept if the user's words may be an order or accept an offer, and have all values of the
+    text. An order must also have its negation and limits in the text. Otherwise the text is the user's own words.
     """
     users = [passage for passage in passages if passage.turn.role == "user" and not names.is_other(passage.turn)]
     own = [passage for passage in users if not _is_quotation(passage)]
@@ -462,7 +462,7 @@ def _fact(statement: ExtractedStatement, names: Names, context: str) -> tuple[st
     """
     if statement.fact is None or _share_of_words(statement.fact.value, context) < _OF_A_FACT:
         return None
-    entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
+    entity, relation = names.main_name(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
     value = one_line(statement.fact.value, 200)
     if not entity or not value or fact_states_rule(relation, value):
         return None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import is_person
 from mcp_memory.language.words import function_words, languages_of
-from mcp_memory.longterm.turns import phrases_of
+from mcp_memory.longterm.turns import kinds_of_phrases
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
 _NATIONAL = re.compile(r"(?:ish|an|ian|ese|ic)$")  # "I'm Irish"
@@ -146,4 +146,4 @@ def _is_own_name(sentence: str, match: re.Match[str], name: str, opening: bool, 
         return False
     if nouns_have_capitals:
         return " " in name
-    return opening or "greeting" in (phrases_of(sentence[: match.start()]) or ())
+    return opening or "greeting" in (kinds_of_phrases(sentence[: match.start()]) or ())

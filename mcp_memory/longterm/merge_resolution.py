@@ -94,9 +94,9 @@ class MergeReply(TolerantReply):
 # --- the rules --------------------------------------------------------------------------------------
 
 _MAX_TEXT = 600
-_OWN_WORDS = 0.5  # share of a new text's words that one of the old texts has
+_OWN_WORDS = 0.5  # least share of a merged text's words that must come from one old text
 _SMALL = 12  # numbers that people write as words too
-_MAX_RISE = 10  # of a priority
+_MAX_RISE = 10  # most that a merge may add to a priority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,10 +55,7 @@ class MergeContext:
 
 
 def repeated_statement(context: MergeContext, draft: str) -> str | None:
-    """Return the id of an atom or earlier draft that has the same meaning and words, so that no question is needed.
-
-    None if there is none.
-    """
+    """Return the id of an atom or earlier draft with the same meaning and words, which needs no question; else None."""
     earlier = list(takewhile(lambda id: id != draft, context.drafts))
     for id in sorted(context.near.get(draft, ()), key=lambda id: (id not in context.targets, len(id), id)):
         if id in context.targets:
@@ -72,7 +69,7 @@ def repeated_statement(context: MergeContext, draft: str) -> str | None:
 
 # --- the stage ---------------------------------------------------------------------------------------
 
-_DRAFTS = 20  # of one question
+_DRAFTS = 20  # drafts in one prompt
 _WAITING = 100
 _WIDTH = 600
 
@@ -106,8 +103,8 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeB
 def _is_clear(merge: MergeContext, draft: str) -> bool:
     """Return whether a draft needs no question.
 
-    That is so if nothing resembles it, or if it repeats an atom, or a draft that needs no question, in the same words.
-    A draft that a check labelled always needs one.
+    Nothing resembles it, or it repeats an atom, or a draft that needs no question, in the same words. A draft that
+    a check labelled always needs a question.
     """
     if is_doubted(merge.drafts[draft].atom):
         return False
@@ -118,7 +115,7 @@ def _is_clear(merge: MergeContext, draft: str) -> bool:
 
 
 def _to_compare(merge: MergeContext, draft: str) -> list[str]:
-    """Return the similar statements that the draft's extraction was not shown; it has decided about the others."""
+    """Return the similar statements that the extraction of the draft was not shown, so has not decided about."""
     unseen = [other for other in merge.near[draft] if other not in merge.seen[draft]]
     return [other for other in unseen if other in merge.targets or repeated_statement(merge, other) is None]
 
@@ -164,8 +161,8 @@ def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeRep
 def _with_ends(own: Decision | None, draft: Draft, said_at: datetime) -> Decision:
     """Return the decision on a draft, extended by the atoms that its extraction ends.
 
-    The merge question does not show these atoms, so a decision to add becomes one to update them; one to merge or skip
-    is unchanged. The reason has no words of the turn, because these may be forgotten.
+    The merge question does not show these atoms. A decision to add becomes an update of them; a merge or skip is
+    unchanged. The reason has no words of the turn, because these may be forgotten.
     """
     ends = [*draft.atom.supersedes]
     if own is None or own.action == "add":
@@ -209,7 +206,7 @@ def _extractions(context: SearchContext, drafts: Iterable[Draft]) -> dict[str, E
 def _seen_by(
     extraction: ExtractionBasis, evidence: Mapping[str, Sequence[Evidence]], turns: Mapping[str, Turn]
 ) -> set[str]:
-    """Return the statements that an extraction was shown, or made itself: those based on turns that it read."""
+    """Return the statements that an extraction was shown or made, the latter recognised by turns that it read."""
 
     def was_read(quote: Evidence) -> bool:
         turn = turns.get(quote.turn)

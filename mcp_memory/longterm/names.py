@@ -64,7 +64,7 @@ class Names:
         """Return whether a turn has the name of another person than the user."""
         return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
-    def chief(self, name: str) -> str | None:
+    def main_name(self, name: str) -> str | None:
         """Return the main name of the entity that has this name, or the name itself if the entity is unknown.
 
         Returns None for the assistant and for anything that is not a name.
@@ -85,14 +85,14 @@ class Names:
         entities = [*named_in(self.known, text), *(name for name in self.others if contains_name([name], text))]
         return [USER, *entities] if contains_name([*_user_nouns(), self.user or ""], text) else entities
 
-    def may_be(self, chief: str, name: str) -> bool:
-        """Return whether a name can be an alias of the entity with the main name `chief`.
+    def may_be(self, main_name: str, name: str) -> bool:
+        """Return whether a name can be an alias of the entity with the main name `main_name`.
 
         It cannot if it is another speaker's, or if the entity is the user and it differs from the user's known name.
         """
         if fold(name) in {fold(other) for other in self.others}:
             return False
-        if chief != USER or self.user is None:
+        if main_name != USER or self.user is None:
             return True
         own, other = fold(self.user), fold(name)
         return own.startswith(other) or other.startswith(own)
@@ -104,7 +104,7 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     content = "\n".join(turn.content for turn in turns)
     entities = known_entities(store, space)
     aliases = next((entity.aliases for entity in entities if fold(entity.name) == USER), ())
-    speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
+    speaking = {role: _speaker_names(turns, role) for role in ("user", "assistant")}
     unnamed = any(turn.role == "user" and not turn.name for turn in turns)
     user = _user(aliases, speaking["user"], unnamed=unnamed)
     speakers = dict.fromkeys((*speaking["user"], *speaking["assistant"]))
@@ -180,7 +180,7 @@ def is_person(turn: Turn) -> bool:
     return bool(words) and " ".join(words) not in name_words("assistant") and name_words("models").isdisjoint(words)
 
 
-def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
+def _speaker_names(turns: Iterable[Turn], role: str) -> list[str]:
     names = (one_line(turn.name or "", MAX_NAME) for turn in turns if turn.role == role and is_person(turn))
     return [
         name for name in dict.fromkeys(names) if name and fold(name) not in name_words("user") | name_words("assistant")
@@ -190,7 +190,7 @@ def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
 def _user(aliases: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
     """Return the user's name: an alias that speaks here, the first alias, or the only name that speaks here.
 
-    If there are turns with and without a name, the nameless ones are the user's, so a name is not taken for the user's.
+    If some turns are `unnamed`, those are the user's, so a speaker's name is not the user's.
     """
     own = {fold(name) for name in aliases}
     here = next((name for name in speaking if fold(name) in own), None)

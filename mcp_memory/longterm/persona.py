@@ -104,9 +104,7 @@ _IDENTITY = ("name", "preferred_name", "full_name", "pronouns", "works_as")
 
 
 def identity(store: Store, space: str, at: datetime) -> list[str]:
-    """Return facts that identify the user at a moment, names first: the user's statements about themselves, as
-    `name: Maya`.
-    """
+    """Return facts that identify the user at a moment, names first, such as `name: Maya`: the user's own statements."""
     candidates = store.facts(space, filters=Filters(entity="user", unheld=True, ended=True), limit=_READ)
     about = current_facts(store, space, candidates, at)  # includes values that end in the future
     # Without facts about others that also mention the user, and facts about the user from others.
@@ -295,7 +293,7 @@ def listed_page(store: Store, space: str, *, at: datetime | None = None) -> str:
 
 
 def explicit_page(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the explicit statements by kind, each line with its atom and each section with its overflow."""
+    """Return the explicit statements by kind, each on a line with its id; each section counts those left out."""
     lines: dict[Kind, list[str]] = {
         kind: [_line(atom, at) for atom in _explicit_statements(store, space, kind, at)] for kind, _ in _HEADINGS
     }

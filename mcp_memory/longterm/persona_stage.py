@@ -53,7 +53,7 @@ _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), 
 _NEW = 100
 _ASKED_CHARS = MAX_CHARS - 300  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
-_KNOWN = 80  # characters of a statement whose words the page has
+_KNOWN = 80  # characters shown of a statement that the page already contains
 _NONE = "None."
 
 
@@ -151,7 +151,7 @@ def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
 def _relevant(atoms: Sequence[Atom], store: Store, space: str) -> list[Atom]:
     """Return the statements that belong on a page about the user.
 
-    An episode is left out if no scene cites it although the scenes stage has read it.
+    An episode that the scenes stage has read is left out unless a scene cites it.
     """
     judged_upto = read_to(store, space, "scenes")
     in_scenes = {id for scene in store.scenes(space) for id in scene.atoms}
@@ -174,10 +174,7 @@ def _fitting(scenes: Sequence[Scene]) -> list[Scene]:
 
 
 def question(context: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply] | None:
-    """Return the question for a persona job, formatted from the current rows without content forgotten meanwhile.
-
-    None if nothing new could change the current page.
-    """
+    """Return the question for a persona job, from the current rows; None if nothing new could change the page."""
     store, space = context.store, context.space
     scenes = sound_scenes(store, space)
     shown = [scene for scene in scenes if scene.slug in basis.scenes]

@@ -59,7 +59,7 @@ def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
 
 
 def asks_for_later(text: str, said_at: datetime) -> bool:
-    """Return whether a sentence has an order to say or do something, and the occasion or day for it."""
+    """Return whether a sentence orders something to be said or done, and gives the occasion or day."""
     text = " ".join(text.split())
     if not (_pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)):
         return False
@@ -195,7 +195,7 @@ def _cut_at_date(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | 
 
 
 def _say_around(before: str, after: str) -> str:
-    """Return what to say where a date is behind the order: "on Friday to call Ana", "to call Ana on Friday"."""
+    """Return what to say when a date follows the order: "on Friday to call Ana", "to call Ana on Friday"."""
     lead = _pattern("SAY_LEAD").match(before)
     is_said = _says_enough(_say(before)) and (bool(lead and lead[0].strip(" ,")) or not _says_enough(_say(after)))
     return _say(f"{before.rstrip()} {after.lstrip()}" if is_said else after)
@@ -237,7 +237,7 @@ def _says_enough(text: str) -> bool:
     return (sum(map(len, words)) if dense else len(words)) >= _FEWEST
 
 
-# --- what a trigger is about ------------------------------------------------------------------------
+# --- topics of triggers -----------------------------------------------------------------------------
 
 
 def _about(text: str, start: int, end: int, days: Sequence[DayAhead]) -> str:

@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
 MODEL_FILE = Path(__file__).with_name("promises.json")
 _READ = 10_000  # open promises
-_MOST = 100  # of them are compared with a prompt, the newest
+_MAX_COMPARED = 100  # newest open promises that are compared with a prompt
 _PROMPT_CHARS = 2_000
-_BEFORE_CHARS = 240  # of a turn before its promise
+_BEFORE_CHARS = 240  # characters of a turn before its promise
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？\n])\W*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """An open promise. `context` also has the words before it in its turn, which may tell who "him" or "it" is."""
+    """An open promise. `context` has it after the words before it in its turn, which may show who "him" is."""
 
     atom: Atom
     said_at: datetime
@@ -75,20 +75,20 @@ class PromiseFeatures(NamedTuple):
     trigger: float
     """Cosine of what the trigger is about and the prompt, by the multilingual encoder."""
     context: float
-    """The same of the promise with the words before it."""
+    """Cosine of `context` and the prompt, by the multilingual encoder."""
     trigger_words: float
-    """As `trigger`, by the English word table."""
+    """Cosine of what the trigger is about and the prompt, by the English word table."""
     context_words: float
     shared: float
     """Share of the trigger's terms that the prompt has."""
     common: float
-    """Share of the prompt's content words that the context has."""
+    """Share of the prompt's content words that `context` has."""
     name: float
     """Flag: a name in the context is in the prompt."""
     length: float
     """Logarithm of the number of content words in the prompt."""
     breadth: float
-    """The same of the trigger."""
+    """Logarithm of the number of content words in the trigger."""
 
 
 class PromiseModel(NamedTuple):
@@ -156,17 +156,17 @@ def with_words_before(turn: str, promise: str) -> str:
     return f"{turn[starts[0] : at].strip()} {promise}" if starts else promise
 
 
-# --- what a prompt calls for ------------------------------------------------------------------------
+# --- promises that a prompt makes due ---------------------------------------------------------------
 
 
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
-    """Return the promises whose trigger a prompt is about, the most likely first, except those for a day alone.
+    """Return the promises whose trigger a prompt is about, the most likely first, except those with only a day.
 
     `promises` are newest first. A prompt that states a promise does not call for it. Without the encoder's files a
     prompt calls for a promise if it has all terms of its trigger.
     """
     today = local(now).date()
-    possible = [promise for promise in promises if not promise.parts.is_date and promise.is_due(today)][:_MOST]
+    possible = [promise for promise in promises if not promise.parts.is_date and promise.is_due(today)][:_MAX_COMPARED]
     possible = [promise for promise in possible if not promise.is_stated_in(prompt)]
     if not possible or not _plain(prompt):
         return []

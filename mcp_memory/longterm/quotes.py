@@ -100,7 +100,7 @@ class _Plain:
         return places[0] if places else None
 
     def _is_whole(self, start: int, end: int) -> bool:
-        """Return whether no character of the original, with the marks on it, is cut in two."""
+        """Return whether a span begins and ends between whole characters of the original, combining marks included."""
         if start and self._spans[start] == self._spans[start - 1]:
             return False
         if end == len(self.text):

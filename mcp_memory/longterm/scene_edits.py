@@ -39,7 +39,7 @@ from mcp_memory.store.values import SceneEdit
 from mcp_memory.suspicion.flags import flags
 
 MAX_CHARS = 1_500
-"""Of a body, without its citations."""
+"""The longest body in characters, without citations."""
 _TITLE, _SUMMARY, _REASON, _STATEMENT = 80, 220, 300, 80
 _ENTITIES = 12
 _MAX_NAMED = 12  # ids and names in one sentence
@@ -59,15 +59,15 @@ class SceneRound:
     atoms: Mapping[str, Atom]
     """Atoms that any page may cite: the question showed them, and they are not forgotten."""
     speakers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names of people who said some of the atoms where a model would answer, by the ids of the atoms."""
+    """Names of people who spoke as `assistant` in conversations between people, by the ids of their atoms."""
     cited_elsewhere: Mapping[str, Atom] = field(default_factory=dict[str, Atom])
-    """Atoms that pages cite which were not shown: each page may keep citing its own."""
+    """Atoms cited by pages but not shown: each page may keep citing those that it cites."""
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Stored bodies of scenes of which words were forgotten: line numbers refer to these."""
+    """Stored bodies of scenes with forgotten words. Line numbers in a reply refer to these."""
     new: Sequence[str]
     """Ids of the atoms to put on pages."""
     unseen: Collection[str] = ()
-    """Slugs of scenes that are due for rewriting and were not shown: they cannot be changed before."""
+    """Slugs of scenes that are due for rewriting but were not shown, so no edit may change them."""
     most: int
     """The largest number of scenes; a model leaves one free for a page that a person restores."""
     is_entity: Callable[[str], bool]
@@ -150,7 +150,7 @@ class _PageDrafts:
                     self._delete(scene, one_line(edit.reason, _REASON) or "no longer wanted")
 
     def _action(self, edit: RequestedEdit) -> str:
-        """Return the action of an edit, also if it names none, or changes lines under another name."""
+        """Return the action of an edit, inferred from its other fields if it names none or contradicts them."""
         if edit.action in ("merge", "delete"):
             return edit.action
         if edit.lines and not edit.from_:

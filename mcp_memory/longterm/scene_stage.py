@@ -37,7 +37,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, SceneChanges, Work
 
 _ATOMS = 60
-_LISTED, _KNOWN = 160, 80  # characters of summaries, and of statements whose words a page has
+_LISTED, _KNOWN = 160, 80  # characters shown of a summary, and of a statement that a page already contains
 _REASON = 300
 _ASKED_CHARS = MAX_CHARS - 300  # models count badly: a slightly longer page is kept
 _NEARLY_FULL = 1_000
@@ -140,7 +140,7 @@ def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom
 
 
 def _room(count: int, most: int) -> str:
-    """Return a sentence with the number of pages, and what it means for new pages."""
+    """Return a sentence on the number of pages, and on the room for new pages."""
     pages = f"Pages: {count}, of {most - 1} at most."
     if count >= most:
         return f"{pages} Too many stand: first merge two or more that belong together, then write what is new."
@@ -274,7 +274,7 @@ def _round(context: SearchContext, basis: SceneBasis) -> SceneRound:
 _CHARS = 6_000
 _CHARS_TO_MERGE = 24_000  # scenes to merge must be shown
 _CHARS_AT_ONCE = 3_000  # scenes of this total length are all shown
-_COLDEST = 3  # candidates for merging if there is no room for a new page
+_COLDEST = 3  # least used scenes offered for merging when no further page fits
 _SIMILAR = 12  # similar atoms, some of which are new too
 
 

@@ -32,7 +32,7 @@ MERGED_INTO = "merged into "
 """Start of the reason of a deletion if the scene was merged into another."""
 _LINE, _WAS = 220, 60
 _SEE_ALSO = 5
-_MOST_HOPS = 20
+_MAX_HOPS = 20
 
 
 def rendered_page(store: Store, space: str, scene: Scene) -> str:
@@ -52,8 +52,9 @@ def rendered_page(store: Store, space: str, scene: Scene) -> str:
 
 
 def _change_lines(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
-    """Return a line for each new atom, with the first words of the atoms that it replaced (the page has the rest), and
-    for each atom that ended without a replacement.
+    """Return a line for each new statement and each statement that ended without a replacement.
+
+    A new statement comes with the first words of the statements that it replaced; the page has the rest.
     """
     lines: dict[str, str] = {}
     for old, newer in ended:
@@ -229,7 +230,7 @@ def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene | None:
 def _merged_into(store: Store, space: str, name: str) -> Scene | None:
     """Return the scene that a deleted scene was merged into."""
     slug = slug_of(name)
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         last = next(iter(store.scene_versions(space, slug)), None)
         if last is None or last.action != "delete":
             return last

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import states_secret
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Label, Turn
@@ -39,13 +39,19 @@ READER = 1
 """The version of the reader that statements are stored with."""
 
 _LEAST_WORTH = 0.2
-"""Of a statement. Of 562 sentences of six memories that the classifier had not seen, 89 % of those kept state
-something by their labels; 78 % of those that do are kept, and 93 % of those that a later conversation needs."""
+"""The least worth of a statement.
+
+Of 562 sentences of six memories that the classifier had not seen, 89 % of those kept state something by their labels;
+78 % of those that do are kept, and 93 % of those that a later conversation needs.
+"""
 _LEAST_RULE = 0.5
-"""Probability of a rule: an agent obeys it."""
+"""The least probability of a rule, high because an agent obeys it."""
 _LEAST_PROMISE = 0.2
-"""Probability of a promise that says when it is due (`asks_for_later`). Of 72 promises (`fixtures/promises`) 55 are
-recognised, and of 120 sentences written to resemble promises 9; of 698 others none."""
+"""The least probability of a promise that says when it is due (`asks_for_later`).
+
+Of 72 promises (`fixtures/promises`) 55 are recognised, of 120 sentences written to resemble promises 9, of 698 others
+none.
+"""
 
 _KINDS: Mapping[Label, Kind] = {
     "trait": "persona",
@@ -60,12 +66,12 @@ _KINDS: Mapping[Label, Kind] = {
 _HIGHEST = 89
 """The highest priority: from 90 on, a statement goes with every question (`recall.blocks`)."""
 
-_FRAGMENT = 0.5  # probability from which a sentence is stated with the one before it
+_FRAGMENT = 0.5  # probability of a fragment, which is stored together with the sentence before it
 _LONGEST = 300  # characters of a statement
-_SHORTEST_CUT = 80  # before it no sentence is cut
+_SHORTEST_CUT = 80  # least characters that remain of a cut sentence
 _READ = 4_000  # characters of a turn
-_FEW_TERMS = 6  # of an answer that needs its question
-_FEWEST_TERMS = 2  # of a sentence that makes sense alone
+_FEW_TERMS = 6  # most terms of an answer that makes no sense without its question
+_FEWEST_TERMS = 2  # least terms of a sentence that makes sense alone
 _QUESTION_CHARS = 160
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MOST = 5  # statements that a draft is compared with, as upstream
+_MAX_SIMILAR = 5  # statements that a draft is compared with, as upstream
 
 # Measured with the bundled model on 76 pairs that belong together (reworded, carried on, contradicted) and on 92
 # unrelated statements, all written from real conversations. Share of the pairs found, and of the others that
@@ -48,17 +48,17 @@ _MOST = 5  # statements that a draft is compared with, as upstream
 # employer or friend.
 _NEAR = 0.6
 _NEAR_UNSEEN = 0.9
-"""The same if the extraction was shown the nearest atoms and could have said that the draft repeats or ends them."""
+"""As `_NEAR`, for a draft whose extraction was shown the nearest atoms and could have decided about them."""
 _SAME_RELATION = 2.0
 _SAME_PHRASE = 0.9
-"""Of two that share two neighbouring words that are rare."""
-_MOST_MEANING = 0.5
-_UNKNOWN_MEANING = 0.35  # of an atom without a vector: a quarter of the words suffices then
+"""Similarity of two statements that share a pair of rare neighbouring words."""
+_MAX_MEANING = 0.5
+_UNKNOWN_MEANING = 0.35  # assumed for an atom without a vector; a quarter of the words is enough then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
 _FEW = 5
 
 _WEIGHT = 10  # assumed statements in every space: the first few say little about usual similarity
-_USUAL_COSINE = 0.35  # of those
+_USUAL_COSINE = 0.35  # cosine of the assumed statements
 _BACKGROUND = 1_000  # statements from which the usual similarity is computed
 _LOOKED_AT = 30
 _SPACED_WORD = re.compile(r"[^\W\d_\u0e00-\uffff]+")
@@ -77,21 +77,21 @@ class _ComparedStatement(NamedTuple):
 
 
 class _Neighbourhood(NamedTuple):
-    """Atoms that a search finds for a draft, the cosines of the nearest atoms, and the usual cosine."""
+    """The atoms near a draft, their cosines to it, and the usual cosine of any atom to it."""
 
     atoms: list[Atom]
     cosines: Mapping[str, float]
     usual: float
     far: float
-    """The meaning of an atom that is not among the nearest."""
+    """The similarity in meaning of an atom that is not among the nearest."""
     vector: NDArray[np.float32] | None
     is_bundled: bool
-    """The cosines are of the model that changes are judged by."""
+    """Whether the cosines are the bundled model's, by which changes are judged."""
 
     def meaning(self, cosine: float | None) -> float:
         if cosine is None:
             return self.far
-        return min(_MOST_MEANING, max(0.0, (cosine - self.usual) / (1 - self.usual)))
+        return min(_MAX_MEANING, max(0.0, (cosine - self.usual) / (1 - self.usual)))
 
     def cosine_to(self, other: _Neighbourhood) -> float | None:
         if self.vector is None or other.vector is None or self.vector.shape != other.vector.shape:
@@ -127,7 +127,7 @@ def near_statements(
             similarity[other] = background.similarity(statement, compared[other], meaning)
         least = _NEAR_UNSEEN if draft.id in compared_before else _NEAR
         ranked = sorted(similarity, key=lambda id: (-similarity[id], id))
-        alike = [id for id in ranked if similarity[id] >= least][:_MOST]
+        alike = [id for id in ranked if similarity[id] >= least][:_MAX_SIMILAR]
         nearest[draft.id] = list(dict.fromkeys([*draft.atom.supersedes, *alike]))
     return nearest
 

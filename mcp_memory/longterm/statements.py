@@ -19,7 +19,7 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask_values, states_secret
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Kind, Source, StatementKind

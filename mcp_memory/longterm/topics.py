@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _READ = 4_000  # the newest statements
 _FEWEST = 3  # statements of a topic
-_MOST = 15  # topics, as many as `max_scenes` allows by default
+_MAX_TOPICS = 15  # topics, as many as `max_scenes` allows by default
 _NEAR = 0.15  # least cosine between the central statement of a topic and the others, the mean of all subtracted
 _TITLE_WORDS = 3
 _UNSPACED = "\u0e00"  # from here on, scripts without spaces
@@ -69,9 +69,10 @@ def topics(store: Store, space: str) -> list[Topic]:
     said_in = Counter(term for atom in atoms for term in _content_terms(atom))
     all_topics += (
         Topic(title=_title(group, said_in), atoms=tuple(group), entities=_entities(group, names))
-        for group in islice(_clusters(store, space, atoms, placed), _MOST)
+        for group in islice(_clusters(store, space, atoms, placed), _MAX_TOPICS)
     )
-    return sorted(all_topics, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))[:_MOST]
+    ordered = sorted(all_topics, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))
+    return ordered[:_MAX_TOPICS]
 
 
 def _statements(store: Store, space: str) -> list[Atom]:

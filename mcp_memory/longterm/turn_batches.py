@@ -12,9 +12,9 @@ from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import UNJUDGED
 
-MAX_CHARS = 24_000  # of a batch
+MAX_CHARS = 24_000  # characters of a batch
 TURN_CHARS = {"user": 6_000, "assistant": 600}  # an assistant's turns are long, and seldom evidence
-BACKGROUND_CHARS = 500  # of a turn that was read before
+BACKGROUND_CHARS = 500  # characters of a turn that an earlier batch contained
 MOST_READ = 1_000  # turns at once, where nearly all are noise
 _PAGE = 100
 _LOOK_BACK = 40

@@ -19,7 +19,7 @@ from functools import cache, partial
 from typing import Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask, mask_id
 from mcp_memory.core.text import is_blank, well_formed, with_zone, without_blocks
 from mcp_memory.core.types import NewTurn, Role, Turn
@@ -35,7 +35,7 @@ SUMMARY: tuple[Role, str] = ("system", "summary")
 """Role and name of the turn with a client's summary of the conversation before it."""
 
 _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u003[eE])")
-"""Literal, and as a page or a JSON text quotes it."""
+"""The opening tag, literal or escaped as in HTML and JSON."""
 
 
 def recall_block(text: str, *, part: str) -> str:
@@ -213,7 +213,7 @@ def _is_command(text: str, before: Turn | None) -> bool:
 def _phatic(text: str, before: Turn | None) -> SmallTalk | None:
     """Return the kind of a short text, None if it has content or may answer the turn before."""
     names = frozenset(bare(before.name).split()) if before is not None and before.name else frozenset[str]()
-    kinds = phrases_of(text, names)
+    kinds = kinds_of_phrases(text, names)
     if (
         kinds is None
         or kinds <= {"filler"}
@@ -235,7 +235,7 @@ def _asks(before: Turn | None) -> bool:
 def _may_answer(before: Turn | None) -> bool:
     if before is None or len(before.content) > _PROPOSAL:
         return _asks(before)
-    kinds = phrases_of(before.content) if len(before.content) <= _LONGEST else None
+    kinds = kinds_of_phrases(before.content) if len(before.content) <= _LONGEST else None
     return _asks(before) or kinds is None or not kinds <= {"greeting", "courtesy", "filler"}
 
 
@@ -250,7 +250,7 @@ turn. A filler says nothing, and counts only beside other phrases."""
 _LAUGH = r"(?:ha){2,}h?|(?:he){2,}h?|(?:hi){2,}|(?:ja){2,}|k{3,}|l(?:o+l)+|哈+|呵+|嘿+|ㅋ+|ㅎ+|w{2,}|(?:ха){2,}"
 
 
-def phrases_of(text: str, names: frozenset[str] = frozenset()) -> set[Phrase] | None:
+def kinds_of_phrases(text: str, names: frozenset[str] = frozenset()) -> set[Phrase] | None:
     """Return the kinds of phrases that a text consists of; None if it has any other words.
 
     A word in `names`, in the form that `bare` returns, only addresses somebody and counts as filler.

@@ -34,8 +34,8 @@ Validity = Literal["past", "current", "ahead"]
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/validity.txt")
 _EAST_ASIAN = re.compile(r"(\d{1,2}([月월]) ?\d{1,2}[日号號일]) ((?:19|20|21)\d\d)")
 _ONE_OF_SEVERAL = re.compile(r"\d\W*(?:(?:or|and|oder|und|ou|et|o|y|e|и|или)\W+)?$")  # "12 or" before "13 November"
-_CLOCKS_DIFFER = timedelta(minutes=1)  # of two machines; a search's moment is in whole seconds
-_ADDED_END = re.compile(r"\[until \d{4}-\d\d-\d\d\]\s*$")  # by `with_end`
+_CLOCKS_DIFFER = timedelta(minutes=1)  # tolerance for the clocks of two machines, and for searches in whole seconds
+_ADDED_END = re.compile(r"\[until \d{4}-\d\d-\d\d\]\s*$")  # added by `with_end`
 _YEAR = re.compile(r"(?<!\d)(?:19|20|21)\d\d(?!\d)")
 
 

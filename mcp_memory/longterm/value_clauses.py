@@ -21,7 +21,7 @@ from mcp_memory.longterm.change_values import (
     StatedValue,
     ValueKind,
     any_of,
-    phrases_of,
+    phrases_by_name,
     values_in,
 )
 
@@ -138,7 +138,7 @@ def _by_ends(words: frozenset[str]) -> Mapping[str, Sequence[str]]:
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|(?<=[。！？；])|\n+")
 _TOPIC_END = re.compile(r"[:：]\s")  # "another thing: dinner is at 8 now"
 _COMMA = re.compile(r"[,;:]\s|\s[-–—]\s|[，、；]")
-_MOST_CLAUSES = 12
+_MAX_CLAUSES = 12
 _QUOTATION = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」|『[^』]*』")
 _QUOTED_SENTENCE = 14  # characters with the quotation marks; shorter quotations are mostly names
 _ABBREVIATED = re.compile(r"(?:\b\w{1,2}|\d|\b(?:Dr|Mrs?|Ms|Prof|Sr|Sra|St|Nr|ca|approx))\.$")
@@ -177,7 +177,7 @@ def _clauses(sentence: str) -> Iterator[str]:
     """Yield the parts between commas; a part without content words stays with the part before it."""
     places = [0, *(match.end() for match in _COMMA.finditer(sentence)), len(sentence)]
     parts = [sentence[start:end] for start, end in pairwise(places)]
-    if len(parts) == 1 or len(parts) > _MOST_CLAUSES:
+    if len(parts) == 1 or len(parts) > _MAX_CLAUSES:
         yield sentence
         return
     begun = parts[0]
@@ -321,12 +321,12 @@ def _idle() -> frozenset[str]:
 
 @cache
 def _phrases(kind: str) -> Phrases:
-    return Phrases(phrases_of(kind).values())
+    return Phrases(phrases_by_name(kind).values())
 
 
 @cache
 def _relations() -> list[tuple[str, Phrases]]:
-    return [(name, Phrases([phrases])) for name, phrases in phrases_of("relation").items()]
+    return [(name, Phrases([phrases])) for name, phrases in phrases_by_name("relation").items()]
 
 
 @cache
@@ -340,14 +340,14 @@ _ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"
 
 @cache
 def _former() -> re.Pattern[str]:
-    return re.compile(rf"(?:{any_of(phrases_of('former').values())}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of(phrases_by_name('former').values())}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
 
 
 @cache
 def _from() -> re.Pattern[str]:
-    return re.compile(rf"(?:{any_of(phrases_of('from').values())}){_ARTICLES}\s*$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of(phrases_by_name('from').values())}){_ARTICLES}\s*$", re.IGNORECASE)
 
 
 @cache
 def _to() -> re.Pattern[str]:
-    return re.compile(rf"\s*(?:{any_of(phrases_of('to').values())})", re.IGNORECASE)
+    return re.compile(rf"\s*(?:{any_of(phrases_by_name('to').values())})", re.IGNORECASE)

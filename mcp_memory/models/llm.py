@@ -261,7 +261,7 @@ def explain_failure(
 
 
 def first_line(error: Exception, secret: str | None = None) -> str:
-    """Return the first line of an error message without secrets and without its full stop."""
+    """Return the first line of an error message, with secrets masked and without its full stop."""
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return mask(line.replace(secret, "…") if secret else line)[:300].rstrip(".")
 

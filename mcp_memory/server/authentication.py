@@ -73,7 +73,10 @@ class Credentials:
     """Checks the tokens of a server. Methods raise McpMemoryError if they need the store and it cannot be opened."""
 
     def __init__(self, settings: Settings, memory: Callable[[], Awaitable[Memory]], *, reachable: bool) -> None:
-        """If `reachable`, other machines can reach the server, so a token is required. Raises InvalidInput."""
+        """Raises InvalidInput for invalid settings.
+
+        If `reachable`, other machines can reach the server, so a token is required.
+        """
         self._configured_token = settings.token
         self._claim = settings.oauth_space_claim
         self._owner = ApiClient(who="", spaces=(settings.space,), right="admin", is_owner=True)
@@ -128,7 +131,7 @@ _SHARES_A_MINUTE = 20
 
 @dataclass
 class _Share:
-    """How many requests this server may still admit for a key, and until when it does not ask the store for more."""
+    """Requests that a server may still admit for a key, and the time until which it does not ask the store for more."""
 
     left: int = 0
     empty_until: float = 0.0
@@ -183,9 +186,7 @@ class Rejected(Exception):
 
 
 def counted_address(host: str) -> str:
-    """Return the address by which a host is counted: for IPv6 its /64 network, because a host owns the whole
-    network.
-    """
+    """Return the address by which a host is counted; for IPv6 its /64 network, which one host owns."""
     try:
         address = ip_address(host)
     except ValueError:

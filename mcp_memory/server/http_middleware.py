@@ -79,7 +79,7 @@ class AuthenticationMiddleware:
         per_minute: int,
         pages: Interface | None = None,
     ) -> None:
-        """`per_minute` limits the requests of each client and address; 0 is no limit. `pages` are served at `/ui`."""
+        """`per_minute` limits the requests of each client and address; 0: unlimited. `pages` are served at `/ui`."""
         self._app = app
         self._pages = pages
         self._credentials = credentials

@@ -49,7 +49,7 @@ _client_shows_apps: ContextVar[bool] = ContextVar("mcp_memory_app_offered", defa
 
 @contextmanager
 def note_app_support(ctx: ServerRequestContext[Any, Any]) -> Generator[None]:
-    """Remember whether the client of this request shows Apps."""
+    """Remember for the current request whether its client shows Apps."""
     token = _client_shows_apps.set(client_supports_apps(ctx))
     try:
         yield

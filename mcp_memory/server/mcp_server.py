@@ -63,7 +63,7 @@ DEFINITIONS_FILE = Path(__file__).with_name("tool_definitions.json")
 """The definitions of the tools as `tools/list` gives them, written by `scripts/write_tool_definitions.py`.
 
 Building them from the signatures in `tools` takes 0.1 s, and importing those 0.2 s more, while a client waits. A test
-holds the file byte-equal to the signatures.
+compares the file with the signatures, byte for byte.
 """
 
 
@@ -83,16 +83,16 @@ logger = logging.getLogger(__name__)
 _LONG_CACHE = CacheHint(ttl_ms=3_600_000, scope="public")  # it changes only with the version of this package
 _HANDSHAKE = {"initialize", "server/discover", "ping"}
 _AFTER_HANDSHAKE = {"notifications/initialized", "tools/list"}
-"""What clients send right after the handshake: answered before anything else is loaded."""
+"""Requests that clients send right after the handshake. They are answered before anything else is loaded."""
 _SUBSCRIBING = {"subscriptions/listen", "resources/subscribe"}
 _LISTING = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 _MAX_CLIENT_NAME = 1_000  # characters of a client's name that are read, at each request
 INSTRUCTIONS = (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
-"""What every client gets when it connects: when to use this server, and when not to.
+"""Instructions for every client that connects: when to use this server, and when not to.
 
-The first 500 characters say when to search, record and distil, for some clients show no more and load the tools'
-descriptions late; all of it is within 2,048 bytes, where older clients cut. Each sentence corrects something that an
-agent did when it had these words alone.
+The first 500 characters are about when to search, record and distil, because some clients show no more and load the
+tools' descriptions late. All of it is within 2,048 bytes, where older clients cut. Each sentence corrects an action of
+an agent that had these words alone.
 """
 DEFINITIONS = read_definitions()
 
@@ -131,7 +131,7 @@ class MemoryServer(MCPServer[None]):
         self.updates.attach(self)
         self.completion()(self._complete)
 
-    def running(self) -> AbstractAsyncContextManager[None]:
+    def hold_open(self) -> AbstractAsyncContextManager[None]:
         """Keep the store open, once it is needed, while the block runs. Transports enter this."""
         return self.memory.hold()
 
@@ -147,8 +147,8 @@ class MemoryServer(MCPServer[None]):
     async def _run_prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request; subscriptions wait until the store is open.
 
-        All others except the handshake start to open it. All except the handshake and `tools/list` first wait until the
-        modules of their handlers are imported, on another thread.
+        All others except the handshake start to open it. All except the handshake and `tools/list` first wait
+        for another thread to import the modules of their handlers.
         """
         if ctx.method in _SUBSCRIBING:
             try:
@@ -171,7 +171,7 @@ class MemoryServer(MCPServer[None]):
             await tasks.start(self.updates.watch, memory)
             task_status.started()
             await anyio.to_thread.run_sync(_import_handlers)
-            if not self._was_called:  # a running call builds what it needs, faster alone
+            if not self._was_called:  # a call that has begun loads its own modules, and faster alone
                 await anyio.to_thread.run_sync(warm_up)
 
     async def _memory(self) -> Memory:
@@ -354,7 +354,7 @@ def _check_right(tool: str, right: Right) -> None:
 @asynccontextmanager
 async def _lifespan(server: MCPServer[None]) -> AsyncGenerator[None]:
     assert isinstance(server, MemoryServer)
-    async with server.running():
+    async with server.hold_open():
         yield None
 
 

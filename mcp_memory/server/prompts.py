@@ -182,8 +182,8 @@ async def get_prompt(memory: Memory, prompt: MenuPrompt, arguments: dict[str, st
 
 # --- completion ---
 
-_MOST_VALUES = 100  # the protocol's limit
-_MOST_CANDIDATES = 1000
+_MAX_VALUES = 100  # the protocol's limit
+_MAX_CANDIDATES = 1000
 
 Reference = wire.PromptReference | wire.ResourceTemplateReference
 
@@ -196,25 +196,25 @@ async def complete(memory: Memory, reference: Reference, name: str, typed: str) 
     candidates = dict.fromkeys(await _candidates(memory, reference, name, typed))
     values = [value for value in candidates if folded in fold(value)]
     values.sort(key=lambda value: not fold(value).startswith(folded))
-    return wire.Completion(values=values[:_MOST_VALUES], total=len(values), has_more=len(values) > _MOST_VALUES)
+    return wire.Completion(values=values[:_MAX_VALUES], total=len(values), has_more=len(values) > _MAX_VALUES)
 
 
 async def _candidates(memory: Memory, reference: Reference, name: str, typed: str) -> Iterable[str]:
     place = reference.name if isinstance(reference, wire.PromptReference) else reference.uri
     match place, name:
         case "recall", "topic":
-            return await memory.entities(prefix=typed, limit=_MOST_CANDIDATES)
+            return await memory.entities(prefix=typed, limit=_MAX_CANDIDATES)
         case "continue_task", "task":
-            return [f"{canvas.number:03}-{canvas.label}" for canvas in await memory.canvases(limit=_MOST_CANDIDATES)]
+            return [f"{canvas.number:03}-{canvas.label}" for canvas in await memory.canvases(limit=_MAX_CANDIDATES)]
         case "memory://canvas/{number}", "number":
-            return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_MOST_CANDIDATES)]
+            return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_MAX_CANDIDATES)]
         case (("wrap_up" | "memory://session/{session}"), "session"):
-            return [info.session for info in await memory.sessions(limit=_MOST_CANDIDATES)]
+            return [info.session for info in await memory.sessions(limit=_MAX_CANDIDATES)]
         case "memory://scene/{slug}", "slug":
             return [scene.slug for scene in await memory.scenes()]
         case "memory://atom/{id}", "id":
-            return [atom.id for atom in await memory.atoms(limit=_MOST_CANDIDATES)]
+            return [atom.id for atom in await memory.atoms(limit=_MAX_CANDIDATES)]
         case "memory://ref/{id}", "id":
-            return [record.ref for record in reversed(await memory.records(limit=_MOST_CANDIDATES))]
+            return [record.ref for record in reversed(await memory.records(limit=_MAX_CANDIDATES))]
         case _:
             return []

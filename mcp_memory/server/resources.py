@@ -34,10 +34,10 @@ MARKDOWN, MERMAID, JSON = "text/markdown", "text/vnd.mermaid", "application/json
 MOST = 50_000
 """Characters of one read: of its text, or of its blob in Base64."""
 
-_TURNS = 100  # of a session at a time
+_TURNS = 100  # turns of a session that are read at a time
 _BATCH = 10  # turns that are read from the store at once
-_MOST_TEXT = MOST - 500  # bytes, with room for the line that names the next page
-_MOST_BLOB = _MOST_TEXT // 4 * 3
+_MAX_TEXT = MOST - 500  # bytes, with room for the line that names the next page
+_MAX_BLOB = _MAX_TEXT // 4 * 3
 _AT_LEAST = 1_000  # characters of a turn, below which it begins on the next page
 
 
@@ -154,7 +154,7 @@ async def _session_page(memory: Memory, session: str, query: str) -> str:
     start, skipped = _position(query, "start"), _position(query, "from")
     address = f"memory://session/{quote(session, safe='')}"
     parts = [f"# Session {session}", DATA_NOTE]
-    room = _MOST_TEXT - sum(map(len, parts))
+    room = _MAX_TEXT - sum(map(len, parts))
     position: int | None = None
     async for turn, why in _turns_from(memory, session, start):
         heading = _heading(turn, why, is_continued=skipped > 0)
@@ -183,7 +183,7 @@ async def _turns_from(memory: Memory, session: str, start: int) -> AsyncGenerato
 
 def _begins_next_page(text: str, fitting: int) -> bool:
     """Return whether a turn should begin on the next page: it does not fit on this page, or only a small part does."""
-    return fitting < len(text) and (len(text) <= _MOST_TEXT // 2 or fitting < _AT_LEAST)
+    return fitting < len(text) and (len(text) <= _MAX_TEXT // 2 or fitting < _AT_LEAST)
 
 
 def _fitting_length(text: str, room: int) -> int:
@@ -234,7 +234,7 @@ def _cut_page(whole: ReadResourceContents, address: str, start: int) -> list[Rea
     data = whole.content.encode("utf-8", "surrogatepass") if isinstance(whole.content, str) else whole.content
     if start and start >= len(data):
         raise NotFound(f"{one_line(address, 120)} has {len(data):,} bytes, and none from {start:,} on.")
-    end = start + (_MOST_TEXT if is_text else _MOST_BLOB)
+    end = start + (_MAX_TEXT if is_text else _MAX_BLOB)
     if end >= len(data):
         if not start:
             return [whole]
@@ -242,7 +242,7 @@ def _cut_page(whole: ReadResourceContents, address: str, start: int) -> list[Rea
     while is_text and end < len(data) and data[end] & 0xC0 == 0x80:  # in the middle of a character
         end -= 1
     part = data[start:end]
-    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` is not from one of our addresses
+    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` splits a character
         part = part[1:]
     content = part.decode("utf-8", "surrogatepass") if is_text else part
     page = [ReadResourceContents(content, whole.mime_type)]

@@ -306,8 +306,7 @@ def fold_canvas(
 
 
 REPLACED = "mcp-memory/replaced"
-"""Key in the `_meta` of `offload_tool_result`: true if a program replaces the result by the answer, so that
-no model reads the result itself."""
+"""Key in the `_meta` of `offload_tool_result`. True if a program replaces the result, so that no model reads it."""
 
 
 # --- the table --------------------------------------------------------------------------------------

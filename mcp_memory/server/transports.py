@@ -1,12 +1,12 @@
 """Transports: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
 
-On stdio, standard output carries only the protocol. HTTP and SSE listen on this machine only by default, and reject
-web pages that rebind DNS. Every request needs a bearer token: on this machine the first start creates one, unless
-`--no-token` is given; on other addresses the server does not start without (`authentication`). Each transport ends
+On stdio, standard output carries only the protocol. HTTP and SSE listen on this machine only by default, and reject web
+pages that rebind DNS. Every request needs a bearer token: on this machine the first start creates one, unless
+`--no-token` is given; on other addresses the server does not start without one (`authentication`). Each transport ends
 cleanly on SIGTERM, on SIGINT and when its client has exited.
 
 glibc gives threads separate heaps (arenas), up to eight per processor, and each keeps the most that was ever free in
-it: a server grew by 20 MB a minute under load. With two arenas it does not, and answers as fast (`bench.load`).
+it: a server grew by 20 MB a minute under load. With two arenas it does not grow, and answers as fast (`bench.load`).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ async def wait_for_client_exit(output: int, *, parent: Callable[[], int] = os.ge
     """Return when the client of a stdio server has exited although its standard input is open.
 
     A pipe ends when every process that can write to it has closed it. If a client started other processes that
-    inherited its end and was then killed, its server would wait forever. So two more signs are watched: the process
-    that started the server has ended (on Linux and macOS the parent changes, on Windows its handle is signalled), or
-    standard output has no reader any more. Never returns if neither can be observed.
+    inherited its end and was then killed, its server would wait forever. So the end of the parent process is
+    watched too (on Linux and macOS the parent changes, on Windows its handle is signalled), and whether standard
+    output has lost its reader. Never returns if neither can be observed.
 
     `output` is a descriptor of the pipe to the client; `parent` returns the id of the parent process.
     """
@@ -208,7 +208,7 @@ def _has_tokens(settings: Settings) -> bool:
 # --- stdio ------------------------------------------------------------------------------------------
 async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
-    async with server.running(), anyio.create_task_group() as tasks:
+    async with server.hold_open(), anyio.create_task_group() as tasks:
         tasks.start_soon(on_signal, partial(_exit, server))
         tasks.start_soon(_exit_with_client, server, os.dup(1))  # the SDK redirects 1 itself
         async with stdio_server() as (lines, replies):
@@ -257,7 +257,7 @@ async def _serve_http(
     listener = listen(host, port)
     path = "mcp" if transport == "http" else "sse"
     lines = [f"mcp-memory listens on {address_of(host, listener)}/{path}", *([token_notice] if token_notice else [])]
-    async with server.running():
+    async with server.hold_open():
         await run_http(app, listener, started=partial(print, *lines, sep="\n", file=sys.stderr), stopping=app.stop)
 
 

@@ -189,7 +189,7 @@ class Updates:
         self._bell.set()
 
     async def start_listening(self, memory: Memory) -> None:
-        """Call this before promising a client updates of the current space: earlier changes are not sent."""
+        """Prepare updates of the current space for a new listener. Call it first: earlier changes are not sent."""
         feed = self._feed()
         if not feed.has_listeners or feed.after is None:
             await feed.catch_up(memory)

@@ -1,16 +1,15 @@
 """Decides which stages of a space are due, and when. Computed from rows alone, so a restart changes nothing.
 
-Extraction is due for a session when it has fallen silent and enough turns of the space are unread; fewer are read after
-a week. It is due at once when a question is full, or on request. Each question repeats its instructions, so few
-large questions cost a fraction of many small ones, and until then the turns can be searched word for word.
-(Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, since a question
-serves many. Scenes are written when enough is new, and not too often; the persona is due by
-`persona_stage.trigger`. There is
-at most one question per ten turns, after the first few: anything beyond waits. Requests (`flush`, or `eager`) do not
-wait.
+A "question" is one prompt to the model. Extraction is due for a session when it has fallen silent and enough turns of
+the space are unread; fewer are read after a week. It is due at once when the unread turns fill a prompt, or on request.
+Each prompt repeats its instructions, so few large prompts cost a fraction of many small ones, and until then the turns
+can be searched word for word. (Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for
+some drafts, since one prompt serves many. Scenes are written when enough is new, and not too often; the persona is due
+by `persona_stage.trigger`. There is at most one question per ten turns, after the first few. Requests (`flush`, or
+`eager`) do not wait.
 
 Tasks have a separate budget, since they make many results and few turns: at most one question per 25 records. Results
-with a poor summary wait until they fill a question; a canvas is reviewed when it has grown by the same number, or its
+with a poor summary wait until they fill a prompt; a canvas is reviewed when it has grown by the same number, or its
 task is done. A task that was not touched for some days is left alone.
 """
 
@@ -29,7 +28,7 @@ from mcp_memory.store.values import Backlog, Done, Draft, StageState
 DRAFTS = 24
 NEW_ATOMS = 40
 TURNS_A_QUESTION, FIRST_QUESTIONS = 11, 4  # the promise is ten turns; the first few and corrections come on top
-FIRST_TURNS = 2  # of the user, for the first question: a new user sees soon what a session gives
+FIRST_TURNS = 2  # turns before the first extraction, so that a new user sees results early
 RECORDS_A_QUESTION = 25
 LEAST_RESULTS = 3  # after TASK_REST, or if requested: one or two results are read as fast as their summaries
 
@@ -196,7 +195,7 @@ class _Planner:
         return max(start, self._after(new_atoms[0].learned_at, latest))
 
     def task_stages(self) -> Iterator[DueStage]:
-        """Yield the summaries of results and the review of canvases."""
+        """Yield the stages of tasks: summaries of results, and reviews of canvases."""
         from mcp_memory.shortterm import canvas_stage, summary_stage
 
         store, space, now = self.store, self.space, self.now

@@ -53,14 +53,14 @@ _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it
 }
 _FACTS = (20, 12, 6, 3, 0)
 _FACTS_A_SCENE = 5  # facts and scenes are reduced together
-_CITES = 5  # of an atom
+_CITES = 5  # citations of an atom
 
 _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExcerptRequest:
-    """How to show an answer: the query whose words to excerpt around, the detail, and the budget in tokens."""
+    """How to show an answer: detail, budget in tokens, and the query around whose words excerpts are cut."""
 
     query: str
     detail: Detail

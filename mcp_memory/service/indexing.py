@@ -38,12 +38,12 @@ _EVERY_S = 30.0
 _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
-_BETWEEN_S = 0.05  # for other writers
+_BETWEEN_S = 0.05  # pause for other writers
 _PAUSE_S, _LONGEST_S = 0.25, 10.0  # the pause between calls that store, and the longest wait for it
 _READING_S = 60.0  # turns of a space whose rows cannot be embedded, within its lease
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
-"""Until a space without new rows is checked again, in case a server with another model wrote some."""
+"""How long a space without new rows is not checked again. A server with another model may write some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class IndexState:
 
 
 BackgroundStep = Callable[[str, Callable[[], bool]], bool]
-"""Does a piece of work on a space and returns whether there was any; the callback says whether it may go on."""
+"""Does some work on a space and returns whether there was any; the callback returns whether it may continue."""
 
 
 def _no_step(space: str, going_on: Callable[[], bool]) -> bool:

@@ -196,7 +196,7 @@ def _build(
 
 def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
     """Judge a turn of a space that was stored unjudged; return whether there was one."""
-    if not store.unjudged(space, limit=1):  # most spaces have none, and then nothing heavy is loaded
+    if not store.unjudged(space, limit=1):  # most spaces have none: skip the slow import
         return False
     from mcp_memory.longterm.verification.trust import judge_waiting
 

@@ -23,7 +23,7 @@ TORN = (
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Size and hash of a member, as a manifest has them."""
+    """Size and hash of a member, as in a manifest."""
 
     bytes: int
     sha256: str

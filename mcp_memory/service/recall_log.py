@@ -1,4 +1,4 @@
-"""Which rows a context got: the log of recalls, and what the sessions of this process were shown lately.
+"""The log of recalls, and what the sessions of this process were shown in the last hour.
 
 The log is written on a separate thread, so that no recall waits for the disk or fails with it. The thread starts with
 the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the store cannot be written
@@ -20,10 +20,10 @@ from mcp_memory.store.values import RecallEntry
 
 logger = logging.getLogger(__name__)
 
-_MOST_WAITING = 100
+_MAX_WAITING = 100
 _CLOSING_S = 5.0
 _WRITTEN_S = 2.0
-_SESSIONS = 1_000  # whose recalled context is remembered
+_SESSIONS = 1_000  # sessions whose recalled context is remembered
 _KEPT = timedelta(hours=1)  # recalled context in a session's prompt; an older prompt may have been cut
 
 
@@ -32,7 +32,7 @@ class RecallLog:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting = deque[tuple[str, RecallEntry]](maxlen=_MOST_WAITING)
+        self._waiting = deque[tuple[str, RecallEntry]](maxlen=_MAX_WAITING)
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_writing = False

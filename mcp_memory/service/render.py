@@ -1,8 +1,8 @@
 """Answers as people and agents read them: short plain lines with ids and dates. Pure functions, no I/O.
 
 `render(answer)` takes any answer of `types`. Stored words are data and may contain anything, including instructions to
-the reader. They cannot pass for our own words: every line of them begins with `> `, or they are in a fence longer than
-any run of back-ticks inside.
+the reader. To distinguish them from our own words, each of their lines begins with `> `, or they are in a fence longer
+than any run of back-ticks inside.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def minute(moment: datetime) -> str:
 
 
 def day(moment: datetime) -> str:
-    """Return a moment as `2026-04-16`."""
+    """Return a day as `2026-04-16`."""
     return f"{moment:%Y-%m-%d}"
 
 

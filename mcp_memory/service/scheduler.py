@@ -86,9 +86,11 @@ class Scheduler:
         self._holder = secrets.token_hex(4)
         self._lease = model_lease(settings)
         self._rejected: set[str] = set()
-        """Jobs with one unusable reply from outside."""
+        """Jobs to which the agent has given one unusable reply."""
         self._seen_waiting: Sequence[Draft] = ()
-        """Drafts that all need a question: comparing them with the stored atoms again would not change that."""
+        """Drafts that all need a question, as compared last: the comparison need not be repeated for the same
+        drafts.
+        """
 
     def context(self) -> SearchContext:
         """Return the context of the space for stages and searches, at this moment."""
@@ -111,7 +113,8 @@ class Scheduler:
     def answer(self, id: str, reply: str) -> Applied:
         """Apply the agent's reply.
 
-        Raises InvalidInput when it is unusable, Conflict when the job is done or another's, NotFound.
+        Raises InvalidInput if it is unusable, Conflict if the job is done or another's, NotFound for an unknown
+        job.
         """
         job = self._store.job(self._space, id)
         if job.state == "done":
@@ -120,7 +123,7 @@ class Scheduler:
         return self._apply(job, stage.basis.model_validate_json(job.basis), parse(reply, stage.reply))
 
     def reject_reply(self, id: str, reason: str) -> bool:
-        """Note an unusable reply; return whether the agent may try again. After the second, the job is parked."""
+        """Note an unusable reply; return whether the agent may try again. The second one parks the job."""
         if id not in self._rejected:
             self._rejected.add(id)
             return True

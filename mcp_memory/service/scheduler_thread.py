@@ -1,8 +1,8 @@
 """Background thread that runs due jobs with the configured model, for all spaces of the store, open or not.
 
-It claims the space that has been due longest (`Store.claim_space`), so the threads of all processes share the spaces;
-runs a job of it; and releases it, due now if there was a job, else when time will make a job due. The bell only wakes
-the thread: due jobs are computed from rows.
+It claims the space that has been due longest (`Store.claim_space`), so the threads of all processes share the spaces.
+It runs a job of the space and releases it, due now if there was a job, else when time will make a job due. The bell
+only wakes the thread: due jobs are computed from rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _EVERY_S = 15.0  # silence rings no bell
 _REFUSED_S = 60.0
-_SETTLE_S = 0.5  # turns come in bursts
+_SETTLE_S = 0.5  # turns arrive in bursts
 _CLOSING_S = 2.0
 
 

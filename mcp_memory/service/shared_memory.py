@@ -1,8 +1,8 @@
 """A single open Memory per process: opened on first use, closed when the last connection has gone.
 
-An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in it. It
-lives in a separate task, which opens it, runs `alongside`, and closes it, all in the same task, as task groups
-require. A home that cannot be opened fails the call that needed it, and the next call tries again.
+An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in it. It lives
+in a separate task, which opens it, runs `alongside`, and closes it, as task groups require. If a home cannot be opened,
+the call that needed it fails, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 20.0
 _OPENING_DELAY_SECONDS = 0.05
-"""Before opening, which keeps the interpreter busy: for the first requests of a new client."""
+"""A delay before opening, which keeps the interpreter busy, so that a new client's first requests are served."""
 _RETENTION_SECONDS = 3_600.0
-_MOST_CLIENTS = 100  # whose names are kept; clients choose their names
+_MAX_CLIENTS = 100  # client names that are kept: clients choose them freely
 
 
 class Alongside(Protocol):
@@ -83,8 +83,8 @@ class SharedMemory:
         return self._opened
 
     def meet(self, client: str) -> None:
-        """Register the name of a client, which other processes are shown once the store is open."""
-        if client in self._clients or len(self._clients) >= _MOST_CLIENTS:
+        """Register the name of a client, which other processes can see once the store is open."""
+        if client in self._clients or len(self._clients) >= _MAX_CLIENTS:
             return
         self._clients[client] = None
         opened = self._opened

@@ -26,8 +26,8 @@ AT_ONCE = 64 * 2**10
 """Bytes indexed in one transaction, some 20 ms; a larger result is indexed in the background."""
 
 _CHARS = 1_200
-_MOST_RUNS = 2_000
-_MOST_CHARS = 8 * 2**20
+_MAX_RUNS = 2_000
+_MAX_CHARS = 8 * 2**20
 
 _NUMBERED = re.compile(r"\s*\d+(?:[\t:|→]|-(?=\s))|[^\s:]+[:-]\d+[:-]")
 _BLANK = re.compile(r"[\s│|+=*─-]*")
@@ -118,11 +118,11 @@ def _bytes(text: str, errors: str) -> int:
 
 def runs(text: str) -> Iterator[LineRun]:
     """Yield the runs of a text, in order; only text beyond the bounds is omitted."""
-    size = max(_CHARS, min(len(text), _MOST_CHARS) // _MOST_RUNS)
-    if len(text) <= _MOST_CHARS:
+    size = max(_CHARS, min(len(text), _MAX_CHARS) // _MAX_RUNS)
+    if len(text) <= _MAX_CHARS:
         return _runs(text, 0, len(text), 1, size)
-    head = text.rfind("\n", 0, _MOST_CHARS // 2) + 1 or _MOST_CHARS // 2
-    tail = text.find("\n", len(text) - _MOST_CHARS // 2) + 1 or len(text) - _MOST_CHARS // 2
+    head = text.rfind("\n", 0, _MAX_CHARS // 2) + 1 or _MAX_CHARS // 2
+    tail = text.find("\n", len(text) - _MAX_CHARS // 2) + 1 or len(text) - _MAX_CHARS // 2
     return chain(_runs(text, 0, head, 1, size), _runs(text, tail, len(text), text.count("\n", 0, tail) + 1, size))
 
 
@@ -172,7 +172,7 @@ def _lines(text: str, start: int, end: int, number: int, size: int) -> Iterator[
 
 
 def _depth(line: str) -> int | None:
-    """Return the indentation, None for a blank line or a ruler."""
+    """Return the indentation, without line numbers in front of it; None for a blank line or a ruler."""
     if _BLANK.fullmatch(line):
         return None
     if (line_number := _NUMBERED.match(line)) is not None:
@@ -194,9 +194,9 @@ def _pieces(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, i
 
 
 def _best_cut(lines: list[_ChunkLine], size: int) -> int:
-    """Return how many of the lines make the next run, of 0.5 to 1.5 times `size`.
+    """Return how many of the lines the next run takes: 0.5 to 1.5 times `size` characters.
 
-    The best cut is before a line of the least indentation, then by rank, then near `size`.
+    The best cut is before a line of high rank, preferably with the least indentation, then near `size`.
     """
     least = min((line.depth for line in lines if line.depth is not None), default=0)
     cuts = [

@@ -39,7 +39,7 @@ _VIEWS: dict[str, Layer] = {
     "json": "json", "json_path": "json",
 }  # fmt: skip
 _PAGE = 200
-_MOST_REFS = 5000  # compared with an unknown id
+_MAX_REFS = 5000  # compared with an unknown id
 _SEARCHED = 50  # newest results of a node that `grep` reads
 
 
@@ -152,7 +152,7 @@ def _find_ref(store: Store, space: str, id_: str) -> Ref:
     try:
         return store.ref(space, id_)
     except NotFound as error:
-        ids = list(dict.fromkeys(record.ref for record in islice(_all_records(store, space), _MOST_REFS)))
+        ids = list(dict.fromkeys(record.ref for record in islice(_all_records(store, space), _MAX_REFS)))
         existing: list[str] = []
         for similar in get_close_matches(id_, ids, n=20, cutoff=0.5) or ids[-20:]:
             with suppress(NotFound):  # the records of a forgotten result remain

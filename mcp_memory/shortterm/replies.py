@@ -1,4 +1,4 @@
-"""Checks and stores replies of models: invented names and numbers, and commits while agents add steps."""
+"""Checks replies of models for invented names and numbers, and stores them while agents add steps."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 
 from mcp_memory.suspicion.lexicon import split_run
 
-_MOST_RUNS = 200  # runs of a kind that are decoded
+_MAX_RUNS = 200  # runs of a kind that are decoded
 _LONGEST_RUN = 20_000  # characters of such a run
 _BASE64 = re.compile(r"(?<![\w+/-])(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3}={0,2})?(?![\w+/])")
 _BASE64_URL = re.compile(r"(?<![\w+/-])(?=[A-Za-z0-9]*[-_])[\w-]{24,}={0,2}(?![\w+/])", re.ASCII)
@@ -67,7 +67,7 @@ _WITHIN = re.compile(rf"(?:[^\W\d_]|{_COMBINING}){_MARKUP}[^\W\d_]", re.IGNORECA
 _ANY_MARKUP = re.compile(_MARKUP, re.IGNORECASE)
 _LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]{0,19}[A-Za-z])(?=[\w@$!]{0,19}[013457@$!])[\w@$!]{3,20}(?![\w@$])")
 _DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one in "il"}
-_READABLE = 0.7  # of a decoded run are letters and spaces
+_READABLE = 0.7  # least share of letters and spaces in a decoded run
 _LONG = 20_000  # characters; longer texts are reversed or shifted only if common words of instructions result
 _KEYS = (
     "instructions", "password", "ignore", "previous", "system", "assistant", "remember", "forget", "secret", "user",
@@ -140,7 +140,7 @@ def _decode(text: str) -> Iterator[str]:
         (_HEX_PAIRS, lambda run: _of_bytes(bytes.fromhex, re.sub(r"0x|\\x|[\s:,]", "", run))),
     ]
     for pattern, decode in kinds:
-        for run in islice(pattern.finditer(text), _MOST_RUNS):
+        for run in islice(pattern.finditer(text), _MAX_RUNS):
             if len(run[0]) <= _LONGEST_RUN and (read := decode(run[0])):
                 yield read
     if ("\\" in text or "&#" in text) and _ESCAPE.search(text):

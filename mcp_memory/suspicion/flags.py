@@ -50,7 +50,7 @@ MEANINGS: dict[str, str] = {
 """Each flag in words for people. `longterm` sets `unjudged` and `unsaid`; `secret` is for rows older than masking."""
 
 _PIECE, _OVERLAP = 20_000, 1_000
-"""Characters that the patterns read at once: judging is linear in the text, and a match holds the GIL shortly."""
+"""Characters that the patterns read at once. It keeps the time linear, and each match holds the GIL only briefly."""
 
 
 def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = False) -> tuple[Flag, ...]:
@@ -132,7 +132,7 @@ def _signs(text: str) -> set[str]:
 
 
 def without_orders(text: str) -> tuple[str, int]:
-    """Return a tool's text without the lines that have flags, and the number of these lines."""
+    """Return a tool's text without the lines that have flags, and the number of lines removed."""
     lines = text.split("\n")
     suspicions = flags_of([(line, "tool") for line in lines])
     kept = [line for line, flags in zip(lines, suspicions, strict=True) if not flags]

@@ -88,7 +88,7 @@ def instructions_in(text: str) -> set[str]:
     flags: set[str] = set()
     for piece in _pieces(shown):
         languages = concepts_of(piece)
-        if "boss" in languages and (speaking := _speaking(piece)):
+        if "boss" in languages and (speaking := _languages_of_speakers(piece)):
             languages["speaker"] = speaking
         named = languages.get("machine", 0) | languages.get("helper", 0)
         if named and _LABEL.search(piece):
@@ -186,7 +186,7 @@ def _named_in_front(text: str, by_concept: dict[str, list[Match]]) -> dict[str, 
     return {"addressed": sorted(addressed), "requested": sorted(requested), "called": sorted(called)}
 
 
-def _speaking(text: str) -> int:
+def _languages_of_speakers(text: str) -> int:
     """Return, as bits, the languages in which a text may have words of a system or its makers: "System: ..."."""
     languages = 0
     for place in _SPEAKER.finditer(text):
@@ -238,7 +238,7 @@ logger = logging.getLogger(__name__)
 def mean_instructions(texts: Sequence[str]) -> list[bool]:
     """Return for each text whether any of its sentences reads like an instruction injected for a model.
 
-    If the model's files cannot be read, the answer is no, and the problem is logged.
+    Logs the problem and returns False for every text if the model's files cannot be read.
     """
     ends = (text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]}\n\n{text[-_END_CHARS:]}" for text in texts)
     try:
@@ -261,8 +261,8 @@ _HARMFUL = {"drop", "secret", "quiet", "keep"}
 def without_self_reference(text: str) -> str:
     """Return a model's text without the sentences that begin with a description of itself: "As an AI, I cannot …".
 
-    A sentence stays if it cancels, stores, hides or names secrets, instructs its reader, or has an address: a model may
-    repeat an attack that begins like this.
+    A model may repeat an attack that begins like this, so a sentence stays if it cancels, stores, hides or names
+    secrets, instructs its reader, or has an address.
     """
     kept: list[str] = []
     start = 0

@@ -1,9 +1,9 @@
-"""What forms change: a function for each action, by name. `run` checks the right, calls it, and returns where to go.
+"""Actions that forms run, by name. `run` checks the right, runs the action, and returns where to go.
 
-An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that
-is shown only once. Tokens, backups and purging are for the owner, whatever the right.
+An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action, or a page that is
+shown only once. Tokens, backups and purging are for the owner, whatever the right.
 
-A confirmation is in the address as the name of a message with ids and numbers: `/a43?done=stored.a43.a33` says "Stored
+A confirmation is in the address as the name of a message with ids and numbers: `/a43?done=stored.a43.a33` shows "Stored
 as a43. a33 no longer holds." So no link can put any other text onto a page.
 """
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 CONFIRMATION = "done"
 _CONFIRMATION_VALUES = re.compile(r"(?:\.(?:[at][1-9][0-9]{0,17}|[0-9]{1,9})){0,12}")
-_MOST_VALUES = 12
+_MAX_VALUES = 12
 
 
 def confirmation_address(path: str, name: str, *values: str | int) -> str:
     """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
-    confirmation = ".".join(map(str, (name, *values[:_MOST_VALUES])))
+    confirmation = ".".join(map(str, (name, *values[:_MAX_VALUES])))
     return f"{path}{'&' if '?' in path else '?'}{CONFIRMATION}={confirmation}"
 
 
@@ -89,7 +89,7 @@ def _count_kinds(values: Sequence[str]) -> str:
 
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
-_MOST_DAYS = 36_500
+_MAX_DAYS = 36_500
 
 
 class Forbidden(Refused):
@@ -132,7 +132,7 @@ def names() -> Collection[str]:
 
 
 def own_path(path: str) -> str | None:
-    """Return a path of this interface, None for anything else that a form may name."""
+    """Return a path of this interface that a form names; None for any other address."""
     steps = path.partition("?")[0].split("/")
     return path if _PATH.fullmatch(path) and not {"..", "."} & set(steps) else None
 
@@ -292,8 +292,8 @@ async def _create_token(call: Call) -> Page:
     if right not in RIGHTS:
         raise InvalidInput(t("actions.choice", name="right", choices=", ".join(RIGHTS)))
     days = call.number("days") if call.text("days") else None
-    if days is not None and not 0 < days <= _MOST_DAYS:
-        raise InvalidInput(t("actions.days", most=f"{_MOST_DAYS:,}"))
+    if days is not None and not 0 < days <= _MAX_DAYS:
+        raise InvalidInput(t("actions.days", most=f"{_MAX_DAYS:,}"))
     token, text = await call.memory.create_token(
         call.text("name"), right=right, expires=None if days is None else timedelta(days=days)
     )

@@ -7,7 +7,7 @@
 
 A request is refused if its host is not ours, if it changes something and does not come from one of our pages, or if it
 has no session (`sessions`). A page is HTML, or its trees with `Accept: application/json`. Our errors are pages with
-their text; any other exception is a bug: it is logged, and its page says nothing else.
+their text; any other exception is a bug: it is logged, and its page shows no details.
 
 `mcp-memory ui` serves on loopback at a path that cannot be guessed: browsers send cookies to all ports of a host, so
 the random path keeps the session's cookie from other programs that listen on this machine.
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 COOKIE = "mcp-memory-session"
 REFRESH_HEADER = "mcp-memory-refresh"
-"""Marks requests that a page makes by itself; they do not keep a session alive."""
+"""Marks requests that a page makes automatically; they do not keep a session alive."""
 _STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
     (NotFound, 404),
     (InvalidInput, 400),

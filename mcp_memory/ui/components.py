@@ -142,7 +142,7 @@ def body(*children: Any) -> tuple[Node, ...]:
 
 
 def section(title: str | None, *children: Any, id: str | None = None, beside: Any = None) -> Element:
-    """Return a part of a page under a second-level heading; `beside` is placed in the line of the heading."""
+    """Return a part of a page under a second-level heading, with `beside` on the line of the heading."""
     head = el("div", el("h2", title), beside, class_="head") if title else None
     return el("section", head, *children, id=id)
 
@@ -167,7 +167,7 @@ def badge(text: str, kind: str = "") -> Element:
 
 
 def kind_badge(kind: Kind) -> Element:
-    """Return the label of a kind of statement; its title explains it, with the name that tools have for it."""
+    """Return the label of a kind of statement; its tooltip explains the kind and gives its name in the tools."""
     return el("span", t(f"shared.kind_{kind}"), class_="badge kind", title=t(f"memory.kind_{kind}"))
 
 

@@ -50,7 +50,7 @@ class Element:
 
 
 Node = Element | str
-"""What a page is made of."""
+"""An element, or a text."""
 
 
 def el(tag: str, *children: Any, **attributes: str | int | float | bool | None) -> Element:

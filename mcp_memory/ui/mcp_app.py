@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 MOST_PAGE_BYTES = 100_000
 """Size limit of an answer; hosts withhold results from about 150,000 characters on."""
-_ROOM = MOST_PAGE_BYTES - 6_000  # for the title, the path and the note about the cut
+_ROOM = MOST_PAGE_BYTES - 6_000  # the rest is for the title, the path and the note about omitted parts
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\\]{0,2000}")
 _AT_HOME = frozenset(("", "memory", "overview"))
 _NOT_HERE = "/forget"  # the page of a form

@@ -27,7 +27,7 @@ from mcp_memory.ui.words import t
 
 MOST_FORM = 2**20
 _BODY_SECONDS = 60.0
-_MOST_FIELDS = 1_000
+_MAX_FIELDS = 1_000
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -102,7 +102,7 @@ async def read_form(request: Request) -> Mapping[str, str]:
     if time.cancelled_caught:
         raise Rejected(408, t("http.body"))
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="replace", max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise Rejected(400, t("http.body")) from None
     form: dict[str, str] = {}
@@ -153,8 +153,8 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 _POLL_SECONDS = 0.5
 _QUIET_SECONDS = 15.0
-_MOST_TOPICS = 200
-_MOST_STREAMS = 32
+_MAX_TOPICS = 200
+_MAX_STREAMS = 32
 
 
 class Streams:
@@ -173,10 +173,10 @@ class Streams:
         self._stopping.set()
 
     def may_open(self, session: bytes) -> bool:
-        return self._open[session] < _MOST_STREAMS
+        return self._open[session] < _MAX_STREAMS
 
     async def of(self, session: bytes, memory: Memory, goes_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
-        """Yield events for an open page, while `goes_on` returns True."""
+        """Yield events for an open page while `goes_on` returns True."""
         self._open[session] += 1
         try:
             after, quiet = await memory.last_change(), 0.0
@@ -207,4 +207,4 @@ async def _changed_topics(memory: Memory, after: int) -> tuple[list[str] | None,
         changes = await memory.changes(after)
     except McpMemoryError:  # a lock, a full disk: the next check may succeed
         return None, after
-    return list(dict.fromkeys(change.topic for change in changes))[:_MOST_TOPICS], now
+    return list(dict.fromkeys(change.topic for change in changes))[:_MAX_TOPICS], now

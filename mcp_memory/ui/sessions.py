@@ -25,7 +25,7 @@ from mcp_memory.core.rights import Right, includes
 KEY_SECONDS = 60.0
 IDLE_SECONDS = 12 * 3600.0
 WRONG_A_MINUTE = 20
-_MOST_SESSIONS = 1_000
+_MAX_SESSIONS = 1_000
 _BYTES = 32
 
 Clock = Callable[[], float]
@@ -111,7 +111,7 @@ class Sessions:
 
     def __init__(self, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._open = LRU[bytes, Session](_MOST_SESSIONS)
+        self._open = LRU[bytes, Session](_MAX_SESSIONS)
 
     def start(self, reader: Reader) -> str:
         """Open a session and return its cookie. If there are very many, the least recently used session ends."""

@@ -16,7 +16,7 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import HomeGone
 from mcp_memory.core.process_registry import sole_holder
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
+from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.sqlite.store import open_store
@@ -83,7 +83,7 @@ async def test_a_server_says_that_its_home_is_gone_and_writes_nothing_back(
     settings: Settings, home: Path, change: Callable[[Path], None]
 ) -> None:
     server = MemoryServer(settings)
-    async with server.running(), Client(server) as client:
+    async with server.hold_open(), Client(server) as client:
         turn = {"role": "user", "content": "The pump leaks oil."}
         assert not (await client.call_tool("record_turns", {"turns": [turn]})).is_error
         await anyio.to_thread.run_sync(change, home)
@@ -144,7 +144,7 @@ async def test_a_transaction_that_is_under_way_when_its_home_is_deleted_makes_no
 async def test_a_proxy_passes_results_on_when_the_home_is_gone(settings: Settings, home: Path) -> None:
     keeper = ResultKeeper(lambda: settings, over=100, session=None, folder="work")
     call = ProxiedCall("log", {}, 1, "client")
-    async with keeper.running():
+    async with keeper.hold_open():
         assert await keeper.keep(call, LONG, "expand", late=False) is not None
         await anyio.to_thread.run_sync(shutil.rmtree, home)
         assert await keeper.keep(call, LONG, "expand", late=False) is None

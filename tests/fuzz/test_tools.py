@@ -55,7 +55,7 @@ LINES = [
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
     home = tmp_path_factory.mktemp("fuzz") / "home"
     server = MemoryServer(load_settings({}, home=home, embedder="none"))
-    async with server.running(), Client(server) as client:
+    async with server.hold_open(), Client(server) as client:
         yield client
 
 

@@ -16,7 +16,7 @@ from mcp_memory.longterm.scene_stage import SCENES
 from mcp_memory.longterm.scenes import computed_scenes, find_scene, readable_scenes, rendered_page
 from mcp_memory.longterm.search.scenes import resolve_filters
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.longterm.verification.evidence import mentions
+from mcp_memory.longterm.verification.evidence import lines_citing
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters
 from tests.longterm.by_hand import SPACE, ByHand
@@ -121,7 +121,7 @@ def test_stages_recall_and_evidence_use_stored_scenes_only(hand: ByHand) -> None
     assert readable_scenes(hand.store, SPACE)
     assert hand.store.scenes(SPACE) == []
     assert SCENES.plan(hand.context(), session=None, smaller=0) is None
-    assert not [one for one in mentions(hand.store, SPACE, ids[0]) if one.slug is not None]
+    assert not [one for one in lines_citing(hand.store, SPACE, ids[0]) if one.slug is not None]
     counter = token_counter("cl100k_base")
     found = bundle(hand.context(), "What do I pay Noa?", session=None, counter=counter, budget=2_000)
     assert "scene" not in found.stable + found.dynamic

@@ -85,17 +85,17 @@ def test_a_name_of_other_letters_is_near_and_never_taken_for_the_entity(asked: s
     assert (found.fits, found.near) == ([], near)
 
 
-def test_an_alias_means_the_entity_by_its_chief_name() -> None:
+def test_an_alias_means_the_entity_by_its_main_name() -> None:
     assert match_name("inesita", {"Inés": "Inés", "Inesita": "Inés"}).fits == ["Inés"]
 
 
 @given(st.lists(st.text(st.characters(categories=("L", "N", "P", "Z")), min_size=1), max_size=8), st.text(max_size=12))
 def test_every_known_name_with_a_letter_fits_itself_and_any_text_can_be_asked_for(names: list[str], asked: str) -> None:
-    chiefs = {one: one for one in (" ".join(name.split()) for name in names) if one}
-    assert set(match_name(asked, chiefs).fits) <= set(chiefs)
-    for name in chiefs:
+    main_names = {one: one for one in (" ".join(name.split()) for name in names) if one}
+    assert set(match_name(asked, main_names).fits) <= set(main_names)
+    for name in main_names:
         if any(character.isalnum() for character in name):
-            assert name in match_name(name, chiefs).fits
+            assert name in match_name(name, main_names).fits
 
 
 # --- in a memory ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.longterm.search.known import Judgement, is_echo, judge_question, terms_with_neighbours
+from mcp_memory.longterm.search.answerability import Judgement, is_echo, judge_question, terms_with_neighbours
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.sqlite.store import open_store
 from tests.longterm.by_hand import SPACE, ByHand

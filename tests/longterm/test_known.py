@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search.known import QuestionFeatures, Regression, regression
+from mcp_memory.longterm.search.answerability import QuestionFeatures, Regression, regression
 from mcp_memory.service.memory import Memory
 
 TALK = [

@@ -21,8 +21,8 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Bundle, Evidence, NewTurn
 from mcp_memory.longterm.recall.blocks import ALWAYS_TOKENS, IDENTITY_TOKENS, automatic_lines, bundle, context_of
-from mcp_memory.longterm.recall.dynamic import dynamic_lines
-from mcp_memory.longterm.search.known import judge_question
+from mcp_memory.longterm.recall.dynamic_block import dynamic_lines
+from mcp_memory.longterm.search.answerability import judge_question
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sqlite.store import open_store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall.dynamic import asks_to_continue
+from mcp_memory.longterm.recall.dynamic_block import asks_to_continue
 from mcp_memory.service.memory import Memory, open_memory
 
 

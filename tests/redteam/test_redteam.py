@@ -32,7 +32,7 @@ _QUOTED = re.compile(r"(?m)^(?:> .*|`{3,}.*)$")
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
     settings = load_settings({}, home=tmp_path_factory.mktemp("redteam") / "home", embedder="none")
     server = MemoryServer(settings)
-    async with server.running(), Client(server) as client:
+    async with server.hold_open(), Client(server) as client:
         honest = [
             {"role": "user", "content": "My sister Ana lives in Porto and grows lemons on her balcony."},
             {"role": "assistant", "content": "Lemons on a balcony in Porto do well with sun and some shelter."},

@@ -46,7 +46,7 @@ async def served(
             await http.serve([listener])
             ended.set()
 
-        async with server.running(), anyio.create_task_group() as tasks:
+        async with server.hold_open(), anyio.create_task_group() as tasks:
             tasks.start_soon(serve)
             with anyio.fail_after(WAIT):
                 while not http.started:  # noqa: ASYNC110 - uvicorn has no event for it

@@ -58,7 +58,7 @@ async def test_a_server_that_is_not_asked_loads_no_model(tmp_path: Path) -> None
 
 async def test_a_store_that_was_only_to_be_opened_soon_is_not_opened_by_closing(tmp_path: Path) -> None:
     server = MemoryServer(load_settings({}, home=tmp_path / "home"))
-    async with server.running():
+    async with server.hold_open():
         opened = server.memory.open_soon()
     assert opened.cancelled()
     assert not (tmp_path / "home").exists()
@@ -67,7 +67,7 @@ async def test_a_store_that_was_only_to_be_opened_soon_is_not_opened_by_closing(
 async def test_the_name_of_a_client_is_masked_for_other_processes(tmp_path: Path) -> None:
     server = MemoryServer(load_settings({}, home=tmp_path, embedder="none"))
     introduced = Implementation(name="agent ghp_1234567890abcdefghijABCDEFGHIJ123456", version="1")
-    async with server.running(), Client(server, mode="legacy", client_info=introduced) as client:
+    async with server.hold_open(), Client(server, mode="legacy", client_info=introduced) as client:
         await client.call_tool("read_persona", {})
         with anyio.fail_after(WAIT):
             while not (named := (await anyio.to_thread.run_sync(all_processes, tmp_path))[0].clients):

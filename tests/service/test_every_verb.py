@@ -106,7 +106,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("entities", lambda m, s: m.entities()),
     ("facts_about", lambda m, s: m.facts_about("user")),
     ("related_entities", lambda m, s: m.related_entities("user")),
-    ("mentions", lambda m, s: m.mentions("a1")),
+    ("lines_citing", lambda m, s: m.lines_citing("a1")),
     ("is_intact", lambda m, s: m.is_intact("t1")),
     ("activity", lambda m, s: m.activity()),
     ("records", lambda m, s: m.records()),

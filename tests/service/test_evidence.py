@@ -28,16 +28,16 @@ async def test_lines_of_the_persona_come_with_the_statements_and_scenes_that_the
 
 
 async def test_a_statement_is_found_in_the_lines_that_name_it(memory: Memory) -> None:
-    assert await memory.mentions("a1") == [
+    assert await memory.lines_citing("a1") == [
         Mention(slug=None, title="Persona", line="- Lives in Lisbon (a1)"),
         Mention(slug="the-knee", title="The Knee", line="- Lives in Lisbon (a1)."),
     ]
-    assert await memory.mentions("a9") == []
+    assert await memory.lines_citing("a9") == []
 
 
 async def test_a_forgotten_statement_is_named_by_no_line(memory: Memory) -> None:
     await memory.forget(["a1"], dry_run=False)
-    assert await memory.mentions("a1") == []
+    assert await memory.lines_citing("a1") == []
     assert await memory.statements_by_id(["a1", "a2"]) == [await memory.atom("a2")]
 
 

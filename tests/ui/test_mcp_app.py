@@ -56,7 +56,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture(scope="module")
 async def server(settings: Settings) -> AsyncIterator[MemoryServer]:
     server = MemoryServer(settings)
-    async with server.running():
+    async with server.hold_open():
         yield server
 
 

@@ -58,7 +58,7 @@ def _relative_path(path: Path) -> str:
 
 
 def default_home() -> Path:
-    """Return `.demo` in the working directory, or a temporary folder where nothing can be written there."""
+    """Return `.demo` in the working directory, or a temporary folder if that cannot be written to."""
     here = Path.cwd()
     return here / ".demo" if os.access(here, os.W_OK) else Path(tempfile.mkdtemp(prefix="mcp-memory-demo-"))
 

@@ -1,7 +1,7 @@
-"""The full demo: a made-up fortnight is recorded, distilled and searched; tool results are offloaded, expanded and
-folded; finally each raw result is read back and compared.
+"""The full demo: a made-up fortnight is recorded, distilled and searched, and a task's tool results are offloaded.
 
-All output comes from the server's answers, except the words of the connected agent (`agent.Replies`).
+The results are expanded and folded, and finally each is read back and compared. All output comes from the server's
+answers, except the words of the connected agent (`agent.Replies`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The short demo: said on Monday, on the page on Tuesday, a promise kept on Friday; large tool results, one line of the
-first, the savings, the picture.
+"""The short demo: a Monday that is on the page on Tuesday, a promise kept on Friday, large tool results.
+
+It shows one line of the first result, the savings and the picture.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ async def _show_page(agent: DemoAgent, client: HookedClient) -> None:
 
 
 async def _promise(agent: DemoAgent, client: HookedClient) -> None:
-    """Ask in other words about an open promise, let the agent close it, and ask again in another conversation."""
+    """Ask about an open promise in other words, let the agent close it, and ask again in another conversation."""
     _heading(f"Friday, in {LATER}")
     _say(f"“{QUESTION}”")
     shown = await _ask_for_promises(client, "friday")

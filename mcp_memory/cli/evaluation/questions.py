@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MOST_TURNS = 20_000  # read into this process: some 200 MB and 10 s
 _PAGE = 1_000
-_CHARACTERS = 20_000  # of a turn; a longer text is a file
+_CHARACTERS = 20_000  # characters of a turn; a longer text is a pasted file
 
 # Han, kana, Thai, Lao, Khmer, Burmese: written without spaces.
 _UNSPACED = (
@@ -217,11 +217,11 @@ def index_turns(turns: Sequence[Turn], *, turn_count: int, sessions: int) -> Tal
     return Talk(turns=turns, places=dict(places), turn_count=turn_count, sessions=sessions)
 
 
-_COMMON, _ALWAYS_RARE = 0.03, 5  # of all turns: a more frequent word says little
+_COMMON, _ALWAYS_RARE = 0.03, 5  # share of all turns, and number of turns; a word in more turns identifies none
 _LEAST_TELLING, _LEAST_TOPICS = 5, 2
 _PASSAGE = 60  # words of a long turn from which a question is made
 _TOPIC_WEIGHT = 6.0
-_CONTRACTED = re.compile("['’]")  # don't, they're: function words of every list but the short ones
+_CONTRACTED = re.compile("['’]")  # such as "don't" and "they're", which only the long stop-word lists contain
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]?")
 _QUESTION_MARKS = ("?", "？", "؟")
 _QUESTION_CHARACTERS = 200
@@ -240,7 +240,7 @@ class MinedQuestion:
     left_out: frozenset[str] = frozenset()
 
     def finds(self, turn: Turn) -> bool:
-        """Return whether a turn is the target or says exactly the same."""
+        """Return whether a turn is the target or has exactly the same text."""
         return turn.id == self.target.id or clean(turn.content) == clean(self.target.content)
 
 
@@ -256,8 +256,8 @@ class Kind:
 def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]:
     """Return at most `count` different questions of a kind, spread evenly over the sessions.
 
-    The turns, in order, are cut into `count` stretches, and a question is drawn from each: every session contributes
-    in proportion to its share of the turns.
+    The turns are cut into `count` stretches, and a question is drawn from each, so every session contributes in
+    proportion to its turns.
     """
     questions: dict[str, MinedQuestion] = {}
     total = len(talk.turns)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 RESAMPLES = 4_000
-LEAST_DIFFERING = 6  # if fewer questions differ, all in favour of one side may be chance: 2 / 2 ** 5 > 5 %
+LEAST_DIFFERING = 6  # sign test: with five, a unanimous result still has p = 2 / 2 ** 5 > 5 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +186,8 @@ _EXCERPT = 300
 class System:
     """Figures of a system on a kind of question.
 
-    `hit1` and `hit10` are the percentages of questions whose target came first, or among the first ten. `mrr10` is the
-    mean of 100 / rank, 0 beyond ten; `median_ms` is the median duration of a search.
+    `hit1` and `hit10` are the percentages of questions whose target came first, or among the first ten. `mrr10` is
+    the mean of 100 / rank, 0 beyond ten; `median_ms` is the median duration of a search.
     """
 
     hit1: Figure
@@ -212,7 +212,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindReport:
-    """Results for a kind of question. `refused` explains why figures are missing; None if there are."""
+    """Results for a kind of question. `refused` explains why figures are missing, None if there are figures."""
 
     kind: str
     asks: str

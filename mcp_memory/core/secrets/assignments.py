@@ -43,7 +43,7 @@ _TYPE = (
     r"|[ ]As[ ][A-Za-z]{1,20}[ ]="
 )
 _SIGN = rf":=|=>|===?|[?+]=|\|\||\?\?|{_TYPE}|=|:|：|,(?=[ \t]{{0,20}}[\"'])|\((?=[\"'])"
-"""Signs of assignment: plain, after a type, of a default, of a call."""
+"""Signs of assignment, also after a type annotation, of a default value and in a call."""
 _ASSIGN = re.compile(
     rf"(?x:{_CLOSING}(?P<joint>[ \t]{{0,20}}(?P<sign>{_SIGN})(?:\*\*)?[ \t]{{0,20}}))"
     r"(?:(?P<many>\[)[ \t]{0,3}|(?P<nested>\{)[ \t\r\n]{0,40}\\{0,7}\"value\\{0,7}\"[ \t]{0,3}:[ \t]{0,3})?"
@@ -79,9 +79,10 @@ _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
 
 
 def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
-    """Return the spans of the secret values assigned to a name; empty for most names.
+    """Return the spans of the secret values assigned to a name; usually none.
 
-    In `prose`, mixed letters and digits suffice anywhere; else a word with a number is kept: tests have such names.
+    In `prose` any mix of letters and digits is a secret. Elsewhere a word with a number is not: tests have such
+    names.
     """
     if name.text.startswith("-"):
         option = _OPTION.match(text, name.end)
@@ -89,7 +90,7 @@ def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, in
             return _option_value(text, name, option.end(), is_listed="," in option[0])
     match = _ASSIGN.match(text, name.end)
     if match is None:
-        return _value_after_space(text, name)
+        return _span_after_space(text, name)
     start, quote = match.end(), match["quote"]
     if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and match["sign"] == "=":
         return []  # user, password = …
@@ -104,7 +105,7 @@ def assigned_values(text: str, name: Name, *, prose: bool) -> list[tuple[int, in
     return _unquoted_value(text, name, match, prose=prose)
 
 
-def _value_after_space(text: str, name: Name) -> list[tuple[int, int]]:
+def _span_after_space(text: str, name: Name) -> list[tuple[int, int]]:
     """Return the span of a value after a space: in quotes, or alone up to the end of a line that the name begins."""
     match = _SPACED.match(text, name.end)
     if match is None or (name.is_short and not match["quote"]):

@@ -38,7 +38,7 @@ _LENGTHS = (
     (re.compile(""), (4, 8)),
 )
 """Least and most digits of personal numbers, by a part of their word."""
-_MOST_WORDS = 3
+_MAX_WORDS = 3
 """Words between a PIN's word and its digits, without a copula or colon."""
 
 _INDIAN_PLACE = 6
@@ -112,7 +112,7 @@ def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: 
 
 
 def _is_personal(text: str, match: re.Match[str], *, prose: bool) -> bool:
-    """Return whether the digits after "PIN", "PUK" or "CVV" are such a number, and not a year or a pin of a chip."""
+    """Return whether the digits after "PIN", "PUK" or "CVV" are a personal number, not a year or a pin of a chip."""
     word, complement, joint = match["word"], match["complement"], match["said"] or match["asked"]
     least, most = next(digits for part, digits in _LENGTHS if part.search(word))
     if not least <= len(match["value"]) <= most:
@@ -134,5 +134,5 @@ def _is_personal(text: str, match: re.Match[str], *, prose: bool) -> bool:
         return is_owned or (bool(match["form"]) or word.isupper() if is_pin else " " not in word)
     *others, last = complement.split(" ")
     if complement:
-        return len(others) <= _MOST_WORDS and thing.match(last) is not None
+        return len(others) <= _MAX_WORDS and thing.match(last) is not None
     return is_owned or bool(match["form"]) or (not is_pin and " " not in word)

@@ -228,7 +228,7 @@ _REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|equals|colon|num|commat|#\d{2,
 _OF_ADDRESS = re.compile(r"%[2-7][0-9A-Fa-f]")
 """Escapes of marks in HTML and URLs."""
 _AROUND = 400  # characters around such an escape that are read with it
-_DEEPEST_ESCAPES = 2  # of JSON in JSON
+_DEEPEST_ESCAPES = 2  # levels of JSON inside a JSON string
 _BEFORE_LINE = re.compile(
     r"(?m)^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ ]{1,2}"
     r"|[ \t]*\d{1,7}[ ]?(?:→|\t|:[ ]?|\|[ ]?|-[ ]?|[ ]{2})"  # of an editor, or `cat -n`
@@ -301,7 +301,7 @@ def _strip_line_prefixes(view: View) -> Iterator[View]:
 
 
 def shift_places(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:
-    """Return the positions of hints after the cuts. No hint spans lines, so none is new."""
+    """Return the positions of hints in a text after the cuts. Cuts create no hints, since no hint spans lines."""
     ends = [end for _, end in cuts]
     lost = [0, *accumulate(end - start for start, end in cuts)]
     moved_places: dict[str, list[int]] = {}

@@ -27,7 +27,7 @@ from itertools import accumulate, islice, takewhile
 from typing import Any, cast
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.assignments import HINTS, name_at
 from mcp_memory.core.secrets.detection import (
     CARD,
@@ -109,11 +109,11 @@ def _secrets_of_encoding(data: bytes, codec: str, errors: str) -> Iterator[tuple
 
 
 def _encodings(data: bytes) -> list[tuple[str, str]]:
-    """Return (codec, error handler) pairs that decode the bytes and encode them back unchanged; none for binary data.
+    """Return (codec, error handler) pairs that round-trip the bytes; none for binary data.
 
-    ASCII letters of two bytes each are valid UTF-8 too, and other encodings may start with a UTF-16 mark by chance,
-    so there may be several. In other encodings the letters of keys are ASCII, so these are read as Latin-1, and as
-    UTF-8 with invalid bytes.
+    There may be several: two-byte ASCII letters are also valid UTF-8, and a UTF-16 mark may occur by chance. For
+    other encodings Latin-1 and UTF-8 with invalid bytes are returned, since the letters of keys are ASCII in all of
+    them.
     """
     marked = [codec for mark, codec in _MARKS if data.startswith(mark)]
     able = [(codec, "strict") for codec in marked or (_UNMARKED if b"\0" in data else ())]

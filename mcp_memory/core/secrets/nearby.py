@@ -85,7 +85,7 @@ SAID = re.compile(
 _WITHOUT_JOINT = word_list("names of passwords without a joint")
 _LONGEST_BEFORE, _LEAST_OF_PASSWORD, _LEAST_OF_KEY = 80, 8, 16
 _SHARE_OF_WORDS = 1 / 3
-"""The share of letters in words of three or more letters; 4 % of random values have as many."""
+"""The least share of letters in words of three or more letters; 4 % of random values reach it."""
 
 
 def find_nearby(text: str, name: Name) -> tuple[int, int] | None:
@@ -182,7 +182,7 @@ def _has_symbol(value: str) -> bool:
 
 
 def _is_named(value: str) -> bool:
-    """Return whether at least a third of the letters are in words, as in the names of products and classes."""
+    """Return whether at least a third of the letters are in words, as in names of products and classes."""
     parts = [part for part in words_of(value) if not part.isdigit()]
     letters_in_words = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
     return letters_in_words >= _SHARE_OF_WORDS * sum(map(len, parts))

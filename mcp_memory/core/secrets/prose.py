@@ -92,11 +92,11 @@ def stated_value(text: str, name: Name, *, prose: bool) -> tuple[int, int] | Non
     name and value, and the value must be mixed.
     """
     span = (
-        _value_after_joint(text, name)
-        or _value_in_brackets(text, name)
+        _span_after_joint(text, name)
+        or _span_in_brackets(text, name)
         or (find_nearby(text, name) if prose or name.of_password else None)
     )
-    span = span or _value_before_name(text, name)
+    span = span or _span_before_name(text, name)
     if span and text.endswith(" from ", 0, span[0]) and (new := _NEW.match(text, span[1])) and is_mixed(new["value"]):
         span = span[0], new.end()  # the old password and the new one
     if span is None or prose:
@@ -121,7 +121,7 @@ def _has_joint(text: str, name: Name, span: tuple[int, int]) -> bool:
     return ":" not in joint[0] or is_strong(text[start:end]) or _ENDED.match(text, end) is not None
 
 
-def _value_before_name(text: str, name: Name) -> tuple[int, int] | None:
+def _span_before_name(text: str, name: Name) -> tuple[int, int] | None:
     """Return the span of a value before its name: "it's …, my password", "use … as the password"."""
     if not name.of_password or name.is_short or _END_OF_CLAUSE.match(text, name.end) is None:
         return None
@@ -138,11 +138,11 @@ def _value_before_name(text: str, name: Name) -> tuple[int, int] | None:
     return (start + (value[0] in "\"'`"), end)
 
 
-def _value_after_joint(text: str, name: Name) -> tuple[int, int] | None:
+def _span_after_joint(text: str, name: Name) -> tuple[int, int] | None:
     beside_account = _is_beside_account(text, name)
     joint = _JOINT.match(text, name.end) or (_BARE.match(text, name.end) if beside_account else None)
     if joint is None and name.of_password and not name.is_short:
-        return _value_at_once(text, name)
+        return _span_directly_after(text, name)
     if joint is None or (name.is_short and not (beside_account or _is_of_account(text, name, joint))):
         return None
     start = joint.end()
@@ -172,7 +172,7 @@ def _value_after_joint(text: str, name: Name) -> tuple[int, int] | None:
     return None
 
 
-def _value_in_brackets(text: str, name: Name) -> tuple[int, int] | None:
+def _span_in_brackets(text: str, name: Name) -> tuple[int, int] | None:
     """Return the span of a single value in brackets after a name: "my password (…) leaked".
 
     Brackets also contain remarks, so a word with a number is a value only after a possessive ("my", "our").
@@ -197,7 +197,7 @@ def _value_in_brackets(text: str, name: Name) -> tuple[int, int] | None:
     return match.span("value") if is_value or COVER in value else None
 
 
-def _value_at_once(text: str, name: Name) -> tuple[int, int] | None:
+def _span_directly_after(text: str, name: Name) -> tuple[int, int] | None:
     """Return the span of a mixed value directly after a name: "use password … for the staging box"."""
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
     token = _TOKEN.match(text, bare.end()) if bare else None

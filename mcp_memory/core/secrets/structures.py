@@ -147,7 +147,7 @@ _WORDS_OF_NAMES = (
     ),
 )
 _OF_NAMES = re.compile("|".join(_WORDS_OF_NAMES))
-_LONGEST_LINE, _MOST_ROWS = 400, 2_000
+_LONGEST_LINE, _MAX_ROWS = 400, 2_000
 _RESOURCE = re.compile(r"[a-z]{3,14}(?:-[a-z0-9]{1,12}){1,8}")
 _LOGIN = re.compile(
     r"(?i)[\"'`]?(?:user(?:[_ ]?(?:name|id))?|login|e-?mail|account|benutzer(?:name)?|usuario|utilisateur|utente"
@@ -161,7 +161,7 @@ _LONGEST_KEYED = 24
 _KEYED_WORDS = ("keys", "tokens", "secrets", "passwords", "passwds")
 _KEYED = re.compile(rf"[\"'](?P<name>{_KEYED_BY.pattern})[\"']\s{{0,3}}:\s{{0,3}}\{{")
 _PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\"\\\n]|\\.){0,4000}\"|[{}\[\]]")
-_LONGEST_OBJECT, _MOST_OBJECTS = 20_000, 200
+_LONGEST_OBJECT, _MAX_OBJECTS = 20_000, 200
 _LONGEST_WEB_KEY = 8_000  # characters: an RSA key of 4096 bits has 3,300
 _PRIVATE_MEMBER = re.compile(
     r"(?<![\w-])[\"']?(?:d|p|q|dp|dq|qi|k)[\"']?\s{0,3}:\s{0,3}[\"']?(?P<value>[\w-]{16,1600})(?![\w-])"
@@ -418,7 +418,7 @@ def _cells_of_table(text: str, start: int, line: str, cut: str) -> Iterator[tupl
     if not kinds:
         return
     of_logins = cut in ",;\t" and any(map(_LOGIN.fullmatch, head))
-    for _ in range(_MOST_ROWS):
+    for _ in range(_MAX_ROWS):
         start += len(line) + 1
         if start > len(text):
             return
@@ -487,7 +487,7 @@ def _is_cell(value: str, kind: str) -> bool:
 
 
 def _is_resource(value: str) -> bool:
-    """Return whether a value is the name of a secret in a listing: lower-case words and parts joined by hyphens."""
+    """Return whether a value is the name of a secret, as in a listing: lower-case words and parts joined by hyphens."""
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
@@ -496,7 +496,7 @@ def _keyed_members(text: str, places: Places) -> Iterator[tuple[int, int]]:
     starts = sorted({place for word in _KEYED_WORDS for place in places.get(word, ())})
     objects = (_KEYED.search(text, max(0, place - _LONGEST_KEYED), place + _LONGEST_KEYED) for place in starts)
     for container in islice(
-        {container.start(): container for container in objects if container}.values(), _MOST_OBJECTS
+        {container.start(): container for container in objects if container}.values(), _MAX_OBJECTS
     ):
         depth, at = 1, container.end()
         for part in _PART_OF_JSON.finditer(text, at, at + _LONGEST_OBJECT):

@@ -81,7 +81,7 @@ _DESCRIBES = re.compile(r"(?i)(?:ed|ing|able|ible|less|ful|ous|ive|ic|ant|ent|al
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiou]{4}|[jqvxz]{2}|q[^u]")
 _PART_OF_RULE = re.compile(r"[|,;:\s]")
 _OF_ITSELF = re.compile(r"(?i)passwor[dt]|passphrase|secret|token|credential|api[_-]?key|private[_-]?key")
-"""Words that contain the name of a secret are a name too."""
+"""Words for secrets. A value of words that contains one is a name, not a secret."""
 _PART_OF_PHRASE = re.compile(r"[^\W\d_]{2,}\Z")
 _TALK = frozenset(word_list("sentence words"))
 _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")

@@ -21,13 +21,13 @@ from itertools import pairwise
 
 from mcp_memory.core.secrets.values import word_list
 
-_FEWEST_WORDS, _MOST_WORDS = 12, 33
-_DIFFERENT = 0.85  # share of the words of a phrase
-_JOINING = 4  # one word in so many may join sentences
+_FEWEST_WORDS, _MAX_WORDS = 12, 33
+_DIFFERENT = 0.85  # least share of distinct words in a phrase
+_JOINING = 4  # at most one word in four may be a function word
 _SAMPLE = 30  # bytes: a phrase has one without any other word in it, as it is twice as long
 _REACH = 300  # bytes before and behind a sample that are compared word by word
 _LONGEST_PHRASE = 800  # characters
-_OTHER = ord("~")  # in place of accents and of letters beyond Latin-1
+_OTHER = ord("~")  # stands for accents and for letters outside Latin-1
 
 _WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 _NOT_IN_JOINT = re.compile(r"[\s\d]+")
@@ -36,7 +36,7 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _WIF = re.compile(rf"[59KLc][{_BASE58}]{{50,51}}")
 _WIF_VERSIONS = (0x80, 0xEF)  # main and test network
 _KEY_PAIR = re.compile(r"\[\s{0,9}(?P<value>\d{1,3}(?:,\s{0,9}\d{1,3}){63})\s{0,9}\]")
-_DIFFERENT_BYTES = 46  # of 64 that are random: 57 on the average
+_DIFFERENT_BYTES = 46  # distinct bytes among 64; random bytes have 57 on average
 _SHORTEST_WIF = b"a" * 51
 
 
@@ -93,7 +93,7 @@ def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_among_words(letters: bytes, at: int) -> bool:
-    """Return whether nearly as many seed words as a phrase has are around a sample."""
+    """Return whether enough seed words for a phrase, or nearly enough, surround a sampled position."""
     known_words = _seed_words()
     behind = letters[at : at + _REACH].split()[1:]
     before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
@@ -107,7 +107,7 @@ def _is_among_words(letters: bytes, at: int) -> bool:
 
 
 def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
-    """Return the row of seed words around a position, and its end; an empty row for a longer list of words."""
+    """Return the row of seed words around a position, and its end. A row longer than two phrases is returned empty."""
     start, end = max(0, at - _LONGEST_PHRASE), min(len(text), at + _LONGEST_PHRASE)
     row: list[re.Match[str]] = []
     for word in _WORD.finditer(text, start, end):
@@ -118,7 +118,7 @@ def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
         else:
             row.clear()
     last = row[-1].end() if row else at
-    return (row if len(row) <= 2 * _MOST_WORDS else []), last
+    return (row if len(row) <= 2 * _MAX_WORDS else []), last
 
 
 def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
@@ -146,7 +146,7 @@ def _split_lines(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[
 def _is_phrase(row: list[re.Match[str]]) -> bool:
     words = [word[0].lower() for word in row]
     return (
-        _FEWEST_WORDS <= len(words) <= _MOST_WORDS
+        _FEWEST_WORDS <= len(words) <= _MAX_WORDS
         and len(set(words)) >= _DIFFERENT * len(words)
         and words != sorted(words)  # part of a list
         and sum(word in _sentence_words() for word in words) * _JOINING <= len(words)

@@ -73,9 +73,7 @@ def _reject_constant(word: str) -> Any:
 
 
 def same_value(left_value: object, right_value: object) -> bool:
-    """Return whether two values would be written alike: 1, 1.0 and true all differ; the order of members does not
-    matter.
-    """
+    """Return whether two values are written alike, in any order of members; 1, 1.0 and true all differ."""
     alike = type(left_value) is type(right_value)
     if isinstance(left_value, dict) and isinstance(right_value, dict):
         left, right = cast("dict[str, Any]", left_value), cast("dict[str, Any]", right_value)
@@ -250,8 +248,9 @@ class _JsonStyle:
         return text if well_formed(text) else json.dumps(value)
 
     def _spread(self, value: Any, newline: str) -> str:
-        """Write a value over several lines, as programs write settings; a short list of plain values stays on one
-        line.
+        """Write a value on several lines, as programs write settings.
+
+        A short list of plain values stays on one line.
         """
         inner, plain = newline + self.unit, _dump_inline(value)
         match value:
@@ -279,7 +278,7 @@ def _edits(text: str, node: JsonNode, new: Any, style: _JsonStyle, *, inline: bo
     old: object = node.value
     if same_value(old, new):
         return
-    if node.children:  # what it looks like already; an empty one looks like what it stands in
+    if node.children:  # keep the present layout; an empty container takes its parent's
         inline = _indent(text, node.children[0].start) is None
     if changes := _changes(node, new):
         yield from _JsonContainer(text, node, style, inline).edits_to(*changes)
@@ -307,9 +306,9 @@ def _width(text: str) -> int:
 
 
 Kept = dict[int, Any]
-"""Position of a child that stays → the value it is to have."""
+"""New values of the children that stay, by position."""
 Added = dict[int, list[tuple[str | None, Any]]]
-"""Position of the child that they follow (-1: none) → new children."""
+"""New children, by the position of the child that they follow (-1: none)."""
 
 
 def _changes(node: JsonNode, new: Any) -> tuple[Kept, Added] | None:

@@ -168,7 +168,7 @@ _TEMPORARY = (
     ("pipx", "/pipx/.cache/"),
     ("pipx", "/.cache/pipx/"),
 )
-"""Runner → part of the path of an environment that it made for one run."""
+"""Pairs of a runner and a part of the path of an environment that it made for one run."""
 
 
 def _runner_arguments(runner: str) -> tuple[str, ...]:
@@ -335,7 +335,7 @@ def find_plugins(document: Document) -> dict[str, bool]:
 
 
 def remove_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without our hooks. Lists that become empty are removed, unless `empty` has them.
+    """Return the document without our hooks. Lists that become empty are removed, unless they are in `empty`.
 
     `empty` is the document before the installation.
     """
@@ -410,7 +410,7 @@ PLUGIN_COMMANDS = (
     f"claude plugin install {PLUGIN}",
 )
 COMMAND = ("uvx", *uvx_arguments(), "serve")
-"""Starts the published program where uv is installed: from the repository until the package is released."""
+"""The command that starts the published program with uv: from the repository until the package is released."""
 _CURSOR_APP = "cursor://anysphere.cursor-deeplink/mcp/install?"
 _CURSOR_WEB = "https://cursor.com/install-mcp?"
 _VSCODE_APP = "vscode:mcp/install?"
@@ -424,8 +424,9 @@ _PICTURES = {
 
 
 def app_link(client: ClientProgram, name: str, entry: Mapping[str, Any]) -> str:
-    """Return the link with which a client offers to install an entry. Raises InvalidInput if the client has no such
-    links.
+    """Return the link by which a client offers to install an entry.
+
+    Raises InvalidInput for a client without such links.
     """
     match client.name:
         case "cursor":

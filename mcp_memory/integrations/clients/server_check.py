@@ -49,9 +49,7 @@ def expand_variables(text: str, environ: Mapping[str, str]) -> str:
 
 
 def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that this entry adds to those that every client passes on; a short PATH for desktop
-    programs.
-    """
+    """Return the variables of an entry, to add to those that clients pass on; a short PATH for desktop programs."""
     variables = cast("dict[str, Any]", entry.get("env") or {})
     short = {"PATH": SHORT_PATH} if from_desktop and sys.platform != "win32" else {}
     return {**short, **{name: expand_variables(str(value), environ) for name, value in variables.items()}}
@@ -83,7 +81,7 @@ def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path 
             raise Refused(f"The program {command!r} may not be run.") from None
         except TimeoutError:
             raise Refused(f"The server did not answer within {TIMEOUT_S:.0f} s.{_last_stderr_line(stderr)}") from None
-        except Exception as error:  # noqa: BLE001 whatever the SDK makes of a server that ends or talks nonsense
+        except Exception as error:  # noqa: BLE001 the SDK raises many types for a server that exits or breaks the protocol
             reason = one_line(str(_innermost(error)) or type(error).__name__, 200).rstrip(".")
             raise Refused(f"The server did not complete the handshake: {reason}.{_last_stderr_line(stderr)}") from None
 

@@ -125,7 +125,7 @@ def _drop_empty_tables(document: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value != {}}
 
 
-# --- where a table stands ---------------------------------------------------------------------------
+# --- positions of tables ----------------------------------------------------------------------------
 
 
 def _blocks(text: str, path: Keys) -> Iterator[tuple[int, int]]:
@@ -174,7 +174,7 @@ def _cut_blocks(text: str, blocks: list[tuple[int, int]]) -> str:
     for start, end in reversed(blocks):
         rest = text[end:]
         before = text[:start]
-        # One empty line stood between the table and what comes before or after it: it goes too.
+        # Remove the empty line before the table too, or two would remain.
         if before.endswith(("\n\n", "\r\n\r\n")) and (not rest or rest.startswith(("\n", "\r\n"))):
             before = before[: -2 if before.endswith("\r\n") else -1]
         elif not before.removeprefix(BOM):

@@ -37,7 +37,7 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
     # A tool's output can only be replaced as an error, and PreCompress comes before every request: neither is used.
     "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
 }
-"""Client → the events at which it runs our hooks, by the client's names, in the order of a session."""
+"""The events at which each client runs our hooks, by the client's names, in the order of a session."""
 
 
 def kind_of(client: str, event: str) -> Kind | None:
@@ -48,7 +48,7 @@ _LARGE_TOOLS: Mapping[str, str] = {
     "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
     "codex": "Bash|mcp__.*",
 }
-"""Client → the tools whose results may be large. Results of others are one line, or must stay unchanged."""
+"""The tools of each client whose results may be large. Other results are one line, or must stay unchanged."""
 
 _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
 _DEFAULT_SECONDS = 5

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 1.0
 _STARTING_S = 3.0
-"""How long a hook whose answer goes to the model waits for a new daemon."""
+"""How long a hook waits for a new daemon if its answer goes to the model."""
 _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
@@ -47,7 +47,7 @@ _CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
 
 
 class _DaemonTimeout(Exception):
-    """The daemon is running, and has not answered in time."""
+    """The daemon is running but has not answered in time."""
 
 
 def run(event: str, client: str, home: Path | None, space: str | None) -> None:

@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.lru import LRU
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
@@ -125,7 +125,7 @@ NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
 """Claude Code writes longer texts (from 10,000 characters) to a file, and the model sees only the beginning."""
 _PROMPT_CHARS = 4_000
-_MOST_SESSIONS = 256  # whose shown texts are kept in memory; those of others are read from the log again
+_MAX_SESSIONS = 256  # sessions whose shown texts are kept in memory; for others, the log is read again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
@@ -200,7 +200,7 @@ async def record_summary(memory: Memory, session: str, summary: str) -> None:
 logger = logging.getLogger(__name__)
 
 _WHILE_WORKING = (0.3, 2.0)
-"""Delays after a prompt: offloading judges tool results by the prompt, which has to be stored by then."""
+"""Delays after a prompt. Short, because offloading judges tool results by the prompt, which must be stored by then."""
 _LATER = (3.0,)
 _GROWN = 50  # logs that are checked for growth
 
@@ -218,7 +218,7 @@ class Conversations:
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], files: DaemonFiles) -> None:
         self._memory = memory
-        self._shown = LRU[str, list[str]](_MOST_SESSIONS)
+        self._shown = LRU[str, list[str]](_MAX_SESSIONS)
         self._warming: asyncio.Task[None] | None = None
         self._live: set[str] = set()
         self._some_ended = False

@@ -97,9 +97,7 @@ def is_older(version: str, than: str) -> bool:
 
 
 def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | None:
-    """Return the files for the home and space of the command line and the environment; None if that cannot be a
-    home.
-    """
+    """Return the files for a home and space, by default those of the environment; None if the path cannot be a home."""
     try:
         named = expand_path(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
     except InvalidInput:

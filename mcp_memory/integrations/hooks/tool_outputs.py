@@ -166,7 +166,7 @@ def _text_of(value: object) -> str:
 
 
 _READ_FACTOR = 4
-"""A file that was read is about to be edited, so it is kept out only from so many times the threshold on."""
+"""Factor of the threshold for a file that was read, since the model is probably about to edit it."""
 _MAX_FILE = 128 * 2**20
 _FILE = re.compile(r"(?:^|[;&|])\s*(?:cat|nl)\b[^;&|]*$")
 _PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")

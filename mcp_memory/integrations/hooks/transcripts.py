@@ -37,7 +37,7 @@ _OURS = b"mcp-memory-recall"
 _BOUNDARIES = (b'"compact_boundary"', b'"compacted"')
 _TAIL = 16 * 2**20
 """Bytes at the end of a log that are searched: Codex keeps 1 MB of an output, at most 6 MB as JSON."""
-_MOST = 512 * 2**20
+_MAX_BYTES = 512 * 2**20
 """Bytes at the end of a log that are searched for recalled texts, in less than a second."""
 
 
@@ -49,7 +49,7 @@ def recalled_before(log: Path | None) -> list[str]:
     try:
         with open_regular(log) as lines:
             end = os.fstat(lines.fileno()).st_size
-            lines.seek(max(0, end - _MOST))
+            lines.seek(max(0, end - _MAX_BYTES))
             while (left := end - lines.tell()) > 0 and (line := lines.readline(min(left, _TAIL))):
                 if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_parse_line(line)):
                     texts.clear()

@@ -6,7 +6,7 @@
     chat_exports     exports of ChatGPT and Claude.ai
     other_memories   mem0, basic-memory, MemPalace and the reference memory server
     history          checks a whole file, then stores it
-    agent_logs       the log formats of Claude Code, Codex and Gemini CLI; log_lines: what they share
+    agent_logs       the log formats of Claude Code, Codex and Gemini CLI; log_lines: their common part
     log_file         finds logs of coding agents and reads their new lines
     follow           stores the new part of a log, once or as it is written
     report           the result of an import, and the estimated cost of extraction

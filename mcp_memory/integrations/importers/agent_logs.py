@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_memory.core.private import without_private, without_private_parts
+from mcp_memory.core.private_passages import without_private, without_private_parts
 from mcp_memory.integrations.importers.log_lines import (
     LogLine,
     LogRecord,
@@ -175,7 +175,7 @@ def _claude_refusal(line: LogLine, tool: str, text: str) -> Iterator[ImportedTur
 
 
 def _is_by_person(line: Mapping[str, Any]) -> bool:
-    """Return whether the user wrote it, not another agent, a schedule, or a finished task."""
+    """Return whether the user wrote a line, not another agent, a schedule or a finished task."""
     origin = object_of(line.get("origin"))
     is_typed = line.get("commandMode") in (None, "prompt", "bash")
     return is_typed and not _is_marked(line) and (origin is None or origin.get("kind") == "human")

@@ -106,9 +106,7 @@ class _Conversation:
         )
 
     def title(self, name: str | None) -> Iterator[ImportedTurn]:
-        """Yield the title, unless generic, as a turn of role `system`: searches find it, and no model reads it as
-        new.
-        """
+        """Yield the title, unless generic, as a turn of role `system`: searches find it, but models do not read it."""
         text = replace_surrogates(name, self._passed) or ""
         if text.casefold() not in _UNTITLED:
             id, began = f"title-{self._id}" if self._id else None, self._turn.began
@@ -237,7 +235,7 @@ def chatgpt_records(source: SourceValue, skipped: SkippedParts) -> Iterator[Expo
 
 
 def _left_out_category(message: Message) -> str | None:
-    """Return why a message is left out; None if it is part of the talk."""
+    """Return the category of a message that is left out; None if the message is part of the talk."""
     author, metadata, content = (part_of(message, key) for key in ("author", "metadata", "content"))
     role, kind = author.get("role"), content.get("content_type")
     if role in ("tool", "function"):

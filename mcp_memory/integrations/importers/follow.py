@@ -48,9 +48,9 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.store.values import FollowedLog
 
 OVER = 300
-"""Tokens from which a result is kept, by an estimate that is rather high."""
+"""The least size in tokens of a result that is kept, by an estimate that is rather high."""
 LIVE_FOR = timedelta(hours=1)
-"""Older results of a live log do not go to the canvas."""
+"""How old a result of a live log may be to go to the canvas."""
 LOGS = "followed logs"
 """The purpose of the secret that keys the hashes of followed logs."""
 
@@ -71,9 +71,7 @@ def classify_result(result: ImportedResult) -> Worth:
 
 
 async def select_new_results(memory: Memory, session: str, results: Sequence[ImportedResult]) -> list[ImportedResult]:
-    """Return the results that the session does not have yet, the first of each call; without a call, a result is
-    new.
-    """
+    """Return the results that the session lacks, the first of each call; a result without a call counts as new."""
     first = {result.call: result for result in reversed(results)}
     kept = await memory.kept_calls(session, [call for call in first if call is not None])
     return [

@@ -23,7 +23,7 @@ from anyio.to_thread import run_sync as to_thread
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed_hash import keyed_hash
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.regular_files import modified_ms, open_regular
 from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name, with_zone
@@ -484,7 +484,7 @@ class TurnPlacement:
 
 
 _FORBIDDEN = re.compile(r'[.<>:"/\\|?*\x00-\x1f\x7f]+')
-_MAX_NAME_BYTES = 100  # so that there is room for a hash
+_MAX_NAME_BYTES = 100  # file systems allow 255: the rest is for a hash
 
 
 def _content_id(session: _SessionClock, turn: ImportedTurn) -> str:

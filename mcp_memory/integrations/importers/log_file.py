@@ -1,6 +1,6 @@
 """The logs of coding agents as files: finds them, recognises their agents, and reads their new lines.
 
-A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
+A log is read in chunks, up to the last complete line at the time of opening, so reading a growing file ends. A log is
 recognised by hashes of its first bytes and of the bytes before the position. If it shrank, was replaced or rewritten,
 it is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is one
 document (older versions of Gemini CLI) is read whole when it has changed.
@@ -42,7 +42,7 @@ _MAX_LINE = 64 * 2**20
 _MAX_DOCUMENT = 256 * 2**20
 _MAX_RESULT = 128 * 2**20
 _HEAD, _TAIL = 1_024, 256
-_LINES, _BYTES = 400, 4 * 2**20  # of a chunk
+_LINES, _BYTES = 400, 4 * 2**20  # lines and bytes of a chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A line of a coding agent's log: what its records have in common, whoever wrote it. No I/O.
+"""A line of a coding agent's log: the parts that the records of all agents have in common. No I/O.
 
 A log is read in chunks, so a line may answer a line of an earlier chunk: `LogState` is kept between chunks.
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.core.private import without_private, without_private_parts
+from mcp_memory.core.private_passages import without_private, without_private_parts
 from mcp_memory.core.secrets.masking import mask, mask_name, mask_values
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Role
@@ -47,8 +47,8 @@ _COMMON = frozenset({"memory_search", "recall", "remember", "forget", "distill"}
 
 _TIME = ("timestamp",)
 _TEXT = ("text",)
-_MOST_CALLS = 50
-_MOST_CHARS = 4_000
+_MAX_CALLS = 50
+_MAX_CHARS = 4_000
 
 LogRecord = ImportedTurn | ImportedResult | ImportProblem
 
@@ -79,8 +79,8 @@ class LogState:
     def dump(self) -> str:
         """Return the state as JSON of bounded size, without long arguments and secrets."""
         calls = {
-            id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MOST_CHARS else None)
-            for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
+            id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MAX_CHARS else None)
+            for id, (tool, arguments) in list(self.calls.items())[-_MAX_CALLS:]
         }
         conversation = self.conversation and mask_name(self.conversation)
         return json.dumps([conversation, self.is_subagent, mask_name(self.turn), self.count, calls])
@@ -94,7 +94,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a log, or a message in it, and what its records are made with."""
+    """A line of a log, or a message in it, with the context from which its records are made."""
 
     fields: Mapping[str, Any]
     where: str
@@ -174,7 +174,7 @@ def join_parts(parts: Iterable[str]) -> str:
 
 
 _COMMAND_NAME = re.compile(r"<command-name>\s*([^<\s]*)")
-"""Without `/`, the agent ran the command itself."""
+"""The name of a command. Without `/`, the agent ran the command itself."""
 
 
 def _steers_client(notice: str) -> bool:

@@ -53,7 +53,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import is_blank
 from mcp_memory.integrations.importers.records import (
@@ -76,7 +76,7 @@ from mcp_memory.integrations.importers.records import (
 )
 from mcp_memory.longterm.statements import MAX_CHARS
 
-_MOST_OF_A_NAME = 200
+_MAX_OF_A_NAME = 200
 
 MemoryRecord = ImportedStatement | ImportedTurn | ImportProblem
 
@@ -102,7 +102,7 @@ def statement(
         text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), skipped
     ).strip()
     names = tuple(
-        name for mention in about if (name := _clean_text(mention, skipped).strip()) and len(name) <= _MOST_OF_A_NAME
+        name for mention in about if (name := _clean_text(mention, skipped).strip()) and len(name) <= _MAX_OF_A_NAME
     )
     if fact is not None:
         fact = _clean_text(fact[0], skipped), _clean_text(fact[1], skipped), _clean_text(fact[2], skipped)

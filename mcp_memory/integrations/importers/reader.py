@@ -221,7 +221,7 @@ _MAX_NOTE_BYTES = 16 * 2**20
 
 
 def notes_in_folder(folder: Path) -> list[Path]:
-    """Return the Markdown files in a folder and its subfolders, by path."""
+    """Return the Markdown files in a folder and its subfolders, sorted by path."""
     here = folder.resolve()
     notes: list[Path] = []
     for root, folders, files in os.walk(here):
@@ -322,8 +322,9 @@ def layout_of(source: ImportSource) -> Layout:
 
 
 def values(source: ImportSource, layout: Layout, *, on_read: ReadProgress) -> Iterator[SourceValue | ImportProblem]:
-    """Yield the values of a file. Raises InvalidInput if reading cannot continue: an invalid document, a truncated
-    archive.
+    """Yield the values of a file.
+
+    Raises InvalidInput if reading cannot continue, as in an invalid document or a truncated archive.
     """
     match layout:
         case "lines":

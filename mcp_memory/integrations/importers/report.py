@@ -50,7 +50,7 @@ class ImportCounts:
     small: int = 0
     """Tool results large enough to be kept, and the others."""
     statements: int = 0
-    """Statements of another memory. `told` counts those that are new, `held` those of them that wait for review."""
+    """Statements of another memory. Of these `told` are new, and of the new ones `held` are quarantined."""
     told: int = 0
     held: int = 0
     repeated: int = 0
@@ -289,9 +289,7 @@ def _stored_turn(session: str, turn: NewTurn, *, last: int) -> Turn:
 def estimate_cost(
     size: HistorySize, settings: Settings, price: Price, *, beside: WaitingJobs | None = None
 ) -> CostEstimate | None:
-    """Estimate the cost of extracting the history, and of waiting jobs, with the configured models; None without a
-    model.
-    """
+    """Estimate the cost of extracting the history and waiting jobs with the configured models; None without a model."""
     if settings.llm == "none":
         return None
     waits = beside or WaitingJobs()

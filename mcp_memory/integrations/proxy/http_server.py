@@ -27,7 +27,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.proxy.edit import tools_of
+from mcp_memory.integrations.proxy.answer_editor import tools_of
 from mcp_memory.integrations.proxy.stdio import MAX_LINE, failure
 from mcp_memory.service.jsonrpc import repair_message
 

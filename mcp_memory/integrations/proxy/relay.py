@@ -26,8 +26,8 @@ from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.proxy import stdio as wire
-from mcp_memory.integrations.proxy.edit import Editor
-from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
+from mcp_memory.integrations.proxy.answer_editor import Editor
+from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper
 from mcp_memory.integrations.proxy.stdio import (
     LinePart,
     Message,
@@ -378,7 +378,7 @@ async def _wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
     keeper = ResultKeeper(settings, over=options.over, session=options.session, folder=options.folder)
     async with AsyncExitStack() as stack:
         server = await _server(options, stack)
-        await stack.enter_async_context(keeper.running())
+        await stack.enter_async_context(keeper.hold_open())
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(_forward_signals, server)
         code = await Relay(StdioClient(), server, Editor(keeper, offers_tool=options.offers_tool)).run()

@@ -297,7 +297,7 @@ class ServerProcess:
     async def _wait_for_exit(self, seconds: float) -> bool:
         """Wait for the exit, without `wait`, which also waits for a grandchild that has inherited the pipes."""
         with anyio.move_on_after(seconds):
-            while self._process.returncode is None:  # noqa: ASYNC110 asyncio sets it and tells nobody
+            while self._process.returncode is None:  # noqa: ASYNC110 asyncio has no event for it
                 await anyio.sleep(0.01)
         return self._process.returncode is not None
 

@@ -87,10 +87,7 @@ def _by_span(text: str, said_at: datetime) -> Iterator[DayAhead]:
 
 
 def _is_bare_weekday(text: str, at: tuple[int, int], said_at: datetime) -> bool:
-    """Return whether a phrase that means today is only its weekday, without "this".
-
-    Seen from yesterday, such a phrase means the day a week ago.
-    """
+    """Return whether a phrase for today is a weekday without "this": yesterday it would have meant a week ago."""
     earlier = {span.at: local(span.start).date() for span in spans_in(text, said_at - timedelta(days=1))}
     return earlier.get(at) == local(said_at).date() - _WEEK and not _words("this_day").search(text[slice(*at)])
 
@@ -134,7 +131,7 @@ def _in_digits(text: str, today: date) -> Iterator[DayAhead]:
 
 
 def _of_year(year: int | None, month: int, number: int, today: date) -> date | None:
-    """Return the next such day from today on, None if there is none."""
+    """Return the next date from today on with this day and month, and year if given; None if there is none."""
     years = range(today.year, min(today.year + _YEARS, date.max.year)) if year is None else (year,)
     for candidate in years:
         try:

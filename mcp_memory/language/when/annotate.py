@@ -111,7 +111,7 @@ def _additions(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
         yield place, f" [{_format_days(days, english=dated.language == 'en')}]"
 
 
-_BESIDE, _NEAR = 6, 60  # characters between phrases: for an apposition, and for two dates of one event
+_BESIDE, _NEAR = 6, 60  # most characters between the phrases of an apposition, and between two dates of one event
 
 
 def _has_its_date(dated: _Dated, with_date: Sequence[_Dated], now: datetime) -> bool:

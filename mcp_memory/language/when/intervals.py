@@ -191,7 +191,7 @@ def _relative_unit(unit: str | None, shift: int | None, now: datetime) -> Interv
 
 
 class _Yearly(NamedTuple):
-    """Chooses one occurrence of a yearly interval: by its year, else by last, this or next, else the latest begun."""
+    """Chooses an occurrence of a yearly interval: by its year, by "last", "this" or "next", else the latest begun."""
 
     now: datetime
     year: int | None
@@ -294,7 +294,7 @@ _Moment = TypeVar("_Moment", date, datetime)
 
 
 def back(moment: _Moment, unit: str, count: int) -> _Moment:
-    """Return the moment `count` units earlier, at most on the last day of the month."""
+    """Return the moment `count` units earlier. The day is cut to the length of the month."""
     months = {"month": 1, "quarter": 3, "year": 12}.get(unit)
     if months is None:
         return moment - count * LENGTH[unit]

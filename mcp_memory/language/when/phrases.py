@@ -32,7 +32,7 @@ from mcp_memory.language.words import fold
 Direction = Literal["past", "future", "unsure", "habit"]
 
 
-_MOST = 40
+_MAX_CUES = 40
 """The most cues and cuts that are read, because an endless run of words must not cost more."""
 _AT_THE_BEGINNING = 12
 """The most characters of a clause before a date at its beginning."""
@@ -82,8 +82,8 @@ def sentence_of(text: str, language: str) -> Sentence:
     cues: list[tuple[int, Direction]] = [
         (match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)
     ]
-    definite = [match.start() for match in _definite(language).finditer(text)][:_MOST]
-    return Sentence(text, definite, cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
+    definite = [match.start() for match in _definite(language).finditer(text)][:_MAX_CUES]
+    return Sentence(text, definite, cues[:_MAX_CUES], [match.start() for match in _CUT.finditer(text)][:_MAX_CUES])
 
 
 @cache

@@ -38,7 +38,7 @@ class MeantDays(NamedTuple):
 
 
 class Context(NamedTuple):
-    """A phrase, the cues of its sentence, and the naive local moment at which it was said."""
+    """A phrase, its sentence, and the naive local moment at which it was said."""
 
     phrase: Phrase
     sentence: Sentence

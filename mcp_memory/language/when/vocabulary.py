@@ -392,16 +392,16 @@ def time_languages(text: str) -> list[str]:
         words = set(text.encode().translate(_ASCII_LETTERS).decode().split())
     else:
         words = {fold(word) for word in _LETTERS.findall(text)}
-    languages = _speaking(words, _words_of(ANCHORS))
+    languages = _languages_with(words, _words_of(ANCHORS))
     if _IN_DIGITS.search(text):
-        languages |= _speaking(words, _words_of(frozenset(("IN", "FROM", "EDGE"))))
+        languages |= _languages_with(words, _words_of(frozenset(("IN", "FROM", "EDGE"))))
         languages.add("en")  # a date in digits is the same in all languages
     if not ascii_only:
         languages |= _in_dense_script(text)
     return [language for language in LANGUAGES if language in languages]
 
 
-def _speaking(words: set[str], languages_by_word: dict[str, set[str]]) -> set[str]:
+def _languages_with(words: set[str], languages_by_word: dict[str, set[str]]) -> set[str]:
     return {language for word in words & languages_by_word.keys() for language in languages_by_word[word]}
 
 

@@ -3,9 +3,9 @@
 The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
 budget and no write between them return the same bytes. The dynamic block answers the question and the current
 conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that are surely about them come first
-(`search.known`); the closest other turns follow under "unsure" and fill the budget, because a client would believe a
-denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without
-a question and a conversation by confidence alone.
+(`search.answerability`); the closest other turns follow under "unsure" and fill the budget, because a client would
+believe a denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's
+memory); without a question and a conversation by confidence alone.
 
 A question about many things ("in what order ...?", "how many different ...?") gets an `overview` first: a short line
 for each event, oldest first, and how many more there are.
@@ -14,9 +14,9 @@ Both blocks together fit the budget, counted exactly. `left_out` lists relevant 
 forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
 evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order.
 
-A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to
-know (`search.known`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that asks
-to continue an earlier conversation ("where were we?") gets the end of that conversation.
+A program that adds text to every prompt must not disturb prompts that need no memory: if the memory is unlikely to know
+(`search.answerability`), `automatic` returns nothing, while an explicit recall shows the closest rows. A prompt that
+asks to continue an earlier conversation ("where were we?") gets the end of that conversation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Known, Turn
 from mcp_memory.longterm import persona as l3_page
-from mcp_memory.longterm.recall.dynamic import (
+from mcp_memory.longterm.recall.dynamic_block import (
     RecallLimits,
     dynamic_lines,
     last_conversation,
@@ -42,7 +42,7 @@ from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.opening import START_TOKENS, opening
 from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
-from mcp_memory.longterm.search.known import find_rows, is_echo, judge_question
+from mcp_memory.longterm.search.answerability import find_rows, is_echo, judge_question
 from mcp_memory.longterm.search.scenes import current_scenes
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
@@ -54,23 +54,23 @@ from mcp_memory.suspicion.flags import flags
 
 IDENTITY_TOKENS = 50
 ALWAYS, CRITICAL = "Always:\n", "Keep in mind:\n"
-ALWAYS_TOKENS = 120  # for both
+ALWAYS_TOKENS = 120  # for both blocks together
 _CRITICAL = 90  # priority: facts for every question, such as an allergy
-_STABLE_SHARE = 0.25  # of the budget: with 0.4 recall of 600 tokens brings 2 points less of the evidence
+_STABLE_SHARE = 0.25  # share of the budget; with 0.4, recall of 600 tokens finds 2 points less of the evidence
 _EXCHANGES = 3
-_LAST_TURNS = 60  # searched for them: an agent may say a lot between two turns of the user
-_IN_CONTEXT = 1_000  # turns of a session that its context may hold
+_LAST_TURNS = 60  # turns searched for exchanges: an agent may write many between two turns of the user
+_IN_CONTEXT = 1_000  # newest turns of a session, which the agent's context may still contain
 
 
 def bundle(
     context: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
     has_stable: Callable[[str], bool] = lambda block: False, shown_promises: Collection[str] = (),
 ) -> Bundle:  # fmt: skip
-    """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
+    """Return both blocks, `budget` tokens together. With a session, its last turns are part of the query.
 
-    If the reader already has the stable block (`has_stable`), it is left out and the dynamic block gets its tokens and
-    repeats the rows about the question. Promises that the session was shown are repeated only if the question calls for
-    them.
+    If the reader already has the stable block (`has_stable`), it is left out, and the dynamic block gets its tokens
+    and repeats the rows about the question. Promises that the session was shown are repeated only if the question
+    calls for them.
     """
     stable, missing = _stable(context, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
@@ -229,8 +229,8 @@ def _only_names(atom: Atom, who: str) -> bool:
 def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
     """Return the lines of the page without those whose evidence is shown already.
 
-    Without a model's page, these are the explicit statements: sentences of the user are found by the question, and the
-    page of them would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
+    Only the explicit statements if no model wrote the page: the question finds the user's sentences, and listing
+    them here would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
     """
     stored = context.store.persona(context.space)
     by_model = stored is not None and stored.by_model
@@ -385,10 +385,10 @@ _REACH = RecallLimits(
 def automatic_lines(
     context: SearchContext, prompt: str, *, shown: str, in_context: Collection[str]
 ) -> Iterator[RecallLine]:
-    """Return lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
+    """Return lines for a prompt whose writer did not ask for a recall; none if the memory is unlikely to know.
 
-    Leaves out everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself is
-    not searched for: the reader sees it.
+    Leaves out everything in `shown`, the turns `in_context` and atoms extracted from them. The conversation itself
+    is not searched for: the reader sees it.
     """
     if wants_last_conversation(context, prompt):
         return iter([] if in_context else last_conversation(context, in_context))

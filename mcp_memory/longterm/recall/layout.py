@@ -1,17 +1,17 @@
 """The layout of recall's dynamic block: which lines fit a budget, in which order, under which headings.
 
-Lines arrive in order of priority. Verbatim turns keep it, best first, each in its exchange: a question comes
-before its answer, and a reply after the turn it replies to, if both are shown. A turn whose value was replaced
-follows the later turn, so that a reader never meets the old value first. So does a turn that a later turn may
-contradict, before the reply to the later turn. Short outdated turns share a line below the current turn, oldest last:
+Lines arrive in order of priority. Verbatim turns keep it, each in its exchange: a question precedes its answer, and a
+turn its reply, if both are shown. A turn whose value was replaced follows the later turn, so that a reader never meets
+the old value first; so does a turn that a later turn may contradict, before the reply to the later turn. Short outdated
+turns share a line below the current turn, oldest last:
 
     [t99] it's 980 now
       before: [t41 10 April] rent is 940 now ← [t12 3 March] we pay 900 rent
 
 The lines of an overview are sorted by time, oldest first; lines that do not fit are counted.
 
-A date is shown above consecutive turns of the same day, with the year when it changes: `12 March 2026:`, then
-`10 March:`. A full date on each line, or above each exchange, costs tokens that evidence needs.
+A date is shown above consecutive turns of the same day, with the year when it changes: `12 March 2026:`, then `10
+March:`. A full date on each line, or above each exchange, costs tokens that evidence needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mcp_memory.longterm.recall.lines import BEFORE_THAT, Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
 FORMER = "  before: "
-"""What the line of the values that a turn replaced begins with."""
+"""Beginning of a line of replaced values."""
 
 PROMISES = 'The user asked to be told now; do so, then close each: remember("told", supersedes=[its id])'
 """The line above promises."""
@@ -47,7 +47,7 @@ _HEADINGS: dict[Group, str] = {
 _VERBATIM: tuple[Group, ...] = ("turn", "maybe", "unsure")
 _DATED: tuple[Group, ...] = ("overview", *_VERBATIM)
 _UNSURE: tuple[Group, ...] = ("maybe", "unsure")
-_LEAST_TOKENS = 30  # with fewer left, no further line is tried
+_LEAST_TOKENS = 30  # no further line is tried with fewer left
 
 
 def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:

@@ -80,17 +80,17 @@ class RecallLine:
     newer: str | None = None
     """The id of the turn that replaced the value of this one."""
     beside: str | None = None
-    """The id of a later turn that may contradict this turn; `layout` places both next to each other."""
+    """The id of a later turn that may contradict this turn; `layout` places it next to that."""
     former: str = ""
-    """The text for the line below the newer turn, `[t12 3 March] we pay 900`; empty if it needs its own."""
+    """The text on the line of replaced values, `[t12 3 March] we pay 900`; empty if it needs its own line."""
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 _PROMISE_CHARS = 320
 _FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
 BEFORE_THAT = " ← "
-"""What separates turns that share a line."""
-_DAYS = 3  # on which a user said the same, that are named
+"""Separator of turns that share a line."""
+_DAYS = 3  # other days with the same statement that are named
 
 
 def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
@@ -201,7 +201,7 @@ def of_turns(
     newer: Mapping[str, Turn] = MappingProxyType({}),
     repeated: Mapping[str, Collection[date]] = MappingProxyType({}),
 ) -> Iterator[RecallLine]:
-    """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
+    """Yield a line for each turn, cut to the width at its place in `widths`; the last width is for all further turns.
 
     All mappings are by turn id: `notes` are remarks, `newer` the later turns that replaced a value, `repeated` the
     other days on which the user repeated a turn.
@@ -328,7 +328,7 @@ def _small_talk(context: SearchContext, turns: Sequence[Turn]) -> set[str]:
 
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
-    """Return whether `than`, the words of another text, has nearly all of `words`, and every number among them."""
+    """Return whether nearly all of `words`, with every number, are in `than`, the words of another text."""
     if len(than) < _SAME * len(words):
         return False
     extra = words - than

@@ -22,7 +22,7 @@ from mcp_memory.store.citations import cited_atoms
 from mcp_memory.suspicion.flags import flags
 
 START_TOKENS = 400
-_RULES, _PLANS = 0.65, 0.2  # of the budget
+_RULES, _PLANS = 0.65, 0.2  # shares of the budget
 _IDENTITY_TOKENS = 50
 _WITHIN = timedelta(days=14)
 _SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
@@ -87,7 +87,7 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
 
 
 def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
-    """Return how the last conversation before this session ended: the last two things that the user said, in order."""
+    """Return a heading and the user's last two informative turns of the conversation before this session."""
     latest = sorted(context.store.sessions(context.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
     for info in latest:
         if info.session == session:

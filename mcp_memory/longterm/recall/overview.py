@@ -32,8 +32,8 @@ from mcp_memory.longterm.recall.lines import (
     of_turns,
     without_quarantined,
 )
+from mcp_memory.longterm.search.answerability import find_rows, is_echo
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
-from mcp_memory.longterm.search.known import find_rows, is_echo
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.validity import end_of, is_past
@@ -44,11 +44,11 @@ CANDIDATES = 100
 """Hits of each layer to choose from."""
 
 _LONGEST_QUESTION = 400  # characters; a longer text is a passage
-_SHARE = 0.4  # of the best hit's score: rows below it are not about the question
+_SHARE = 0.4  # share of the best hit's score; rows below it are not about the question
 _BEST, _BEST_WIDTH = 4, 240  # the first hits, and characters of each
 _SENTENCE = 600  # characters looked at of a long sentence
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_COMPARED_TURNS = 45  # with each other, for values that changed
+_COMPARED_TURNS = 45  # turns compared in pairs to find changed values
 _ALL_CHARS, _LEAST_WIDTH = 3_600, 90  # characters: of all lines together, and at least of each line
 
 
@@ -154,11 +154,11 @@ def lines_of(
             chars = _BEST_WIDTH if place < _BEST else width
             turn = _shorten(turns[id], words, chars)
             for line in of_turns([turn], words=words, widths=(chars,), group="overview", newer=newer):
-                yield replace(line, newer=None)  # sorted by time anyway, and the newer one may be told by a statement
+                yield replace(line, newer=None)  # a statement may already give the newer value
 
 
 def _shorten(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
-    """Return a turn; one longer than `width` without code, from the sentence with most of the words on."""
+    """Return a turn cut to `width` characters: without code, from the sentence with most of the words on."""
     if len(turn.content) <= width:
         return turn
     text = _CODE.sub(" ", turn.content).strip() or turn.content

@@ -20,7 +20,7 @@ from mcp_memory.longterm.search.search import SearchContext
 
 _SHOWN = 5
 _DUE_FOR = timedelta(days=31)
-_TURNS = 200  # of a session, for those that make promises
+_TURNS = 200  # newest turns of a session that are searched for promises
 _LINE = re.compile(r"^Promise of [^\n(:]{1,40}, open \((a\d+)\):", re.MULTILINE)
 
 

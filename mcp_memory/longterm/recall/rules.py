@@ -50,11 +50,11 @@ GENERAL = 0.4
 ENDS = 0.5
 """Probability from which a message that takes something back (`takes_back`) is shown instead of a rule."""
 MAY_END = 0.25
-"""Probability from which a message that tells of a change is shown in front of a rule."""
+"""Probability from which a message with words of change (`tells_change`) is shown in front of a rule."""
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
-_REPLACED = 16  # of them that a later sentence replaced
-_MOST_REPLACED = 100  # times that a rule was stated anew
+_REPLACED = 16  # nearest replaced sentences that are judged too
+_MAX_REPLACED = 100  # longest chain of versions of a rule
 _SEARCHED = 24
 _ASKS = re.compile("[?？؟]")
 _LATER = 64  # turns nearest to all chosen rules, that may end one
@@ -64,15 +64,15 @@ _TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
 
 @dataclass(frozen=True, slots=True)
 class RulesForPrompt:
-    """The lines of rules for a prompt, and what recall has to know of other rows to show none of them twice."""
+    """The lines of rules for a prompt, and what recall needs to show no row twice."""
 
     lines: tuple[RecallLine, ...] = ()
     replaced: dict[str, Turn] = field(default_factory=dict[str, Turn])
-    """By the ids of turns whose rule has ended: the message that ended it."""
+    """The message that ended a rule, by the id of the rule's turn."""
     repeats: dict[str, str] = field(default_factory=dict[str, str])
-    """By the ids of rows that state a shown rule in the same words: the id of its line."""
+    """The id of a shown line, by the ids of rows that state its rule in the same words."""
     in_part: frozenset[str] = frozenset()
-    """The turns of which a line shows only the rules, or the beginning: they may have a line of their own as well."""
+    """Turns of which only the rules, or the beginning, are shown: they may get a line of their own too."""
 
     @property
     def covered(self) -> set[str]:
@@ -207,7 +207,7 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
 def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
     """Return the last successor of each replaced statement, as ids."""
     last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
-    for _ in range(_MOST_REPLACED):
+    for _ in range(_MAX_REPLACED):
         newer = {atom.id: atom.superseded_by for atom in context.store.atoms(context.space, set(last.values()))}
         if not any(newer.values()):
             break
@@ -344,10 +344,10 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
     """Return the turn of the last statement in the chain of successors of an atom.
 
     A turn that is quarantined or somebody else's replaces nothing, so the statements after it do not count. None if
-    the turns are gone, or if the chain is longer than `_MOST_REPLACED`.
+    the turns are gone, or if the chain is longer than `_MAX_REPLACED`.
     """
     last_turn: Turn | None = None
-    for _ in range(_MOST_REPLACED):
+    for _ in range(_MAX_REPLACED):
         newer = context.store.atoms(context.space, filter(None, [atom.superseded_by]))
         turns = context.store.turns(context.space, [id for successor in newer for id in atom_turns(successor)])
         if not turns:
@@ -362,7 +362,7 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
 
 
 class _Ending(NamedTuple):
-    """The highest probabilities that a message ends a rule, by sentences that announce a change and by retractions."""
+    """How probably a message ends a rule: the highest probabilities of sentences of change and of retractions."""
 
     changes: float = 0.0
     takes_back: float = 0.0

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.search.known import question_words, terms_of
+from mcp_memory.longterm.search.answerability import question_words, terms_of
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
@@ -24,8 +24,8 @@ COMPARED = 45
 _PAIRS_WITHOUT_COSINE = 200
 _POSSIBLE_PAIRS = 12
 _MARKED = 300  # characters of a turn that may be marked as outdated, or mark another one
-_TELLING = 1.2  # rarity of the words that two turns of one subject share; a word of two rows in a hundred has 0.8
-_TELLING_ALONE = 0.5  # the same for turns that are near in meaning
+_TELLING = 1.2  # least rarity of the words shared by two turns of one subject; a word in 2 % of the rows has 0.8
+_TELLING_ALONE = 0.5  # least rarity for turns with a cosine of `_ONE_TOPIC`
 _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 
 

@@ -68,9 +68,9 @@ def find_entity(store: Store, space: str, name: str) -> EntityMatch:
     if not match.is_spelling and fold(name.strip()) in name_words("user"):
         match = NameMatch([USER], [], is_spelling=False)
     if len(match.fits) == 1:
-        chief = match.fits[0]
-        loosely = f"No entity is called exactly {asked!r}: this is about {one_line(chief, 60)!r}."
-        return EntityMatch(chief, None if match.is_spelling else loosely)
+        main_name = match.fits[0]
+        loosely = f"No entity is called exactly {asked!r}: this is about {one_line(main_name, 60)!r}."
+        return EntityMatch(main_name, None if match.is_spelling else loosely)
     if match.fits:
         listed = _enumerate_names(match.fits)
         raise NotFound(f"{len(match.fits)} entities fit {asked!r}: {listed}. Name one of them in full.")
@@ -84,15 +84,15 @@ def _enumerate_names(names: Sequence[str]) -> str:
     return ", ".join(one_line(name, 60) for name in names[:_SHOWN]) + more
 
 
-def match_name(name: str, chiefs: Mapping[str, str]) -> NameMatch:
-    """Compare a name with all stored names. `chiefs` maps each of these to the main name of its entity."""
-    plain, lines = _fold_all([" ".join(name.split())]), _fold_all(chiefs)
-    if not plain or not chiefs:
+def match_name(name: str, main_names: Mapping[str, str]) -> NameMatch:
+    """Compare a name with all stored names. `main_names` maps each of these to the main name of its entity."""
+    plain, lines = _fold_all([" ".join(name.split())]), _fold_all(main_names)
+    if not plain or not main_names:
         return NameMatch([], [], is_spelling=False)
-    spelled_out = (_fold_all(_spelled_out(names)) for names in ([" ".join(name.split())], chiefs))
+    spelled_out = (_fold_all(_spelled_out(names)) for names in ([" ".join(name.split())], main_names))
     same = [*_same_letters(plain, lines)] or [*_same_letters(*spelled_out)]
     places = same or [*_find_containing(plain, lines)] or [*_find_beginning(plain, lines)]
-    of_place = list(chiefs.values())
+    of_place = list(main_names.values())
     fits = list(dict.fromkeys(of_place[place] for place in places))
     near = [] if fits else _near(plain, lines, of_place)
     return NameMatch(fits, near, is_spelling=bool(same))
@@ -166,16 +166,16 @@ def _places(part: str, lines: str, *, before: str = "", after: str = "") -> Iter
 # --- near names -------------------------------------------------------------------------------------
 
 
-def _near(name: str, lines_text: str, chiefs: Sequence[str]) -> list[str]:
+def _near(name: str, lines_text: str, main_names: Sequence[str]) -> list[str]:
     """Return the main names of entities that have a name similar to `name`, the most similar first.
 
-    `chiefs` has, for each line, the main name of the entity with that name.
+    `main_names` has, for each line, the main name of the entity with that name.
     """
     best, lines = defaultdict[str, float](float), lines_text.split("\n")
     for place in _find_sharing_letters(name, lines_text):
-        best[chiefs[place]] = max(best[chiefs[place]], _similarity(name, lines[place]))
-    near = [chief for chief, similarity in best.items() if similarity >= _NEAR and chief != USER]
-    return sorted(near, key=lambda chief: -best[chief])[:_SHOWN]
+        best[main_names[place]] = max(best[main_names[place]], _similarity(name, lines[place]))
+    near = [main_name for main_name, similarity in best.items() if similarity >= _NEAR and main_name != USER]
+    return sorted(near, key=lambda main_name: -best[main_name])[:_SHOWN]
 
 
 def _similarity(name: str, other: str) -> float:
@@ -196,11 +196,11 @@ def _find_sharing_letters(name: str, lines: str) -> Iterator[int]:
 
     letters = _codes(f"\n{lines}\n")
     breaks = np.flatnonzero(letters == ord("\n"))
-    letters[breaks] = ord(" ")  # the first letter of every word is one of a pair with a space
+    letters[breaks] = ord(" ")  # pair the first letter of every name with a space too
     asked = np.zeros(_HASHES, np.bool_)
     asked[_pairs(_codes(f" {name} "))] = True
     counts = np.add.reduceat(asked[_pairs(letters)], breaks[:-1], dtype=np.int32)
-    # A name of more words than the one asked for is no less near for that.
+    # Further words of a stored name do not lower its share.
     share = counts / np.minimum(np.diff(breaks), len(name) + 1)
     for place in np.argsort(-share, kind="stable")[:_COMPARED].tolist():
         if counts[place]:

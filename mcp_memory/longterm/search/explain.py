@@ -11,7 +11,7 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Known, Signals
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.longterm.search.known import judge
+from mcp_memory.longterm.search.answerability import judge
 from mcp_memory.longterm.search.pages import MemoryRows, rows_for, turn_filters
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
@@ -52,9 +52,11 @@ class Explained:
     """Rows that rank as high as shown ones, with the reason why they are not shown, such as a filter."""
     scenes: tuple[tuple[str, Signals], ...]
     results: tuple[tuple[str, Signals, bool], ...]
-    """Lines of tool results, what found them, and whether they hold enough of the question to be shown."""
+    """Lines of tool results, the signals that found them, and whether they have enough of the question's words to
+    be shown.
+    """
     known: Known | None = None
-    """Whether the memory knows about it; None where the filters leave no turns."""
+    """Whether the memory knows about it; None if the filters leave no turns."""
     note: str | None = None
 
 
@@ -81,7 +83,7 @@ def explain(
     shown, missed = ordered[:limit], ordered[limit : limit + _MISSED]
     kinds: list[tuple[Layer, Filters | None]] = [("atom", filters), ("turn", turn_filters(filters))]
     legs = [ScoredLayer(store, search, space, layer, question, embed, passing) for layer, passing in kinds if passing]
-    # The score of the last one shown, of turns and of atoms: those of one say nothing of the other.
+    # The lowest shown score of each kind: scores of turns and of atoms are not comparable.
     least = {kind: min(hit.score for hit in shown if hit.id[0] == kind) for kind in {hit.id[0] for hit in shown}}
     passed_over = _find_passed_over(store, space, legs, ordered, least)
     everything = rows(Filters()).ordered[:limit] if filters != Filters() else []
@@ -188,16 +190,16 @@ class ExplainedRow:
     score: float
     parts: tuple[SignalShare, ...]
     holds: tuple[str, ...]
-    """Terms of the question that stand in it."""
+    """Terms of the question that it contains."""
     cosine: float | None
-    """How near it is by meaning, where it is among the nearest."""
+    """Cosine to the question, if it is among the nearest rows."""
     text: str
     behind: float | None = None
-    """How much its score is below that of the last one of its kind that is shown."""
+    """How much lower its score is than that of the last shown row of its kind."""
     left_out: str | None = None
-    """Why it is not shown, though its score would do."""
+    """The reason why it is not shown although its score is high enough."""
     held: tuple[str, ...] = ()
-    """Why it waits for review; automatic recall leaves it out."""
+    """Reasons for its quarantine; automatic recall leaves it out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +212,7 @@ class SearchLeg:
     candidates: int
     """The number of ranked rows, including the context of matching turns."""
     words: Mapping[str, int]
-    """In how many rows each term of the question stands; one that is missing stands in none, or in far too many."""
+    """Number of rows with each term of the question. A missing term is in no row, or in too many."""
     nearest: float | None
 
 

@@ -21,8 +21,8 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.longterm.search.answerability import judge
 from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first
-from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, keep_order
 from mcp_memory.longterm.search.results import SHOWN, result_filters, results
 from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, scenes_for
@@ -337,7 +337,7 @@ def _atom_hits(store: Store, space: str, hits: Sequence[Ranked], at: datetime) -
 MAX_SHOWN = 600  # as deep as a question is paged; a cursor is 1,600 characters then
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _QUESTION, _CHECK = 4, 3  # bytes
-_MOST = 2**63 - 1  # no row has a higher number
+_MAX_ROW = 2**63 - 1  # no row has a higher number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,7 +425,7 @@ def _parse(cursor: str) -> PageState:
             listing=bool(listing),
         )
         # The check is right, it was copied to the last character, and no forger made up its rows.
-        if page.cursor() == cursor and max(turn, atom) <= _MOST:
+        if page.cursor() == cursor and max(turn, atom) <= _MAX_ROW:
             return page
     except (ValueError, binascii.Error, RuntimeError, OverflowError, OSError):
         pass

@@ -169,7 +169,7 @@ def of_turns(
 
 
 def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> ScoredRows:
-    """Score turns by how near they are to the time that a question asks for, by their speakers, and for not asking.
+    """Score turns by the distance to the question's time, by speaker, and by whether they state something or ask.
 
     If the question does not say whose turns it asks for, the user's come first.
     """
@@ -218,11 +218,10 @@ class _TermHit(NamedTuple):
 def _score_words(
     question: ParsedQuery, terms: Mapping[str, _TermHit], keys: NDArray[np.int64], norms: Floats
 ) -> tuple[Floats, float]:
-    """Return BM25 of the question's words in each row, relative to the best row, and the best row's share of the
-    question's words, weighted by rarity.
+    """Return BM25 of the question's words in each row, relative to the best row, and that row's share of the words.
 
-    Callers multiply the two. If a question shares no rare word with its answer, the best row by words has only a common
-    word: with a full score it would hide the rows that are near by meaning.
+    The share is weighted by rarity; callers multiply the two. If a question shares no rare word with its answer,
+    the best row by words has only a common word: with a full score it would hide the rows that are near by meaning.
     """
     import numpy as np
 
@@ -270,7 +269,7 @@ def rarity(documents: int, total: int) -> float:
 
 
 def _norms(sizes: NDArray[Any], mean: float) -> Floats:
-    """BM25's measure of length: how often a term must occur in a row to count by half.
+    """Return BM25's measure of length: how often a term must occur in a row to count by half.
 
     A row much longer than the mean counts as its best passage would, or a word that only it has would not find it.
     """
@@ -302,7 +301,7 @@ def _relative(scores: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _WordMatches:
-    """The turns that a search found, and the places among them that have terms of the question."""
+    """The turns that a search read, and the matches of the question's terms in them."""
 
     turns: TurnMetadata
     terms: Mapping[str, _TermHit]
@@ -427,10 +426,10 @@ def _places_around(turns: TurnMetadata, places: Places, reach: int) -> tuple[Pla
 def _score_context(
     question: ParsedQuery, matches: _WordMatches, window: TurnMetadata, candidates: Places, *, sessions: int
 ) -> Floats:
-    """BM25 over a soft window around each candidate: a turn k away counts 1 / (1 + k/2), its length too.
+    """Return BM25 over a soft window around each candidate: a turn k away counts 1 / (1 + k/2), its length too.
 
-    Relative to the best, times the share of the question that it has, like the words of the row itself. `candidates`
-    are places in `window`. `sessions` is the number of all sessions.
+    Scores are relative to the best candidate, times the share of the question's words that it has. `candidates` are
+    places in `window`. `sessions` is the number of all sessions.
     """
     import numpy as np
 

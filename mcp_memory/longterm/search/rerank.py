@@ -52,7 +52,7 @@ class Order(BaseModel):
 
 
 Rerank = Callable[[str, str, Sequence[Ranked], int], Reranked]
-"""Takes the space, the question, all that was found, and where in it the page begins that is asked for."""
+"""Takes the space, the question, all results, and the index at which the requested page begins."""
 
 
 def keep_order(space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
@@ -75,7 +75,7 @@ class ModelRerank:
         self._model = model
         self._timeout = timeout
         self._orders = LRU[tuple[str, str, tuple[str, ...]], list[int] | str](_KEPT_ORDERS)
-        """Replies, or why there is none."""
+        """Replies, or the reason why there is none."""
 
     def __call__(self, space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
         head, rest = hits[:FIRST], hits[FIRST:]

@@ -39,14 +39,14 @@ SHOWN = 5
 """The number of results shown with turns, unless only results are requested."""
 
 ABOUT = 0.4
-"""The share of a question, in words weighed by their rarity, that lines have to hold to be about it."""
+"""The least share of the question's words, weighted by rarity, in lines that are shown as being about it."""
 
 _LOOKED_AT = 40  # runs
-_LINE = 0.4  # what the best line counts beside its run
-_ELSE = 0.3  # of that, what counts by how little else the line says
+_LINE = 0.4  # weight of the best line; its run has weight 1
+_ELSE = 0.3  # part of a line's score that depends on how few other terms it has
 _FEW = 30  # runs; of fewer it does not follow that a word is common
 _A_RESULT = 2  # hits
-_LINES, _CHARS = 5, 700  # of a hit
+_LINES, _CHARS = 5, 700  # lines and characters of a hit
 _CALL = 150  # characters
 
 
@@ -198,7 +198,7 @@ def _excerpt(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
         lines, max(run.matching, key=lambda place: (worth.line(run.matching[place]), -place), default=0)
     )
     text = "\n".join(lines[first : last + 1])
-    if len(text) > _CHARS:  # a line of a thousand characters, or the piece of a longer one
+    if len(text) > _CHARS:  # a single line is too long
         text = snippet(text, _CHARS, matches(text, worth.of.keys()))[0]
     return (run.chunk.lines[0] + first, run.chunk.lines[0] + last), text
 

@@ -23,7 +23,7 @@ from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Posting
 
-MIN_COSINE = 0.6  # of a row that shares no word with the query
+MIN_COSINE = 0.6  # least cosine of a row that shares no word with the query
 _SHOWN = 4
 _OF_THE_BEST = 0.4  # share of the best score from which a scene is shown
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _UNNAMED = ("context_short", "tells", "beside")
 """Signals not named as reasons: they repeat `context`, or do not suffice alone."""
 _IN_PERIOD = 1_000  # rows of a period: the newest turns, the first of `list_atoms`
-_LATER, _LATER_TURNS, _READ = timedelta(days=3), 100, 2_000  # after a period; turns; characters of each
+_LATER, _LATER_TURNS, _READ = timedelta(days=3), 100, 2_000  # time after a period, turns in it, characters of each
 _NEAREST = 100  # rows by each model; a row's meaning is scaled among them
 
 
@@ -244,13 +244,13 @@ def _rank(
 
 @dataclass(frozen=True, kw_only=True)
 class SearchContext(StageContext[Store]):
-    """What the long-term side works with, for one space at one moment."""
+    """Store, settings, search and embedder of the long-term memory, for one space at one moment."""
 
     search: Search
     of_query: Callable[[str], Sequence[Vectors]]
     """Vectors of a text to search by."""
     of_rows: Callable[[Sequence[str]], Vectors | None]
-    """Vectors to store with new rows, one each; None where the background makes them."""
+    """Vectors to store with new rows, one each; None if the background makes them."""
 
     def hits(self, layer: Layer, text: str, *, filters: Filters, limit: int) -> list[Ranked]:
         """Return the best `limit` rows of a layer for a text, best first."""

@@ -67,13 +67,13 @@ _OWN = 0.5  # share in the user's words: it may paraphrase the user
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 
 
-_FOLLOWING = 4  # turns after one that may take it back
+_FOLLOWING = 4  # following turns that are searched for a withdrawal
 
 
 _ENDED = 500  # rules that no longer hold
 
 
-_OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
+_OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # tool results that are embedded, and characters of each
 
 
 USER_NOUN = "the user"
@@ -257,7 +257,7 @@ def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Se
     aside |= _taken_back(store, space, text, [turn for turn in read if turn.id not in aside])
     asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
-    # "since Monday" says a date: the agent writes it out
+    # an agent writes the "since Monday" of a user as a date
     ordered = sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
     kept = [turn for turn in ordered if turn.id not in aside]
     sentences = [

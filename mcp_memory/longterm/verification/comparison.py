@@ -1,7 +1,7 @@
-"""What two texts have in common: terms of the index, and meaning by the bundled encoder.
+"""Compares texts by the terms of the index and by meaning (bundled encoder).
 
-A text is compared by its pieces: the whole, its sentences, neighbouring ones together, and their clauses. About 2 ms
-for a sentence. Where the encoder cannot be read, words alone count.
+A text is compared by its pieces: the whole, its sentences, pairs of neighbouring sentences, and clauses. A sentence
+takes about 2 ms. Without the encoder's files only terms count.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHORT = 2
-"""Words of a part that hardly says anything."""
-_PIECES = 200  # of a text, for their meaning
+"""The fewest terms of a part that can be compared; a shorter part says hardly anything."""
+_PIECES = 200  # pieces of a text that are embedded
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN = "\u2e80"  # from here on a single character is a word; below, "s" is what "Ann's" leaves
 _HAN_PAIR = re.compile("(?=([\u3040-\u30ff\u3400-\u9fff]{2}))")
@@ -39,7 +39,7 @@ def differ(text: str, other: str) -> bool:
 
 
 def dense(text: str) -> int:
-    """Return the kind of script that a text is mostly in: 0 for Latin, 1 for other alphabets, 2 for the rest."""
+    """Return the script of most letters of a text: 0 for Latin, 1 for other alphabets, 2 for East Asian scripts."""
     letters = [2 if letter >= "\u2e80" else 1 if letter >= "\u0370" else 0 for letter in text if letter.isalpha()]
     return max(set(letters), key=letters.count, default=0)
 

@@ -139,7 +139,7 @@ def _is_quoted_in(evidence: Evidence, turn: Turn) -> bool:
 
 
 _LIKELY = 3
-_FEWEST = 3  # words, below which lines with the same words need not say the same
+_FEWEST = 3  # distinct words; two shorter lines of the same words may differ in meaning
 _READ = 1_000  # characters of a turn
 _LINES, _CHARS = 12, 900
 _TEXT = 300
@@ -171,7 +171,7 @@ def why(store: Store, space: str, id: str) -> Why:
         quotes=_quotes(store, space, id),
         replaced_by=_successors(store, space, atom),
         replaces=store.superseded_by(space, [id]),
-        mentions=mentions(store, space, id),
+        mentions=lines_citing(store, space, id),
     )
 
 
@@ -199,7 +199,7 @@ def _successors(store: Store, space: str, atom: Atom) -> list[Atom]:
     return successors
 
 
-def mentions(store: Store, space: str, id: str) -> list[Mention]:
+def lines_citing(store: Store, space: str, id: str) -> list[Mention]:
     """Return the lines of the persona, then of the scenes, that name an atom as their evidence."""
     pages = [(None, "Persona", l3_page.body(store, space))]
     pages += [(scene.slug, scene.title, scene.body) for scene in l2_page.stored_scenes(store, space)]

@@ -31,7 +31,7 @@ from mcp_memory.language.sentences import (
 )
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.standing_rules import possible_rules
-from mcp_memory.longterm.turns import bare, phrases_of
+from mcp_memory.longterm.turns import bare, kinds_of_phrases
 from mcp_memory.longterm.verification.comparison import (
     SHORT,
     capitals_of,
@@ -128,7 +128,7 @@ def repeats(statement: str, text: str) -> bool:
 def lacks_a_number(statement: str, text: str) -> bool:
     """Return whether a statement has a number that a text has neither in digits nor in words.
 
-    Small ones only count where the text has digits.
+    Small numbers count only if the text has digits.
     """
     theirs = numbers_in(text)
     missing = numbers_in(statement) - theirs - spelled_numbers(text)
@@ -136,7 +136,7 @@ def lacks_a_number(statement: str, text: str) -> bool:
 
 
 _LONGEST_ANSWER = 80  # characters of an answer
-_FEW_WORDS = 4  # of "Is that all right?", which asks about the sentence before
+_FEW_WORDS = 4  # words of a question such as "Is that all right?" about the sentence before it
 
 
 def accepted_offer(offer: str, answer: str) -> str | None:
@@ -167,7 +167,7 @@ def agrees(answer: str) -> bool:
     rest = pattern("POLITELY").sub("", answer)
     if not is_negative(answer):
         rest = pattern("FOR_GOOD").sub("", rest)  # "absolutely, every time"
-    kinds = phrases_of(answer) or phrases_of(rest)
+    kinds = kinds_of_phrases(answer) or kinds_of_phrases(rest)
     agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
     return agrees and _noes().isdisjoint(bare(answer).split())
 
@@ -186,8 +186,8 @@ _PROBABLE, _PROBABLE_SHARE = 0.33, 0.5  # cosine or share of terms of words that
 _SHORT_ANSWER = 8  # words
 _SHORT_QUESTION = 4  # words; "Is that OK?" asks about the sentence before
 _READ = 2_000  # characters at the end of a question
-_MOST_SENTENCES = 3
-_LONGEST = 600  # characters; what is longer is no sentence
+_MAX_SENTENCES = 3
+_LONGEST = 600  # characters of a sentence
 _PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk", "ro"))
 """Languages that leave the pronoun out."""
 
@@ -226,7 +226,7 @@ def own_words(statement: str, messages: Sequence[Said], *, rule: bool) -> list[S
     A short answer comes with its question as `before`. With `rule`, only words that state a standing rule count.
     """
     parts = _clauses(statement)
-    # What no sentence of a turn can be near to is not worth the cost of judging its rules.
+    # Judging rules is slow: skip turns without any sentence near to the statement.
     near = (turn for turn in messages if any(is_near(part, str(turn)) for part in (statement, *parts)))
     turns = [turn for turn in near if not is_joke(turn.text)]
     candidates = [words for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
@@ -234,7 +234,7 @@ def own_words(statement: str, messages: Sequence[Said], *, rule: bool) -> list[S
     each = [_best(part, candidates) for part in parts]
     distinct = list(dict.fromkeys(filter(None, each)))
     whole = _best(statement, candidates)
-    if all(each) and len(distinct) <= _MOST_SENTENCES and (len(distinct) > 1 or whole is None):
+    if all(each) and len(distinct) <= _MAX_SENTENCES and (len(distinct) > 1 or whole is None):
         return distinct
     return [whole] if whole else []
 
@@ -252,7 +252,7 @@ def probable_words(statement: str, messages: Sequence[Said], *, rule: bool, ende
     past = [bare for text in ended if (bare := _bare(text))]
     for words in candidates:
         text = str(words)
-        is_withdrawal = is_taken_back(text, "", [words.text])  # "Scrap that": it takes back a turn before it
+        is_withdrawal = is_taken_back(text, "", [words.text])  # such as "Scrap that", which withdraws an earlier turn
         if is_withdrawal or _denies(words, statement, rule=rule) or _is_one_of(words.text, past):
             continue
         meaning, share = nearest(statement, [text]), share_of(statement, known_terms(text))

@@ -49,12 +49,12 @@ _WEB = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 SAME_SHARE = 0.75  # share of a statement's terms: it repeats the text
-MIN_TERMS = 3  # terms; fewer stand together by chance
+MIN_TERMS = 3  # terms; fewer occur together by chance
 _READ = 8  # rows
 _SPOKEN = 50  # turns of a session, for who speaks in it
-MAX_ROW_CHARS = 60_000  # of a row
-_PASTED_CHARS = 2_000  # of a line that the user may have pasted
-_ROOM = 3  # times the length of a statement: so far apart its terms may stand
+MAX_ROW_CHARS = 60_000  # characters of a row
+_PASTED_CHARS = 2_000  # characters of a line; a longer one was pasted
+_ROOM = 3  # its terms may be spread over three times its length
 
 
 # --- the source -------------------------------------------------------------------------------------
@@ -172,9 +172,7 @@ def _flag(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
 
 
 def fit_for_pages(atom: Atom) -> bool:
-    """Return whether pages may use an atom, marked with its source: it is not quarantined, and it is an explicit
-    statement.
-    """
+    """Return whether pages may use an atom: not quarantined, and from the user, the assistant or an import."""
     return not atom.held and atom.source in ("user", "assistant", "import")
 
 
@@ -229,7 +227,7 @@ def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     return {row.id for row in store.quarantined(space, ids) if row.is_quarantined}
 
 
-# --- where words stand ------------------------------------------------------------------------------
+# --- rows that contain a statement's words ----------------------------------------------------------
 
 USER_TURNS: Sequence[tuple[Layer, Role | None]] = (("turn", "user"),)
 TOOL_OUTPUTS: Sequence[tuple[Layer, Role | None]] = (("chunk", None), ("turn", "tool"))

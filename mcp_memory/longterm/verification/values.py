@@ -33,7 +33,7 @@ _CAPITAL = re.compile(r"(?<![\w'’-])[^\W\d_a-zа-яё\u0e00-\uffff][^\W_]*(?:[
 ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;–—\"“„«(]\s*)$")
 _QUARTERS = (15, 30, 45)  # minutes that are said without a number: "half past eight"
-_MOST_DAYS = 31  # of a phrase whose single days count as said
+_MAX_DAYS = 31  # longest period whose single days count as stated
 _NEAR_DAYS = 14  # around a day that was said, in which a weekday may be meant
 _AROUND = range(-31, 46)  # days around a turn in which a day without a month may be
 _LONGEST_SPAN = 3_000  # days
@@ -57,7 +57,7 @@ class KnownValues:
     names: Collection[str] = ()
 
     def missing(self, statement: str) -> list[str]:
-        """Return the addresses, numbers, dates and names of a statement that are not known, as they are written."""
+        """Return the addresses, numbers, dates and names of a statement that are not known, as it writes them."""
         dates = list(_dates_in(statement))
         rest = _blank(statement, [day.at for day in dates])
         missing = [address for address in ADDRESS.findall(statement) if address.casefold() not in self._whole]
@@ -311,7 +311,7 @@ def _dates_in(text: str) -> Iterator[_Date]:
         year = match["iso"] or match["cjk"] or groups.get("y")
         name = groups["m"].lower()
         month = int(name) if name.isdigit() else _month_names()[name]
-        if 1 <= month <= 12 and 1 <= int(groups["d"]) <= _MOST_DAYS:
+        if 1 <= month <= 12 and 1 <= int(groups["d"]) <= _MAX_DAYS:
             yield _Date(match.span(), int(year) if year else None, month, int(groups["d"]))
 
 
@@ -346,7 +346,7 @@ def _days_of_phrases(text: str, said_at: datetime) -> Iterator[date]:
         for shift in (0, 7, -7, 364, 365, 366):
             try:
                 start = first + timedelta(days=shift)
-                yield from (start + timedelta(days=day) for day in range(min(max(1, length.days), _MOST_DAYS)))
+                yield from (start + timedelta(days=day) for day in range(min(max(1, length.days), _MAX_DAYS)))
             except OverflowError:
                 continue
 

@@ -175,10 +175,10 @@ KEPT_WORD = 24  # characters; longer words are rare, and a run of Chinese hardly
 
 _UNKNOWN, _BEGIN, _END = 0, 1, 2
 _LONGEST_PIECE = 16
-_WIDTH = 256  # of the features of one window
+_WIDTH = 256  # features of one window
 _WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them precede the current piece
 _EPSILON = 1e-6
-_PIECES_TOGETHER = 512  # of short texts that are computed together, in 10 MB
+_PIECES_TOGETHER = 512  # pieces of short texts that are computed together, in 10 MB
 
 
 class Encoder:
@@ -350,7 +350,7 @@ def shared_encoder(folder: Path = MODEL) -> Encoder:
 
 @lru_cache(maxsize=4_096)
 def encoder_vector(text: str) -> Floats:
-    """Return the vector of a text by the encoder alone. EmbeddingFailed if its files cannot be read."""
+    """Return the vector of a text by the encoder alone. Raises EmbeddingFailed if its files cannot be read."""
     (vector,) = shared_encoder().embed([text])
     return vector
 

@@ -2,7 +2,7 @@
 
 Injected instructions: two linear models, added. The first uses hashed word beginnings and pairs of them, in any
 language and cheap; the second the encoder's features (1 to 5 ms a sentence) and traits from the caller, alone and in
-pairs. The encoder reads only sentences that the first model lets through, at most `_MOST_SENTENCES` of a text, and
+pairs. The encoder reads only sentences that the first model lets through, at most `_MAX_SENTENCES` of a text, and
 those of several texts together. Sentences are judged without their context, the speaker and quotation included.
 `scripts/fit_injected.py` fits both.
 
@@ -47,7 +47,7 @@ INJECTION_FILE = "injected.safetensors"
 SLOTS = 1 << 17
 """Weights for single words, and as many for pairs."""
 
-_MOST_SENTENCES = 24
+_MAX_SENTENCES = 24
 _AT_ONCE = 64  # texts
 _STEM = 6  # characters of a word that count: endings vary
 _TOKEN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffef]+")
@@ -89,7 +89,7 @@ def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[st
     lengths = np.array([len(row) for row in slots])
     flat = np.concatenate([np.array(row, np.int64) for row in slots])
     by_words = np.add.reduceat(model.words[flat], np.cumsum(lengths) - lengths) / np.sqrt(lengths) + model.words_bias
-    highest = np.argsort(-by_words)[:_MOST_SENTENCES]
+    highest = np.argsort(-by_words)[:_MAX_SENTENCES]
     return [(sentences[at], float(by_words[at])) for at in map(int, highest) if by_words[at] > model.floor]
 
 
@@ -146,7 +146,7 @@ def _injection_model() -> _InjectionModel:
 
 
 PROMPTS_FILE = "prompts.safetensors"
-_MOST_LOG_ODDS = 6.0
+_MAX_LOG_ODDS = 6.0
 
 
 def leans_on_memory(prompt: str) -> float:
@@ -158,7 +158,7 @@ def leans_on_memory(prompt: str) -> float:
     if not features.any():
         return 0.0
     (score,) = _prompt_network().scores(features).tolist()
-    return max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, score))
+    return max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, score))
 
 
 @cache

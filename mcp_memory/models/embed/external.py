@@ -1,20 +1,19 @@
-"""Embedding models that are not bundled: fastembed (ONNX) and model2vec (static) on this machine, and any through
-litellm.
+"""Embedding models that are not bundled: fastembed and model2vec on this machine, and any that litellm reaches.
 
-Local models are set as `fastembed:BAAI/bge-small-en-v1.5`, `model2vec:minishlab/potion-base-8M`, or with a folder in
-place of the name. The library is an extra of this package. It downloads a model at first
-use, fastembed's into `models` under the home, model2vec's into the cache of Hugging Face. Neither is `local` as
-the protocol means it: a transformer takes 10 ms a text, and the first use may download for minutes, so turns are
-embedded in the background. Questions wait for a model in the first 10 seconds of its loading, and then are searched by
-words until it is ready. The identity of a model by name is that name, so a change behind the name is noticed only by
-its dimensions; a folder's identity has a hash over its files.
+Local models are set as `fastembed:BAAI/bge-small-en-v1.5` or `model2vec:minishlab/potion-base-8M`, or with a folder in
+place of the name. The library is an extra of this package. It downloads a model at first use, fastembed into `models`
+under the home, model2vec into the cache of Hugging Face. Neither counts as `local` (see `protocol`): a transformer
+takes 10 ms a text, and a download may take minutes, so turns are embedded in the background. Questions wait for a model
+in the first 10 seconds of its loading, and then are searched by words until it is ready. The identity of a model by
+name is that name, so a change behind the name is noticed only by its dimensions; a folder's identity has a hash over
+its files.
 
-Remote answers are checked before use: as many vectors as texts, of equal length, every number finite. Any failure is
-an EmbeddingFailed that names the model, the problem and the next step, never the key. A temporary failure (429, 5xx,
-no connection, timeout) is retried, briefly for a query, longer for rows. `dimensions` is learned from the first
-answer. The identity is the model's name, its address and its prefixes; a model whose dimensions change is refused for
-the life of the object. Only the first 6,000 characters of a text are sent: a request over the usual limit of 8,192
-tokens fails every text in it.
+Remote answers are checked before use: as many vectors as texts, of equal length, every number finite. Any failure is an
+EmbeddingFailed that names the model, the problem and the next step, never the key. A temporary failure (429, 5xx, no
+connection, timeout) is retried, briefly for a query, longer for rows. `dimensions` is learned from the first answer.
+The identity is the model's name, its address and its prefixes; a model whose dimensions change is refused for the life
+of the object. Only the first 6,000 characters of a text are sent: a request over the usual limit of 8,192 tokens fails
+every text in it.
 """
 
 from __future__ import annotations
@@ -299,7 +298,7 @@ class RemoteEmbedder:
         return self._check_vectors(self._ask(texts, patience), len(texts))
 
     def _ask(self, texts: list[str], patience: RequestPatience) -> Any:
-        """Return the model's answer as litellm gives it, after as many attempts as `patience` allows."""
+        """Return litellm's response, after as many attempts as `patience` allows."""
         litellm = import_litellm()
         for pause in (*patience.pauses, None):
             try:

@@ -35,11 +35,17 @@ _CLIP = 6.0  # standard deviations
 _LIKELY_PROMISE = 0.5
 _SURE_RULE = 0.75  # probability by the model of standing rules, as `longterm.standing_rules.STATES`
 _POSSIBLE_RULE = 0.15
-"""The least probability by the labels of a rule without a cue: in a quarter of `fixtures/sentences` the model of
-standing rules is sure of 29 such sentences, and 22 are no rules; 9 of these are left, and all 7 rules."""
+"""The least probability of the label `rule` for a sentence without a cue.
+
+In a quarter of `fixtures/sentences` the model of standing rules is sure of 29 such sentences, of which 7 are rules.
+This limit keeps these 7, and 2 others.
+"""
 _RULE_WORTH = 0.9
-"""The mean worth of the rules of `fixtures/sentences`. The worth of a sentence is at least the mean of its own and what
-it is worth as a rule: the model of standing rules recognises terse ones, of which the regression has seen few."""
+"""The mean worth of the rules of `fixtures/sentences`.
+
+A sentence is worth at least the mean of its own worth and its worth as a rule: the model of standing rules recognises
+terse rules, of which the regression has seen few.
+"""
 _PRONOUNS = frozenset(["i", "me", "you", "they"])
 _DATE_OR_TIME = re.compile(r"\d{1,2}[:.]\d\d|\d{4}")
 _QUESTION = re.compile(r"[?？؟]\W*$")

@@ -51,15 +51,15 @@ class Compressed:
 
     messages: list[Any]
     level: Level
-    """The level that the window required at this call."""
+    """The level that the window requires in this call."""
     tokens_before: int
-    """Of the input list, `overhead` included."""
+    """Tokens of the input list, `overhead` included."""
     tokens: int
-    """Of the result, `overhead` included."""
+    """Tokens of the result, `overhead` included."""
     edits: int
-    """New edits of this call; 0: the provider's cache stays valid."""
+    """Number of new edits; with 0 the provider's cache stays valid."""
     cache_broken: int
-    """Tokens sent before that follow the first of these edits and are read again without the cache."""
+    """Tokens after the first new edit that were sent before: they are read again without the cache."""
     fits: bool
     """Whether it is within the window. If not, `note` says what cannot be made shorter."""
     note: str | None

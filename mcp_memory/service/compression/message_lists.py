@@ -22,7 +22,7 @@ from typing import Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed_hash import keyed_hash
-from mcp_memory.core.private import without_private_parts
+from mcp_memory.core.private_passages import without_private_parts
 from mcp_memory.core.text import one_line
 
 Role = Literal["system", "user", "assistant", "tool"]

@@ -50,7 +50,7 @@ class PlanItem:
 
     message: ListMessage
     tokens: tuple[int, ...]
-    """Per part."""
+    """Tokens of each part."""
     before: str
     after: str
     """Its place in the conversation, see `message_lists`; equal to `before` for a system message."""

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
-from mcp_memory.core.private import PRIVATE
+from mcp_memory.core.private_passages import PRIVATE
 from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 TALK_CHARS = 6_000
 LOOK_BACK = 5_000
-"""The newest turns of a session that are searched for recorded messages."""
+"""How many of a session's newest turns are searched for recorded messages."""
 SMALL = 60
-"""Tokens; a larger result of a removed message gets a node."""
+"""The largest result of a removed message, in tokens, that gets no node."""
 
 _STAND_IN = re.compile(r"\[(?P<node>\d{3,}-N\d+) (?P<ref>r-[0-9a-f]{12,64})\b[^\n]*\]\n(?P<summary>[^\n]*)")
 _DATA_URL = re.compile(r"data:([\w/+.-]+);base64,")
@@ -122,7 +122,7 @@ class MessageStorage:
         return node, ref
 
     def _offloaded(self, at: int, part: MessagePart) -> tuple[str, str, str, str]:
-        """Return the text, node, ref and summary of a result, offloading it unless it was offloaded before."""
+        """Return the text, node, ref and summary of a result, offloading it unless that was done before."""
         if pointer := _STAND_IN.match(part.text):
             try:
                 raw = self.store.read_ref(self.space, pointer["ref"]).decode("utf-8", "replace")

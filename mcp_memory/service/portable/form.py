@@ -120,7 +120,7 @@ gives the same bytes, whenever it is exported.
 
 
 _ZONED = (RefRow, RecordRow)
-_MOST = 2**62
+_MAX_NUMBER = 2**62
 
 
 def line_of(row: Row) -> bytes:
@@ -186,7 +186,7 @@ def _check_value(value: Any, where: str) -> None:
             raise InvalidInput(f"has half a character in {where}")
         case bool():
             return
-        case int() if abs(value) > _MOST:
+        case int() if abs(value) > _MAX_NUMBER:
             raise InvalidInput(f"has a number in {where} that is too large")
         case float() if not isfinite(value):
             raise InvalidInput(f"has a number in {where} that is not finite")

@@ -36,8 +36,9 @@ _NAME = re.compile(r"memory\.db|spaces/[^/\\:\0]+(?:/[^/\\:\0]+)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """`counts` are numbers of rows by kind. `lacking` has a sentence for each file that was missing when it was
-    made.
+    """The contents of a backup.
+
+    `counts` are numbers of rows by kind; `lacking` has a sentence for each missing file.
     """
 
     format: int

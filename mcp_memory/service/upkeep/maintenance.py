@@ -22,8 +22,9 @@ _WORTH = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """Bytes of the database with its log, before and after. `postponed` is the reason why free pages were left in
-    it.
+    """Bytes of the database with its log, before and after.
+
+    `postponed` is the reason why free pages were left in it.
     """
 
     before: int

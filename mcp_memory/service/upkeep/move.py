@@ -47,7 +47,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """The rows of a kind in a space ("" for the whole home), which were found to be the same on both sides."""
+    """The rows of a kind in a space ("" for the whole home), verified to be equal on both sides."""
 
     space: str
     what: str
@@ -205,9 +205,7 @@ def _search_ids(search: Search, *, space: str, layer: Layer, text: str, vectors:
 
 
 def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
-    """Yield questions: the longer words of a turn or an atom, with its vectors if both engines score all rows
-    exactly.
-    """
+    """Yield questions: the longer words of a turn or atom, with its vectors if both engines score all rows exactly."""
     drawn = random.Random(0)
     spaces, models = store.spaces(), [index.identity for index in store.index_progress().vectors]
     layers: tuple[Layer, ...] = ("turn", "turn", "turn", "atom")

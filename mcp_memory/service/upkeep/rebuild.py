@@ -134,10 +134,7 @@ def _base(home: Path, staging: Path) -> _Base:
 
 
 def _choose_base(home: Path, staging: Path) -> _Base:
-    """Return the first that can be made: a copy of the database, the newest good backup, or all readable rows.
-
-    If there is none of these, the base is an empty database.
-    """
+    """Return the first possible base: a copy of the database, the newest good backup, all readable rows, nothing."""
     for folder in ("old", "new"):
         (staging / folder).mkdir()
     copy, new = staging / "old" / DATABASE, staging / "new" / DATABASE

@@ -59,8 +59,7 @@ class StatementToImport:
 class ImportedStatementsReport:
     """Counts of imported statements.
 
-    `told` is the number of new statements, of which `held` are quarantined; `repeated` were known, and `kept_out` had
-    been forgotten here.
+    `told` are new, `held` of these are quarantined, `repeated` were known, and `kept_out` had been forgotten here.
     """
 
     told: int = 0
@@ -190,7 +189,8 @@ class AdministrationVerbs(ForgettingVerbs):
     def tell(self, statements: Sequence[StatementToImport]) -> ImportedStatementsReport:
         """Store statements of another memory, each once.
 
-        A statement with a known id and a new text replaces its earlier text. Forgotten statements are not stored again.
+        A statement with a known id and a new text replaces its earlier text. Forgotten statements are not
+        stored again.
         """
         from mcp_memory.longterm.verification.claims import check_claim
 

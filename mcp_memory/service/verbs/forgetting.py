@@ -54,7 +54,7 @@ class PurgeReport:
     atoms: int
     refs: int
     shredded: bool
-    """False if other processes kept reading: the log of writes may still have some of it. Call again."""
+    """False if other processes kept reading: the write-ahead log may still have some of it. Call again."""
     beside: Sequence[HomeProcess] = ()
     """The other processes that have the home open."""
     proof: Proof | None = None

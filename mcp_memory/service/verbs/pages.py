@@ -33,7 +33,7 @@ class ProvenLine:
     scenes: tuple[str, ...]
     """Slugs or titles, as in the line."""
     is_claim: bool
-    """False for headings, rules and blank lines, which need no proof."""
+    """False for headings, rules and blank lines, which need no evidence."""
 
 
 class PageVerbs(Verbs):
@@ -41,11 +41,11 @@ class PageVerbs(Verbs):
 
     @in_thread
     def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:
-        """Apply the reply to a question and return the next question; without a reply, the question that is due.
+        """Apply a reply and return the next question; without a reply, return the question that is due.
 
-        The caller answers instead of a model, and the usage ledger is not touched. An unusable reply is returned once
-        with the reason and the same question; after the second the job is parked, and no question follows.
-        Raises NotFound for an unknown job.
+        The caller answers in place of the configured model, and the usage ledger is not touched. An unusable
+        reply is returned once with the reason and the same question; after the second the job is parked, and no
+        question follows. Raises NotFound for an unknown job.
         """
         if (work_id is None) != (reply is None):
             raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
@@ -80,8 +80,8 @@ class PageVerbs(Verbs):
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
         """Run all jobs with the configured model now, due or not, and return the number of questions.
 
-        `told` is called with a line about each job. Raises Refused when no model is set or it may not be asked,
-        ModelFailed when it fails. Finished jobs are kept, and the others wait.
+        `told` is called with a line about each job. Raises Refused if no model is set or it may not be asked,
+        ModelFailed if it fails. Finished jobs are kept, and the others wait.
         """
         parts = self._parts
         if parts.model is None:
@@ -251,11 +251,11 @@ class PageVerbs(Verbs):
         ]
 
     @in_thread
-    def mentions(self, id: str) -> list[Mention]:
+    def lines_citing(self, id: str) -> list[Mention]:
         """Return the lines of the persona, then of the scenes, that cite a statement."""
-        from mcp_memory.longterm.verification.evidence import mentions
+        from mcp_memory.longterm.verification.evidence import lines_citing
 
-        return mentions(self._store, self.space, id)
+        return lines_citing(self._store, self.space, id)
 
     @in_thread
     def verify(self, *, tell: ReportProgress = ignore_progress) -> Verified:

@@ -1,7 +1,7 @@
 """Verbs of recall: the context for a conversation or a question, within a token budget.
 
-`longterm.recall.blocks` assembles it. Here it is fitted to the budget, and logged. `recall_stable` and `recall_beyond`
-are what hooks show at the start of a conversation and at each prompt.
+`longterm.recall.blocks` assembles it; these verbs fit it to the budget and log it. Hooks show `recall_stable` at the
+start of a conversation and `recall_beyond` at each prompt.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private_passages import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Bundle
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.recall.blocks import Recalled
 
 MAX_BUDGET = 100_000
-_LEFT_OUT_TOKENS = 50  # of the budget, for each id of a row that was left out
-_QUERY_CHARS = 300  # of a query in the log of recalls
+_LEFT_OUT_TOKENS = 50  # one omitted id is returned per this many tokens of the budget
+_QUERY_CHARS = 300  # characters of a query in the log of recalls
 _ROW = re.compile(r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])", re.ASCII)
 
 
@@ -91,9 +91,9 @@ class RecallVerbs(Verbs):
     ) -> Bundle:
         """Return the dynamic block for a question, without anything that the context has already.
 
-        For programs that recall automatically: `known` is everything they recalled into this context before. The
-        turns of the session since its last summary are assumed to be in the context too. `is_rehearsal`: the
-        block is not shown to anyone, and not logged.
+        For programs that recall automatically: `known` is everything they recalled into this context before.
+        The turns of the session since its last summary are assumed to be in the context too. With
+        `is_rehearsal` the block is not shown to anyone, and not logged.
         """
         from mcp_memory.longterm.recall import blocks
 

@@ -69,26 +69,28 @@ class StatementVerbs(Verbs):
     ) -> Remembered:
         """Store one explicit statement; report replaced and similar ones.
 
-        `source` says who stated it. A statement of the user, or requested by the user, is stored in the user's own
-        words that it restates, so record these first: without such words it is quarantined
-        (`longterm.verification.trust`). Unless these words say just that and nothing else, it becomes no fact and
-        supersedes nothing. `note` mentions each of these cases. `typed` means that the user typed the statement.
+        `source` is who stated it. A statement of the user, or requested by the user, is stored in the user's
+        own words that it restates, so record these first: without such words it is quarantined
+        (`longterm.verification.trust`). Unless these words say just that and nothing else, it becomes no fact
+        and supersedes nothing. `note` mentions each of these cases. `typed` means that the user typed the
+        statement.
 
-        It is valid from `valid_from`, by default now, until the end of `valid_until`, by default until a day that its
-        text names for certain ("until 10 November"). After that only `as_of` finds it, like a replaced statement. A
-        statement of the user ends with `valid_until` only if the user's words give that day, or if it is `typed`.
-        Raises InvalidInput if `valid_until` has passed and `valid_from` is not given.
+        It is valid from `valid_from`, by default now, until the end of `valid_until`, by default until a day
+        that its text names for certain ("until 10 November"). After that only `as_of` finds it, like a replaced
+        statement. A statement of the user ends with `valid_until` only if the user's words give that day, or if
+        it is `typed`. Raises InvalidInput if `valid_until` has passed and `valid_from` is not given.
 
-        `cites` names tool results as evidence: refs, with or without lines, or nodes. The text may name them too.
-        Raises NotFound.
+        `cites` names tool results as evidence: refs, with or without lines, or nodes. The text may name them
+        too. Raises NotFound for an unknown result.
 
-        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
-        supersedes end, and are never deleted. Without these arguments it keeps a fact of the superseded statements
-        whose entity and value are in the text. Without `kind` it has their kind, or `persona` if it supersedes none.
+        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements
+        that it supersedes end, and are never deleted. Without these arguments it keeps a fact of the superseded
+        statements whose entity and value are in the text. Without `kind` it has their kind, or `persona` if it
+        supersedes none.
 
-        A statement that supersedes a promise closes it as done, unless it is a promise too. Without `kind` it is the
-        agent's note of what it did, and needs no words of the user, unless other words of the user than the promise
-        say it. Words of the user close only promises about the same matter.
+        A statement that supersedes a promise closes it as done, unless it is a promise too. Without `kind` it
+        is the agent's note of what it did, and needs no words of the user, unless other words of the user than
+        the promise state the same. Words of the user close only promises about the same matter.
         """
         from mcp_memory.longterm.similar_statements import similar
         from mcp_memory.longterm.statements import explicit_atom
@@ -179,7 +181,7 @@ class StatementVerbs(Verbs):
     def _close_review_of(self, claim: str) -> None:
         """Take quarantined statements with the text `claim` out of the review queue.
 
-        They need no decision, since the user's words were stored in their place.
+        Their decision is no longer needed, since the user's words were stored in their place.
         """
         quarantined = [row.id for row in self._store.quarantined(self.space) if row.id.startswith("a")]
         same = [atom.id for atom in self._store.atoms(self.space, quarantined) if atom.text == claim]
@@ -277,8 +279,8 @@ class StatementVerbs(Verbs):
     def _count_current(self, filters: Filters, at: datetime) -> int:
         """Count statements.
 
-        Current statements are counted without those whose text names a past end, which have to be read; if there are
-        more than `_COUNT_EXACTLY`, all are counted.
+        Current statements are counted without those whose text names a past end. These have to be read, so
+        beyond `_COUNT_EXACTLY` statements they are counted too.
         """
         from mcp_memory.longterm.validity import current_atoms
 

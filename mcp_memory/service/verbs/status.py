@@ -24,9 +24,9 @@ from mcp_memory.store.values import Saved, Token, Tombstone
 
 MAX_DAYS = 366
 _COUNT_LIMIT = 10_000
-_ENTRY_CHARS = 200  # of a row in an activity entry
+_ENTRY_CHARS = 200  # characters of a row in an activity entry
 CACHED_PRICE = 0.1
-"""Price of a token that the provider has in its cache, as most do; a new token costs 1."""
+"""Price of a token that the provider has in its cache, typical of providers; a new token costs 1."""
 _KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}
 
 T = TypeVar("T")
@@ -308,7 +308,7 @@ def _net(row: Saved) -> int:
 
 
 def _net_cost(row: Saved) -> float:
-    """Return the saving of a kind, in new tokens. An offloaded result was never read whole, not even once."""
+    """Return the saving of a kind of edit, in tokens at full price. An offloaded result was never read in full."""
     net, later = row.saved - row.spent, row.saved_later - row.spent_later
     first = CACHED_PRICE if row.kind == "compress" else 1.0
     return net * first + later * CACHED_PRICE - row.cache_broken * (1 - CACHED_PRICE)

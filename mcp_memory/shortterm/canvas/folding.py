@@ -70,7 +70,7 @@ def _stage(title: str) -> str:
 
 
 def title_of(nodes: Sequence[Node], *, room: int) -> str:
-    """Return the title of several steps shown as one, in at most `room` characters."""
+    """Return a common title for several steps, in at most `room` characters."""
     calls = [intent for node in nodes if (intent := title_intent(node.title)) and intent.subject]
     if 2 * len(calls) > len(nodes) > 1:
         return _title_of_calls(calls, room)

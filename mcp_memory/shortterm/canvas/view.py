@@ -198,7 +198,10 @@ def _fold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
 
 
 def _unfold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
-    """Unfold the whole canvas, or if it is unfolded, all its groups; with `nodes`, only their outermost groups."""
+    """Unfold the whole canvas, or all its groups if it is unfolded already; None if nothing is folded.
+
+    With `nodes`, dissolve only the outermost groups that contain them. Raises InvalidInput for a node in no group.
+    """
     groups = state.groups
     if not nodes:
         if not state.folded and not groups:

@@ -28,7 +28,7 @@ _SHORTEST, _LONGEST = 6, 1_200  # letters of a passage; characters of it
 _RUN = 12  # consecutive letters by which a passage is found in the description
 _BEGINNING = 20  # characters by which a disguised passage is found in the description
 _FEWEST_WORDS, _SHARE = 4, 0.4  # words of a passage, and the share of them that key words of a preview repeat
-_MOST = 400  # passages per size and round
+_MAX_PASSAGES = 400  # passages per size and round
 _ROUNDS = 4  # removing passages makes room for others
 _SENTENCE = re.compile(r"(?:[^\n\"<>.!?。！？\\]|[.!?](?!\s|\\n)|\\(?!n))+[.!?。！？]?")
 _VALUE = re.compile(r'"(?P<passage>(?:[^"\\\n]|\\.)+)"')
@@ -85,7 +85,7 @@ def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in _spans(pattern, text):
             passage = text[start:end].strip()
-            if passage in spans or (len(spans) < _MOST and passage not in judged and shown.has(passage)):
+            if passage in spans or (len(spans) < _MAX_PASSAGES and passage not in judged and shown.has(passage)):
                 spans.setdefault(passage, []).append((start, end))
         suspicions = flags_of([(passage, "tool") for passage in spans], meaning=pattern is _SENTENCE)
         calls = {("call",)} if pattern is _SENTENCE else set[tuple[Flag, ...]]()

@@ -28,7 +28,7 @@ TRACEBACK = re.compile(r"(?P<pad>[ |+]*)Traceback \(most recent call last\):")
 LONGEST_TRACE = 400
 HEADLINE, FRAMES = 120, 4
 FRAME = re.compile(r'\s*(?:File "|Traceback \(|During handling of|The above exception was|[~^ ]+$|at \S+ ?\()')
-"""Lines without more information than the facts."""
+"""Lines that add nothing to the facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

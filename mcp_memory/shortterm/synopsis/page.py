@@ -140,7 +140,7 @@ def open_page(text: str) -> ResultPage:
 
 
 def placed(page: ResultPage, call: str) -> ResultPage:
-    """Return the page with 430 as the file's line number of its first line if the call is a `sed -n '430,490p'`."""
+    """Return the page with the line number in the file, 430, if the call is `sed -n '430,490p'`."""
     asked = SED.findall(call)
     return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 
@@ -228,7 +228,7 @@ class Focus:
     """Words of the call and the talk, in lower case: already known to the reader."""
 
     def of(self, text: str) -> float:
-        """Return how relevant a text is to the call; 0 if not at all."""
+        """Return how relevant a text is to the call, 0 if not at all."""
         if self.pattern is None:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})

@@ -302,7 +302,7 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
 
 
 def _header(draft: SynopsisDraft, page: ResultPage) -> str:
-    """Return facts missing from the summary: the number of lines, and the unread part."""
+    """Return facts missing from the summary: the number of lines, and the part that was not read."""
     parts = [count_of(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
     if not page.whole:
         parts.append("head and tail were read, not the middle")
@@ -325,7 +325,7 @@ SHORTEST_RUN = 8
 
 
 def _ends(lines: Sequence[PageLine]) -> Sequence[PageLine]:
-    """Return the lines of a page; of a huge page only the first and last."""
+    """Return the lines of a page, of a huge page only the first and last."""
     return lines if len(lines) <= GIST_LINES else (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
 
 

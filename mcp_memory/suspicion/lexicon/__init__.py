@@ -82,7 +82,7 @@ class _Lexicon:
 
 
 _BITS = {language: 1 << place for place, language in enumerate(LANGUAGES)} | {"any": ANY}
-_CAPITALS = "^"  # in the place of further words: the word is written in capitals
+_CAPITALS = "^"  # instead of further words: the word must be in capitals
 _SHORTEST_STEM, _LONGEST_STEM, _OPENING = 2, 24, 3
 _LETTERS = (
     {"đ": "d", "Đ": "D", "ı": "i", "İ": "I", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "ß": "ss", "œ": "oe"}
@@ -168,7 +168,7 @@ def split_run(run: str) -> str:
     return " ".join(words)
 
 
-@lru_cache(maxsize=8_192)  # the words of a language come again and again
+@lru_cache(maxsize=8_192)  # common words repeat constantly
 def _begun_by(word: str) -> tuple[_Entry, ...]:
     """Return the entries that a word of a text may begin."""
     lexicon = _lexicon()

@@ -29,7 +29,7 @@ _STEPS = 60
 _SUMMARY = 160
 """Characters of a step's result in an outline; its page has all of them."""
 WIDEST_BESIDE = 560
-"""Pixels: wider pictures have their outline below."""
+"""Width in pixels from which a picture has its outline below it, not beside it."""
 _STATUS_BADGES: Mapping[StepStatus, str] = {"done": "ok", "doing": "", "paused": "warn", "blocked": "bad"}
 
 

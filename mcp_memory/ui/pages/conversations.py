@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SESSIONS = 50
 _TURNS = 50
 _RECORDS = 50
-_CHARS = 20_000  # of a window, so that its page stays small
+_CHARS = 20_000  # characters of a window, so that its page stays small
 _OF_A_TURN = 4_000
 _IMPORTS = 20
 

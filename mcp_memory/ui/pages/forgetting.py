@@ -141,7 +141,7 @@ async def _mentions(view: View, ids: Sequence[str]) -> list[list[Node]]:
     """Return the lines of the persona and the scenes that name these statements."""
     mentions: dict[Mention, None] = {}
     for id in [id for id in ids if id[0] == "a"][:_NAMING]:
-        mentions |= dict.fromkeys(await view.memory.mentions(id))
+        mentions |= dict.fromkeys(await view.memory.lines_citing(id))
     return [
         [
             el(

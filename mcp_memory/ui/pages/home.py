@@ -29,9 +29,9 @@ _PURGE = "purge"
 
 
 async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
-    """Return the forgotten items, the newest first, with buttons to restore them, and the form that erases some.
+    """Return the forgotten items, newest first, with buttons to restore them and a form to erase some.
 
-    A reader who may restore them can open the words of the newest.
+    A reader with the right to restore them can open the words of the newest.
     """
     newest_first = sorted(tombstones, key=lambda tombstone: int(tombstone.id[1:]), reverse=True)
     shown = newest_first[:_TOMBSTONES]

@@ -32,7 +32,7 @@ AROUND = 6
 """Lines shown before a linked line."""
 _LISTED = 40
 _PER_LINE = 130
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ def _requested_lines(view: View) -> tuple[int, int]:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
 
-# --- what it is -------------------------------------------------------------------------------------
+# --- description of the result ----------------------------------------------------------------------
 
 
 def _facts(ref: Ref, window: Window | None) -> Element:
@@ -180,7 +180,7 @@ def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator
 
 
 def _window_links(id_: str, window: Window) -> Iterator[Element]:
-    """Yield the links to the previous and the next window."""
+    """Yield links to the previous and the next window."""
     links = [
         el("a", t(f"result.{name}"), href=ui.address(f"/{id_}", **{"from": place[0], "char": place[1] or ""}))
         for name, place in (("previous", window.before), ("next", window.after))
@@ -196,7 +196,7 @@ def _line(id_: str, line: Line, *, marked: bool) -> Element:
 
 
 def _pieces(line: Line) -> Iterator[Node]:
-    """Yield the text of a line, with the placeholders of masked secrets marked."""
+    """Yield the text of a line, with its placeholders of masked secrets marked."""
     place = 0
     for start, end, kind in line.masked:
         yield remove_hidden(line.text[place:start])

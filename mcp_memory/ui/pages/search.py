@@ -265,7 +265,7 @@ def _leg(leg: SearchLeg) -> str:
 
 
 async def _recall_result(view: View, query: str) -> list[Any]:
-    """Return what recall would return for a question: its text, and the decision on each of the first rows."""
+    """Return the recall for a question: its text, and the decision on each of the first rows."""
     recall = await view.memory.explain_recall(query)
     brought = [_verdict(verdict) for verdict in recall.verdicts if verdict.brought]
     others = [_verdict(verdict) for verdict in recall.verdicts if not verdict.brought]

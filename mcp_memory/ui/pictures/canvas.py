@@ -23,7 +23,7 @@ from mcp_memory.ui.pictures.layers import Box, Drawing, Label, Size, Wire, drawa
 from mcp_memory.ui.words import t
 
 WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0
-"""Pixels of a box: its width, around its text, its sign, a line of its title, its last line, what a stack adds."""
+"""Pixels: width of a box, padding, sign, height of a title line, height of the last line, offset of a stacked box."""
 MOST = 32
 """Boxes at most, if enough phases are finished and can be folded; with the outline they are a page of 40 kB."""
 LABEL_WIDTH = 84.0

@@ -13,7 +13,9 @@ from itertools import pairwise
 from mcp_memory.ui.pictures.layers import LABEL, MARGIN, Box, Drawing, Label, Size, Wire
 
 TITLE, GAP, LANE, SIDE = 26.0, 30.0, 8.0, 16.0
-"""Pixels: a column's title; between two boxes; a lane; what is free beside lanes, for the tips of edges."""
+"""Pixels: height of a column's title, gap between boxes, width of a lane, free space beside lanes for the tips of
+edges.
+"""
 ROUND = 5.0
 ASIDE = 7.0
 """Distance from the middle of a side at which edges enter (above) and leave (below), to distinguish them."""

@@ -15,11 +15,11 @@ from itertools import pairwise
 WIDE = 4
 """Boxes in a layer; more go into the next one."""
 MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0
-"""Pixels: around all, between boxes, between layers, and what a passing edge takes."""
+"""Pixels: margin around everything, gap between boxes, gap between layers, width of a passing edge."""
 LABEL = 16.0
 """Height of a label, by which its gap grows."""
 ACROSS = 0.84
-"""Position of a label along the horizontal way of its edge, which it covers."""
+"""Share of an edge's horizontal way at which its label is centred; the label covers it."""
 SWEEPS = 4
 
 

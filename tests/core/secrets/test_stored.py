@@ -154,7 +154,7 @@ async def test_no_argument_of_a_tool_brings_a_secret_into_a_file(home: Path, for
     ]
     server = MemoryServer(load_settings({}, home=home, embedder="none"))
     about = Implementation(name=f"app {key('client')}", version="1")
-    async with server.running(), Client(server, client_info=about) as client:
+    async with server.hold_open(), Client(server, client_info=about) as client:
         for tool, arguments in calls:
             await client.call_tool(tool, arguments)
         standing_now = standing(home, *keys)

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.integrations.proxy.edit import (
+from mcp_memory.integrations.proxy.answer_editor import (
     is_plain,
     note,
     replace_texts,
@@ -21,7 +21,7 @@ from mcp_memory.integrations.proxy.edit import (
     widen_schema,
     with_tools,
 )
-from mcp_memory.integrations.proxy.keeper import definition, looks_like_ours, parse_arguments, tool_name
+from mcp_memory.integrations.proxy.kept_results import definition, looks_like_ours, parse_arguments, tool_name
 from mcp_memory.integrations.proxy.stdio import (
     LinePart,
     NotAMessage,

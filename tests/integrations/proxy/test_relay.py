@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.integrations.proxy import keeper
+from mcp_memory.integrations.proxy import kept_results
 from mcp_memory.integrations.proxy import stdio as wire
-from mcp_memory.integrations.proxy.edit import Editor
-from mcp_memory.integrations.proxy.keeper import ResultKeeper
+from mcp_memory.integrations.proxy.answer_editor import Editor
+from mcp_memory.integrations.proxy.kept_results import ResultKeeper
 from mcp_memory.integrations.proxy.relay import Relay
 from mcp_memory.integrations.proxy.stdio import LinePart
 from mcp_memory.integrations.shown_results import shown_of
@@ -153,7 +153,7 @@ async def relayed(settings: Settings, answer: Answer, **options: Any) -> AsyncIt
     try:
         async with anyio.create_task_group() as tasks:
             keeping = ResultKeeper(lambda: settings, over=500, session=options.pop("session", None), folder="/work")
-            async with keeping.running():
+            async with keeping.hold_open():
                 editor = Editor(keeping, **{"offers_tool": True, **options})
                 tasks.start_soon(Relay(here, ServerEnd(here), editor).run)
                 yield here
@@ -420,7 +420,7 @@ async def test_a_memory_that_is_busy_for_long_keeps_nobody_waiting(
     result = {"content": [{"type": "text", "text": LONG}]}
     async with relayed(settings, replies(call=result)) as here:
         named_in(await here.call("warm_up"))
-        monkeypatch.setattr(keeper, "KEEPING_SECONDS", 0.2)
+        monkeypatch.setattr(kept_results, "KEEPING_SECONDS", 0.2)
         other = apsw.Connection(str(settings.home / "memory.db"))
         other.set_busy_timeout(5_000)  # the saving of the call before may be on its way
         other.execute("BEGIN IMMEDIATE")
@@ -440,8 +440,8 @@ async def test_a_result_that_no_client_can_use_whole_is_kept_to_an_end_and_opene
     async with relayed(settings, replies(call=result, list=tools("read"))) as here:
         await here.ask("tools/list")
         await here.call("warm_up")
-        monkeypatch.setattr(keeper, "KEEPING_SECONDS", 0.2)
-        monkeypatch.setattr(keeper, "MOST_AS_IT_CAME", 10_000)
+        monkeypatch.setattr(kept_results, "KEEPING_SECONDS", 0.2)
+        monkeypatch.setattr(kept_results, "MOST_AS_IT_CAME", 10_000)
         other = apsw.Connection(str(settings.home / "memory.db"))
         other.set_busy_timeout(5_000)  # the saving of the call before may be on its way
         other.execute("BEGIN IMMEDIATE")
@@ -454,7 +454,7 @@ async def test_a_result_that_no_client_can_use_whole_is_kept_to_an_end_and_opene
             monkeypatch.setattr(ResultKeeper, "_render_note", lambda *_: None)
         other.execute("ROLLBACK")
         other.close()
-        monkeypatch.setattr(keeper, "KEEPING_SECONDS", 20)
+        monkeypatch.setattr(kept_results, "KEEPING_SECONDS", 20)
         opened = (await here.call("expand_result", ref=name, grep="the last line"))["content"][0]["text"]
         assert opened == whole if not kept else "the last line" in opened and len(opened) < 2_000
 

@@ -17,9 +17,9 @@ Statements count as rows for `share`, `unknown` and `sense`. The second regressi
 statements are scored by fewer signals than turns; a statement is as likely to help as its evidence, or likelier.
 
 `python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
-that need none, and writes `known.json`. The ranking's own score, the best cosine, the question's form and its length
-brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model) counts as
-usual.
+that need none, and writes `answerability.json`. The ranking's own score, the best cosine, the question's form and its
+length brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model)
+counts as usual.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from mcp_memory.models.embed.classifiers import leans_on_memory, probability
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Vectors
 
-MODEL_FILE = Path(__file__).with_name("known.json")
+MODEL_FILE = Path(__file__).with_name("answerability.json")
 JUDGED = 15
 """Rows of a search that are judged, without those that only repeat the question."""
 _SEARCHED = 45  # rows: the first may only repeat the question
 _FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True, sentences=False)}
 """Sentences that were extracted without a model are left out: their turns are found by the same words."""
-_SMALLEST, _LARGEST = 80, 700  # turns, between which the memories had that it was fitted to
-_COMMON = 0.1  # what a word counts that most rows have, beside its rarity
+_SMALLEST, _LARGEST = 80, 700  # rows of the smallest and largest memory that the model was fitted to
+_COMMON = 0.1  # weight of every word in addition to its rarity
 
 
 class QuestionFeatures(NamedTuple):
@@ -101,8 +101,10 @@ class Judgement:
     probability: float
     known: Known
     rows: Mapping[str, float]
-    """The probabilities of the rows by id: turns, best first, then statements; those that repeat the question are not
-    judged."""
+    """The probabilities of the rows by id: turns, best first, then statements.
+
+    Rows that repeat the question are left out.
+    """
     close: frozenset[str]
     """The rows that are surely about the question; empty if it is unlikely known."""
 
@@ -130,10 +132,10 @@ def judge(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
     embed: Callable[[str], Sequence[Vectors]], at: datetime,
 ) -> Judgement:  # fmt: skip
-    """Judge the results of a search, best first. `embed` returns the vectors of a text; `at` is the time of the
-    question.
+    """Judge the results of a search, best first.
 
-    If a question names a time and nothing else, the rows of that time are its answer.
+    `embed` returns the vectors of a text; `at` is the time of the question. If a question names a time and nothing
+    else, the rows of that time are its answer.
     """
     if parse_query(question, at).time_only:
         rows = {hit.id: 1.0 for hit in (*turns[:JUDGED], *statements[:JUDGED])}
@@ -304,9 +306,9 @@ class QuestionWords:
     """The content words of a question in one layer of a memory."""
 
     rarity: Mapping[str, float]
-    """Of each: 0 for a word of most rows, 1 for a word of one."""
+    """The rarity of each word: 0 if most rows have it, 1 if a single row has it."""
     unknown: frozenset[str]
-    """Those of no row."""
+    """Words that no row has."""
 
 
 def question_words(
@@ -368,7 +370,7 @@ def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[
 
 
 def is_echo(row: str, question: str) -> bool:
-    """Return whether a row only repeats a question: it has the same words, or is a question without further ones."""
+    """Return whether a row only repeats a question: the same words, or a question without additional words."""
     if len(row) > 2 * len(question) + _ECHO_ROOM:
         return False
     if base_terms(row) == base_terms(question):

@@ -1,9 +1,9 @@
 """The memory behind the proxy, and the tool that expands kept results.
 
 The memory is opened at the first large result. If it fails, or keeping a result takes too long, the result passes
-unchanged and stderr explains it once. A result that is too large for any client is kept in the background instead,
-under a name that expands it later. Nothing heavy is loaded before a text is long enough: only then its tokens are
-counted. The tool's definition is short, because every call pays for it.
+unchanged and stderr explains it once. A result that is too large for any client is instead kept in the background,
+under a name by which it can be expanded later. Tokens are counted, and everything heavy is loaded, only for a long
+text. The tool's definition is short, because every call pays for it.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class ResultKeeper:
         self._late: dict[str, _LateText] = {}
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    async def hold_open(self) -> AsyncGenerator[None]:
         """Close the memory at the end of the block, if it was opened."""
         try:
             yield
@@ -196,8 +196,10 @@ class ResultKeeper:
         )
 
     async def is_large(self, text: str) -> bool:
-        """Return whether a text is probably over the threshold, by an estimate: exact counting takes 50 MB and half a
-        second to load, which a server without large results must not cost.
+        """Return whether a text is probably over the threshold, by an estimate.
+
+        An exact count takes 50 MB and half a second to load, which a server without large results must not
+        cost.
         """
         if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
             return False
@@ -207,10 +209,10 @@ class ResultKeeper:
         return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
 
     async def keep(self, call: ProxiedCall, text: str, expand: str, *, late: bool) -> KeptText | None:
-        """Keep a text, and return its replacement; None to pass it unchanged.
+        """Keep a text and return its replacement; None to pass it unchanged.
 
-        `expand` is the name of the tool that expands it. If `late`, this proxy provides that tool, so the text may
-        be stored after its call was answered.
+        `expand` is the name of the tool that expands it. If `late`, this proxy provides that tool, so the text
+        may be stored after its call was answered.
         """
         # A running thread cannot be cancelled, so a slow write is left to finish.
         keeping = asyncio.create_task(self._keep(call, text, expand))

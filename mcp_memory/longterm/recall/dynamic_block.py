@@ -3,7 +3,7 @@
 In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules that govern
 it; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
 facts repeat atoms: in front of them they cost a recall of 600 tokens 3 points of the evidence (`bench.pyramid`).
-`search.known` judges the rows; rows that are not surely about the question follow as `unsure`.
+`search.answerability` judges the rows; rows that are not surely about the question follow as `unsure`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from mcp_memory.longterm.recall.lines import (
 )
 from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
+from mcp_memory.longterm.search.answerability import JUDGED, Judgement, find_rows, judge_question, without_echoes
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
-from mcp_memory.longterm.search.known import JUDGED, Judgement, find_rows, judge_question, without_echoes
 from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current_scenes
@@ -48,12 +48,12 @@ from mcp_memory.suspicion.flags import flags, without_orders
 _SCENES, _FACTS, _OUTPUTS = 3, 5, 2
 _SUCCESSORS = 5  # one after the other
 _FIRST = 6  # turns of a search that are about a question where the memory likely knows: most answers are among them
-_MOST_THERE = 100  # turns that are there already and may be found before others
+_MAX_EXCLUDED = 100  # turns of the context or in quarantine, which may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
-_SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
-_OUTPUT_SHARE = 0.6  # of a question's words that lines of a tool result need: numbers match by chance
+_SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # sessions searched; last turns of a session; characters of each turn
+_OUTPUT_SHARE = 0.6  # least share of a question's words in a tool result: numbers match by chance
 
 
 TRUST: dict[Source, float] = {
@@ -86,8 +86,8 @@ def dynamic_lines(
 ) -> Iterator[RecallLine]:
     """Yield lines for the question and the recent turns, without anything that is in `shown_text` or these turns.
 
-    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is the judgement of the
-    question, None if it is empty. Lines are made lazily: lines beyond the budget cost nothing.
+    The turns `in_context`, and atoms extracted from them, are left out too. `judgement` is that of the question,
+    None if it is empty. Lines are made lazily.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in recent_turns if small_talk_kind(turn.content) is None]
     excluded = {*in_context, *(turn.id for turn in recent_turns)}
@@ -142,8 +142,8 @@ def _find_recall_rows(
 ) -> _RecallRows:
     """Return rows for the question, then for the conversation, without the turns already `excluded`."""
     recall_rows = _RecallRows()
-    aside = [row.id for row in context.store.quarantined(context.space, limit=_MOST_THERE) if row.id.startswith("t")]
-    many = reach.turns + min(len(excluded) + len(aside), _MOST_THERE)
+    aside = [row.id for row in context.store.quarantined(context.space, limit=_MAX_EXCLUDED) if row.id.startswith("t")]
+    many = reach.turns + min(len(excluded) + len(aside), _MAX_EXCLUDED)
     for text, judged in ((question, judgement), (talk, judge_question(context, talk))):
         if not text or judged is None:
             continue

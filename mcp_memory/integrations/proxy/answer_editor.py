@@ -22,7 +22,7 @@ from typing import Any, Literal, cast
 
 import anyio.to_thread
 
-from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper, definition, looks_like_ours, tool_name
+from mcp_memory.integrations.proxy.kept_results import ProxiedCall, ResultKeeper, definition, looks_like_ours, tool_name
 from mcp_memory.integrations.proxy.stdio import Message, to_line
 
 NOTE_SCHEMA: dict[str, Any] = {
@@ -39,8 +39,9 @@ NOTE_SCHEMA: dict[str, Any] = {
 
 
 def note(node: str, ref: str, text: str) -> dict[str, Any]:
-    """Return the structured content that replaces a large one. It contains the text, because some clients show
-    structured content instead of the text blocks.
+    """Return the structured content that replaces a large one.
+
+    It contains the text, because some clients show structured content instead of the text blocks.
     """
     return {"offloaded": {"node": node, "ref": ref, "text": text}}
 
@@ -195,9 +196,7 @@ def _same_but_text(first: Any, other: Any) -> bool:
 
 
 def _repeats(structured: object, texts: list[str]) -> bool:
-    """Return whether the texts repeat the structured content; SDKs wrap values that are not objects: `{"result":
-    …}`.
-    """
+    """Return whether the texts repeat the structured content, which SDKs wrap in an object if it is not one."""
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()

@@ -39,7 +39,7 @@ def without_private_parts(parts: Iterable[str]) -> list[str]:
 
 
 def _remove_private(text: str, depth: int) -> tuple[str, int]:
-    """Return a text without its private passages, and how many passages are open at its end; `depth` were before it."""
+    """Return a text without its private passages, and how many are open at its end; `depth` are open at its start."""
     if not depth and "private" not in text.lower():
         return text, 0
     kept: list[str] = []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.private import without_private, without_private_parts
+from mcp_memory.core.private_passages import without_private, without_private_parts
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from mcp_memory.testing import HashEmbedder
