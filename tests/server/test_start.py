@@ -51,7 +51,7 @@ def test_the_file_of_tool_definitions_is_what_the_signatures_say() -> None:
 async def test_a_server_that_is_not_asked_loads_no_model(tmp_path: Path) -> None:
     embedder = Recording()
     async with open_memory(home=tmp_path, embedder=embedder):
-        warm_up()
+        await anyio.to_thread.run_sync(warm_up)
     assert embedder.asked == []
     assert all("model" in vars(tool) for tool in TOOLS)
 
