@@ -25,7 +25,7 @@ from mcp_memory.store.postgres import objects
 from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep
 from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.transaction import PostgresTransaction
-from mcp_memory.store.sql import refs
+from mcp_memory.store.sql import ref_rows
 from mcp_memory.store.sqlite.store import open_store as open_sqlite
 from mcp_memory.testing import HashEmbedder
 from tests.bucket import TestBucket, running_bucket
@@ -139,7 +139,7 @@ class Failure(Exception):
 
 
 def store_and_fail(tx: PostgresTransaction) -> None:
-    refs.put(tx, new_ref(WORDS))
+    ref_rows.put(tx, new_ref(WORDS))
     raise Failure
 
 

@@ -11,7 +11,7 @@ import pytest
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql.recalls import KEPT
+from mcp_memory.store.sql.recall_rows import KEPT
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import RECALLS, RecallEntry

@@ -15,8 +15,8 @@ from mcp_memory.core.types import FORGOTTEN, Stage
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import scene_without, without_atoms
-from mcp_memory.store.sql import canvases, entities, evidence_rows, pages
-from mcp_memory.store.sql.review import THERE
+from mcp_memory.store.sql import canvas_rows, entity_rows, evidence_rows, page_rows
+from mcp_memory.store.sql.quarantine_rows import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
 
 # Only the numbers are sorted, so that the sort does not keep the words of a million rows in memory.
@@ -100,9 +100,9 @@ def _turns(tx: Transaction, origins: Origins) -> Iterator[model.ExportedTurn]:
 
 
 def _entities(tx: Transaction, origins: Origins) -> Iterator[model.ExportedEntity]:
-    rows = tx.all(f"SELECT c.id, c.name FROM entity_name c WHERE {entities.KNOWN} ORDER BY c.id")
+    rows = tx.all(f"SELECT c.id, c.name FROM entity_name c WHERE {entity_rows.KNOWN} ORDER BY c.id")
     for number, name in rows:
-        yield model.ExportedEntity(name=name, aliases=tuple(entities.aliases_of(tx, [number])[number]))
+        yield model.ExportedEntity(name=name, aliases=tuple(entity_rows.aliases_of(tx, [number])[number]))
 
 
 def _atoms(tx: Transaction, origins: Origins) -> Iterator[model.ExportedAtom]:
@@ -133,7 +133,7 @@ def _atoms(tx: Transaction, origins: Origins) -> Iterator[model.ExportedAtom]:
             closed_because=why,
             by_model=work is not None,
             fact=None if fact[0] is None else _fact(*fact),
-            entities=entities.names_of_atoms(tx, [number]).get(number, ()),
+            entities=entity_rows.names_of_atoms(tx, [number]).get(number, ()),
             evidence=tuple(model.ExportedQuote(quote.turn, *quote.span, quote.quote) for quote in quotes),
             label=label,
             reader=reader,
@@ -192,11 +192,11 @@ def _canvases(tx: Transaction, origins: Origins) -> Iterator[model.ExportedCanva
 
     If words of a canvas were forgotten, only its last version has a text.
     """
-    for row in sorted(canvases.list_canvases(tx, limit=-1), key=lambda canvas: canvas.number):
+    for row in sorted(canvas_rows.list_canvases(tx, limit=-1), key=lambda canvas: canvas.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
         )
-        groups = canvases.groups_text(row.groups)
+        groups = canvas_rows.groups_text(row.groups)
         gone = tx.column(
             "SELECT f.tombstone IS NOT NULL FROM record r JOIN ref f ON f.space = r.space AND f.id = r.ref"
             " WHERE r.space = :space AND r.canvas = ?",
@@ -204,7 +204,7 @@ def _canvases(tx: Transaction, origins: Origins) -> Iterator[model.ExportedCanva
         )
         versions = tuple(_versions(tx, row.number))
         if (any(gone) or row.label == FORGOTTEN) and versions:
-            whole = deltas.delta(None, canvases.document(groups, row.text))
+            whole = deltas.delta(None, canvas_rows.document(groups, row.text))
             bare = [replace(version, delta=None, label=row.label) for version in versions]
             versions = (*bare[:-1], replace(bare[-1], delta=whole))
         yield model.ExportedCanvas(
@@ -256,7 +256,7 @@ def _scenes(tx: Transaction, origins: Origins) -> Iterator[model.ExportedScene]:
     rows = tx.all("SELECT slug, version, work IS NOT NULL FROM scene WHERE space = :space ORDER BY slug, version")
     by_model = {(slug, version): bool(made) for slug, version, made in rows}
     for slug in dict.fromkeys(slug for slug, _ in by_model):
-        for version in reversed(pages.scene_versions(tx, slug)):
+        for version in reversed(page_rows.scene_versions(tx, slug)):
             left = scene_without(version, gone)
             if version.atoms and not left.atoms:
                 continue  # all of its words were forgotten

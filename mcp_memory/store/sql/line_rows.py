@@ -17,7 +17,15 @@ from typing import Any, cast
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import deltas
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import canvases, digests, entities, evidence_rows, review, supersession, word_index
+from mcp_memory.store.sql import (
+    canvas_rows,
+    digests,
+    entity_rows,
+    evidence_rows,
+    quarantine_rows,
+    supersession,
+    word_index,
+)
 from mcp_memory.store.sql.transaction import Transaction, Value, catch_up_counters, from_ms, to_ms
 
 KINDS = {
@@ -407,7 +415,7 @@ class LineImport:
         tx = self.tx
         catch_up_counters(tx)
         for number in self._canvases:
-            canvases.draw(tx, number)
+            canvas_rows.draw(tx, number)
         self._canvases.clear()
         tx.run(
             "UPDATE fact SET valid_to = (SELECT a.valid_to FROM atom a WHERE a.space = fact.space AND a.id = fact.atom)"
@@ -418,7 +426,7 @@ class LineImport:
         for number, statement in self._statements.items():
             self._put_fact(number, statement.fact)
             if tx.one("SELECT 1 FROM mention WHERE space = :space AND atom = ?", number) is None:
-                entities.mention(tx, number, statement.names)
+                entity_rows.mention(tx, number, statement.names)
         self._statements.clear()
 
     def _put_fact(self, atom: int, fact: dict[str, Value] | None) -> None:
@@ -430,7 +438,7 @@ class LineImport:
             "SELECT valid_from, valid_to, tombstone FROM atom WHERE space = :space AND id = ?", atom
         )[0]
         values = {**fact, "valid_from": since, "valid_to": until, "tombstone": tombstone}
-        self._write("fact", {"atom": atom}, {**values, "entity_key": entities.key(str(fact["entity"]))})
+        self._write("fact", {"atom": atom}, {**values, "entity_key": entity_rows.key(str(fact["entity"]))})
 
     def _put_canvas(self, row: Row, values: Mapping[str, Value]) -> None:
         """Set the row of a canvas to this version, unless the row has a later version.
@@ -456,7 +464,7 @@ class LineImport:
         self._quarantine(id, fields.get("held", ()), at=row.values["learned_at"])
 
     def _quarantine(self, id: str, why: Sequence[str], *, at: Value) -> None:
-        review.note(self.tx, {id: why}, now=from_ms(int(str(at))))
+        quarantine_rows.note(self.tx, {id: why}, now=from_ms(int(str(at))))
 
     def _apply_tombstone(self, row: Row) -> None:
         """Forget the rows that a tombstone names, or restore them if it was undone."""

@@ -7,31 +7,31 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from mcp_memory.core.types import CanvasRow, NewTurn, Record
-from mcp_memory.store.sql import atoms as atom_rows
-from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import (
+    atom_rows,
+    canvas_rows,
     digests,
+    entity_rows,
     evidence_rows,
     exporting,
-    forgetting,
-    home,
+    home_rows,
     importing,
-    pages,
+    job_rows,
+    page_rows,
+    policy_rows,
     purging,
+    quarantine_rows,
     queues,
-    retention,
-    sentences,
+    recall_rows,
+    record_rows,
+    ref_rows,
+    saving_rows,
+    sentence_rows,
     stage_outputs,
+    tombstone_rows,
+    turn_rows,
     word_index,
 )
-from mcp_memory.store.sql import entities as entity_rows
-from mcp_memory.store.sql import jobs as job_rows
-from mcp_memory.store.sql import recalls as recall_rows
-from mcp_memory.store.sql import records as record_rows
-from mcp_memory.store.sql import refs as ref_rows
-from mcp_memory.store.sql import review as quarantine_rows
-from mcp_memory.store.sql import savings as saving_rows
-from mcp_memory.store.sql import turns as turn_rows
 from mcp_memory.store.sql.transaction import Engine, reads, reads_home, writes, writes_home
 from mcp_memory.store.values import Appended, Claim, NewChunk, OffloadedResult, Vectors
 
@@ -50,7 +50,7 @@ class SqlVerbs(Engine, Protocol):
         return self.write(space, turn_rows.append, session, incoming, now=now, vectors=vectors)
 
     turns = reads(turn_rows.by_ids)
-    session_turns = reads(turn_rows.of_session)
+    session_turns = reads(turn_rows.session_turns)
     last_turns = reads(turn_rows.last_turns)
     list_turns = reads(turn_rows.list_turns)
     context_windows = reads(turn_rows.context_windows)
@@ -78,10 +78,10 @@ class SqlVerbs(Engine, Protocol):
     evidence = reads(atom_rows.evidence)
     atoms_since = reads(atom_rows.list_since)
     superseded_by = reads(atom_rows.superseded_by)
-    scenes = reads(pages.scenes)
-    scene_versions = reads(pages.scene_versions)
-    persona = reads(pages.persona)
-    persona_versions = reads(pages.persona_versions)
+    scenes = reads(page_rows.scenes)
+    scene_versions = reads(page_rows.scene_versions)
+    persona = reads(page_rows.persona)
+    persona_versions = reads(page_rows.persona_versions)
     citations = reads(evidence_rows.citations)
     cited_by = reads(evidence_rows.cited_by)
 
@@ -89,7 +89,7 @@ class SqlVerbs(Engine, Protocol):
     backlog = reads(job_rows.backlog)
     flush = writes(job_rows.flush)
     stage_states = reads(job_rows.stage_states)
-    request_stage = writes(job_rows.request)
+    request_stage = writes(job_rows.request_stage)
     jobs = reads(job_rows.list_jobs)
     job = reads(job_rows.by_id)
     lease_job = writes(job_rows.lease)
@@ -97,7 +97,7 @@ class SqlVerbs(Engine, Protocol):
     release_job = writes(job_rows.release)
     stage_logs = reads(job_rows.stage_totals)
     drafts = reads(stage_outputs.drafts)
-    unread_turns = reads(sentences.unread)
+    unread_turns = reads(sentence_rows.unread_turns)
     commit = writes(stage_outputs.commit)
     next_retry = reads(job_rows.next_retry)
     open_queue = writes_home(queues.open_queue)
@@ -109,14 +109,14 @@ class SqlVerbs(Engine, Protocol):
             return None  # usually nothing is due, and nothing has to be written
         return self.write_home(queues.claim, queue, lease=lease, space=space)
 
-    pause = writes_home(home.pause)
-    resume = writes_home(home.resume)
-    paused = reads_home(home.paused)
+    pause = writes_home(home_rows.pause)
+    resume = writes_home(home_rows.resume)
+    paused = reads_home(home_rows.paused)
 
     # tasks
     put_ref = writes(ref_rows.put)
-    ref = reads(ref_rows.ref)
-    read_ref = reads(ref_rows.read)
+    ref = reads(ref_rows.by_id)
+    read_ref = reads(ref_rows.read_bytes)
     unindexed_ref = reads(word_index.unindexed_ref)
     chunks = reads(word_index.chunks_by_id)
 
@@ -151,18 +151,18 @@ class SqlVerbs(Engine, Protocol):
     save_canvas = writes(canvas_rows.save)
     redraw_canvas = writes(canvas_rows.redraw)
     canvas_versions = reads(canvas_rows.versions)
-    canvas_steps = reads(record_rows.steps)
+    canvas_steps = reads(record_rows.canvas_steps)
     last_step = reads(record_rows.last_step)
     activate = writes(canvas_rows.activate)
-    active_canvas = reads(canvas_rows.active)
+    active_canvas = reads(canvas_rows.active_canvas)
     canvas = reads(canvas_rows.canvas)
     canvases = reads(canvas_rows.list_canvases)
     next_canvas_number = reads(canvas_rows.next_number)
     records = reads(record_rows.list_records)
     recorded = reads(record_rows.count)
     canvas_growth = reads(canvas_rows.growth)
-    thin_records = reads(record_rows.thin)
-    summarised_by_program = reads(record_rows.by_program)
+    thin_records = reads(record_rows.thin_records)
+    summarised_by_program = reads(record_rows.summarised_by_program)
     message_edits = reads(saving_rows.message_edits)
     put_message_edits = writes(saving_rows.put_message_edits)
     add_saving = writes(saving_rows.add_saving)
@@ -171,23 +171,23 @@ class SqlVerbs(Engine, Protocol):
     savings_of_sessions = reads(saving_rows.savings_of_sessions)
 
     # retention
-    matching = reads(forgetting.matching)
-    reach = reads(forgetting.reach_of)
-    forget = writes(forgetting.forget)
-    undo_forget = writes(forgetting.undo)
-    tombstones = reads(forgetting.tombstones)
-    words_under = reads(forgetting.words_under)
-    still_said = reads(forgetting.still_said)
-    count_under_tombstones = reads(forgetting.count)
+    matching = reads(tombstone_rows.matching)
+    reach = reads(tombstone_rows.reach_of)
+    forget = writes(tombstone_rows.forget)
+    undo_forget = writes(tombstone_rows.undo)
+    tombstones = reads(tombstone_rows.tombstones)
+    words_under = reads(tombstone_rows.words_under)
+    still_said = reads(tombstone_rows.still_said)
+    count_under_tombstones = reads(tombstone_rows.count_restorable)
     purge = writes(purging.purge)
-    note_recall = writes(recall_rows.note)
+    note_recall = writes(recall_rows.note_recall)
     recalls = reads(recall_rows.list_recalls)
-    policies = reads(retention.list_policies)
-    put_policy = writes(retention.put)
-    due_policies = writes(retention.start_due)
-    overdue = reads(retention.overdue)
-    count_overdue = reads(retention.count_overdue)
-    note_retained = writes(retention.note)
+    policies = reads(policy_rows.list_policies)
+    put_policy = writes(policy_rows.put_policy)
+    due_policies = writes(policy_rows.start_due)
+    overdue = reads(policy_rows.overdue)
+    count_overdue = reads(policy_rows.count_overdue)
+    note_retained = writes(policy_rows.note_retained)
     quarantine = writes(quarantine_rows.quarantine)
     quarantined = reads(quarantine_rows.list_quarantined)
     may_have_attacks = reads(quarantine_rows.may_have_attacks)
@@ -204,19 +204,19 @@ class SqlVerbs(Engine, Protocol):
     note_origins = writes(importing.note_origins)
 
     # admin
-    add_spend = writes_home(home.add_spend)
-    spent = reads_home(home.spent)
-    spent_between = reads_home(home.spent_between)
-    add_token = writes_home(home.add_token)
-    token = reads_home(home.token)
-    tokens = reads_home(home.tokens)
-    revoke_token = writes_home(home.revoke_token)
-    note_token_used = writes_home(home.note_token_used)
-    take_requests = writes_home(home.take_requests)
-    spaces = reads_home(home.spaces)
-    counts = reads(home.counts)
-    unread = reads(home.unread)
-    grown = reads(home.grown)
-    last_change = reads(home.last_change)
-    last_changes = reads_home(home.last_changes)
-    changes = reads(home.changes)
+    add_spend = writes_home(home_rows.add_spend)
+    spent = reads_home(home_rows.spent)
+    spent_between = reads_home(home_rows.spent_between)
+    add_token = writes_home(home_rows.add_token)
+    token = reads_home(home_rows.token)
+    tokens = reads_home(home_rows.tokens)
+    revoke_token = writes_home(home_rows.revoke_token)
+    note_token_used = writes_home(home_rows.note_token_used)
+    take_requests = writes_home(home_rows.take_requests)
+    spaces = reads_home(home_rows.spaces)
+    counts = reads(home_rows.counts)
+    unread = reads(home_rows.count_unread)
+    grown = reads(home_rows.grown)
+    last_change = reads(home_rows.last_change)
+    last_changes = reads_home(home_rows.last_changes)
+    changes = reads(home_rows.changes)

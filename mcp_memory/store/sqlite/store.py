@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import exporting, moving, pages, purged_rows, word_index
+from mcp_memory.store.sql import exporting, moving, page_rows, purged_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
@@ -209,8 +209,8 @@ class SQLiteStore(SqlVerbs):
         return self._db.write(repair.repair_database, home, set_aside)
 
     def write_persona_file(self, space: str, /, page: str) -> None:
-        if not self.read(space, pages.is_persona_written, page):
-            self.write(space, pages.write_persona_file, page)
+        if not self.read(space, page_rows.is_persona_written, page):
+            self.write(space, page_rows.write_persona_file, page)
 
     def kept_beside(self, space: str) -> list[Path]:
         return copies.kept_beside(self._db.home, space)

@@ -20,7 +20,7 @@ import apsw
 from mcp_memory.core.errors import Damaged, StoreUnavailable
 from mcp_memory.core.regular_files import read_own
 from mcp_memory.store import files
-from mcp_memory.store.sql import canvases, copies, forgetting
+from mcp_memory.store.sql import canvas_rows, copies, tombstone_rows
 from mcp_memory.store.sql.line_rows import (
     LineImport,
     Row,
@@ -143,7 +143,7 @@ class _SpaceFiles:
         self._rows = LineImport(self.tx)
         for row in self._results():
             self._put("results", row)
-        tombstones = list(self._lines(forgetting.TOMBSTONES_FILE))
+        tombstones = list(self._lines(tombstone_rows.TOMBSTONES_FILE))
         for fields in {key_of(fields): fields for fields in tombstones}.values():
             if not fields.get("undone_at") and isinstance(fields.get("ids"), list):
                 self._forgotten |= set(map(str, fields["ids"]))
@@ -151,13 +151,13 @@ class _SpaceFiles:
             if (row := self._row(fields)) is not None:
                 self._add_turn(row)
         self._add_statements(undone=undone_corrections(tombstones))
-        for lines in (self._lines(canvases.FILE), self._lines("offload-"), tombstones):
+        for lines in (self._lines(canvas_rows.FILE), self._lines("offload-"), tombstones):
             self._add_last(lines)
         self._rows.finish()
         self._add_moved()
         self._rows.finish()
-        for number in canvases.differing_canvases(self.tx):
-            canvases.draw(self.tx, number)
+        for number in canvas_rows.differing_canvases(self.tx):
+            canvas_rows.draw(self.tx, number)
         self._built.back |= {(self.tx.name, tombstone): count for tombstone, count in self._rows.kept.items()}
 
     # reading

@@ -29,7 +29,7 @@ from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.language.words import fold
 from mcp_memory.store import files
 from mcp_memory.store.forgetting import How, Reach, Which
-from mcp_memory.store.sql import canvases, digests, pages, supersession, word_index
+from mcp_memory.store.sql import canvas_rows, digests, page_rows, supersession, word_index
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, named_rows, number_of, to_ms
 from mcp_memory.store.values import CanvasChange, Layer, Tombstone
 
@@ -56,10 +56,10 @@ def forget(
     if how == "correction":
         _reopen(tx, number)
     digests.add(tx, number)
-    canvases.change(tx, redrawn)
+    canvas_rows.change(tx, redrawn)
     tx.touch(*_topics(tx, number))
     log_tombstones(tx, [number])
-    pages.write_scene_files(tx)
+    page_rows.write_scene_files(tx)
     return tombstone_of(tx, number)
 
 
@@ -84,10 +84,10 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
         tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
     tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
     tx.run("UPDATE tombstone SET undone_at = ? WHERE space = :space AND id = ?", to_ms(now), number)
-    canvases.change(tx, redrawn)
+    canvas_rows.change(tx, redrawn)
     tx.touch(*topics)
     log_tombstones(tx, [number])
-    pages.write_scene_files(tx)
+    page_rows.write_scene_files(tx)
     return replace(gone, undone=True)
 
 
@@ -440,7 +440,7 @@ def tombstones(tx: Transaction) -> list[Tombstone]:
     return [tombstone_of(tx, number) for number in _tombstone_numbers(tx)]
 
 
-def count(tx: Transaction) -> int:
+def count_restorable(tx: Transaction) -> int:
     """Return how many forgotten rows can be restored. Notes are not counted, because they belong to their atoms."""
     gone = "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL"
     tables = (f"turn {gone} AND role <> 'note'", f"atom {gone}", f"ref {gone}")

@@ -13,9 +13,7 @@ from typing import Any
 
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store import files
-from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import digests, jobs, savings, word_index
-from mcp_memory.store.sql import refs as ref_rows
+from mcp_memory.store.sql import canvas_rows, digests, job_rows, ref_rows, saving_rows, word_index
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
 from mcp_memory.store.values import CanvasChange, OffloadedResult, Saving, Summaries, TakenStep, ThinRecord
 
@@ -50,7 +48,7 @@ def commit_step(
         if result.left is not None:
             canvas_rows.change(tx, [result.left])
         if result.saving is not None:
-            savings.add_saving(tx, result.saving)
+            saving_rows.add_saving(tx, result.saving)
     canvas_rows.save(tx, canvas, expected=expected, kind="step", make_active=True)
     number = tx.next("record")
     tx.insert(
@@ -88,7 +86,7 @@ def note_replaced(
         return False
     number, raw = noted
     append(tx, session, [number])
-    savings.add_saving(tx, Saving(session=session, at=at, kind="offload", saved=raw, spent=tokens_kept))
+    saving_rows.add_saving(tx, Saving(session=session, at=at, kind="offload", saved=raw, spent=tokens_kept))
     return True
 
 
@@ -149,7 +147,7 @@ def count(tx: Transaction) -> int:
     return tx.get("SELECT count(*) FROM record WHERE space = :space")
 
 
-def steps(tx: Transaction, number: int) -> list[TakenStep]:
+def canvas_steps(tx: Transaction, number: int) -> list[TakenStep]:
     """Return all records of a canvas in the order in which they were made."""
     rows = tx.all(
         f"SELECT r.step, {_GONE}, {_COLUMNS} {_FROM} WHERE r.space = :space AND r.canvas = ? ORDER BY r.id", number
@@ -199,7 +197,7 @@ _OF_PROGRAM = (
 )
 
 
-def thin(
+def thin_records(
     tx: Transaction, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
 ) -> list[ThinRecord]:
     """Return records with an uninformative summary.
@@ -215,7 +213,7 @@ def thin(
     return _thin(rows)
 
 
-def by_program(tx: Transaction, numbers: Sequence[int]) -> list[ThinRecord]:
+def summarised_by_program(tx: Transaction, numbers: Sequence[int]) -> list[ThinRecord]:
     sql = f"SELECT {_THIN} FROM record r {_OF_PROGRAM} AND r.id IN ({marks(numbers)}) ORDER BY r.id"
     return _thin(tx.all(sql, *numbers))
 
@@ -228,7 +226,7 @@ def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
 
 
 def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime) -> None:
-    jobs.advance_stage(tx, "summaries", better.upto, now=now)
+    job_rows.advance_stage(tx, "summaries", better.upto, now=now)
     canvas_rows.change(tx, [CanvasChange(row=row, kind="summaries") for row in better.canvases])
     for summary in better.amended:
         tx.run(

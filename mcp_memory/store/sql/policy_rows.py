@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mcp_memory.store.forgetting import Keeping, Policy
-from mcp_memory.store.sql.review import THERE
+from mcp_memory.store.sql.quarantine_rows import THERE
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 
 _EVERY = timedelta(hours=23)
@@ -55,7 +55,7 @@ def list_policies(tx: Transaction) -> list[Policy]:
     return [_policy(row) for row in tx.all(f"SELECT {_COLUMNS} FROM retention WHERE space = :space ORDER BY what DESC")]
 
 
-def put(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
+def put_policy(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
     tx.make_space()
     if days is None:
         tx.run("DELETE FROM retention WHERE space = :space AND what = ?", what)
@@ -77,7 +77,7 @@ def start_due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Po
     return sorted(map(_policy, rows), key=lambda policy: policy.what == "purge")  # new tombstones are too young
 
 
-def note(tx: Transaction, what: Keeping, took: int) -> None:
+def note_retained(tx: Transaction, what: Keeping, took: int) -> None:
     tx.run("UPDATE retention SET took = took + ? WHERE space = :space AND what = ?", took, what)
 
 

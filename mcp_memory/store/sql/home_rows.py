@@ -14,8 +14,8 @@ from typing import Any, get_args
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Kind, Spend, Spent
-from mcp_memory.store.sql.entities import KNOWN
-from mcp_memory.store.sql.review import HELD
+from mcp_memory.store.sql.entity_rows import KNOWN
+from mcp_memory.store.sql.quarantine_rows import HELD
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, optional_ms, to_ms
 from mcp_memory.store.values import Change, Counts, Grown, Token
 
@@ -68,7 +68,7 @@ def counts(tx: Transaction) -> Counts:
     )
 
 
-def unread(tx: Transaction) -> tuple[int, int]:
+def count_unread(tx: Transaction) -> tuple[int, int]:
     # Join order: sessions first, as in `jobs.backlog`: a session that was fully read costs one index lookup.
     turns, sessions = tx.all(
         "SELECT count(*), count(DISTINCT t.session) FROM session s"

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import digests, evidence_rows, review, word_index
+from mcp_memory.store.sql import digests, evidence_rows, quarantine_rows, word_index
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
 from mcp_memory.store.values import Appended, Filters, FollowedLog, Imported, Vectors
@@ -210,7 +210,7 @@ def _insert(
         ],
     )
     tx.index.put_terms("turn", [(id, incoming.terms) for id, incoming in enumerate(new, start=first_id)])
-    review.note(tx, {row.id: incoming.turn.held for row, incoming in zip(stored, new, strict=True)}, now=now)
+    quarantine_rows.note(tx, {row.id: incoming.turn.held for row, incoming in zip(stored, new, strict=True)}, now=now)
     for turn in stored:
         if turn.role != "note":
             evidence_rows.note_citations(tx, turn.id, turn.content)
@@ -376,7 +376,7 @@ def _journal_lines(tx: Transaction, which: str, *values: Value) -> Iterator[byte
             _turn(columns),
             client_id=client_id,
             statement=None if statement is None else json.loads(statement),
-            reasons=review.reasons(reasons),
+            reasons=quarantine_rows.reasons(reasons),
         )
 
 
@@ -392,7 +392,7 @@ def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
     return [turns[id] for id in (f"t{n}" for n in dict.fromkeys(numbers)) if id in turns]
 
 
-def of_session(tx: Transaction, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+def session_turns(tx: Transaction, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
     return _select(tx, session, "t.position >= ? ORDER BY t.position LIMIT ?", start, limit)
 
 

@@ -16,7 +16,7 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import scene_without
-from mcp_memory.store.sql import jobs
+from mcp_memory.store.sql import job_rows
 from mcp_memory.store.sql.transaction import Transaction, from_ms, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
 
@@ -29,9 +29,9 @@ _NEWEST_SCENES = (
 
 def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, now: datetime) -> None:
     if job is not None:
-        jobs.advance_stage(tx, "scenes", changes.upto, now=now)
+        job_rows.advance_stage(tx, "scenes", changes.upto, now=now)
     if changes.wanted is not None:
-        jobs.request(tx, "persona", changes.wanted)
+        job_rows.request_stage(tx, "persona", changes.wanted)
     for edit in changes.edits:
         _insert_scene(tx, edit, job=job, now=now)
     if changes.edits:
@@ -161,7 +161,7 @@ def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: dat
     Without a job, a page whose text equals that of the newest version is not stored again.
     """
     if job is not None:
-        jobs.advance_stage(tx, "persona", page.upto, now=now)
+        job_rows.advance_stage(tx, "persona", page.upto, now=now)
     elif (newest := persona(tx)) is not None and newest.text == page.text:
         return newest.version
     version: int = tx.get("SELECT coalesce(max(version), 0) + 1 FROM persona WHERE space = :space")

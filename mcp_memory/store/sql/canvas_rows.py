@@ -22,7 +22,7 @@ from zlib import crc32
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Group
 from mcp_memory.store import deltas, files
-from mcp_memory.store.sql import jobs
+from mcp_memory.store.sql import job_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
 from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasVersion, Conflict
 
@@ -161,7 +161,7 @@ def _set_active(tx: Transaction, session: int, number: int | None, at: datetime)
     )
 
 
-def active(tx: Transaction, session: str | None = None) -> CanvasRow | None:
+def active_canvas(tx: Transaction, session: str | None = None) -> CanvasRow | None:
     only = "" if session is None else "AND name = ?"
     number = tx.get(
         f"SELECT active_canvas FROM session WHERE space = :space AND active_canvas IS NOT NULL {only}"
@@ -363,7 +363,7 @@ def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
         " WHERE c.space = :space AND c.updated >= ? ORDER BY c.number DESC, r.id",
         to_ms(since),
     )
-    seen = jobs.last_reviewed(tx)
+    seen = job_rows.last_reviewed(tx)
     grown: dict[int, CanvasGrowth] = {}
     for number, status, record in rows:
         if record > seen.get(number, 0):

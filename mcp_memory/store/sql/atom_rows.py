@@ -18,12 +18,12 @@ from mcp_memory.core.types import Atom, Evidence, Fact, Label, NewTurn, Source
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql import (
     digests,
-    entities,
+    entity_rows,
     evidence_rows,
+    quarantine_rows,
     replaced_sentences,
-    review,
     supersession,
-    turns,
+    turn_rows,
     word_index,
 )
 from mcp_memory.store.sql.filters import where
@@ -43,7 +43,8 @@ from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quar
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
-    f" r.closed_because, r.source, {review.OF_ATOM}, {review.DOUBTS_OF_ATOM}, r.label, r.reader, {_FACT}"
+    f" r.closed_because, r.source, {quarantine_rows.OF_ATOM}, {quarantine_rows.DOUBTS_OF_ATOM}, r.label, r.reader,"
+    f" {_FACT}"
 )
 _FROM = "FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
 
@@ -67,7 +68,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     `work` is the number of the job that made the atom, if any. All atoms in `supersedes` must be open.
     """
     if atom.entity:
-        atom = replace(atom, entity=entities.chief(tx, atom.entity))
+        atom = replace(atom, entity=entity_rows.chief(tx, atom.entity))
         if atom.reader is None:
             atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
     quotes = evidence_rows.check_quotes(tx, atom.evidence)
@@ -98,7 +99,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     quotes = quotes or [_write_note(tx, number, atom, superseded, now=now)]
     _insert(tx, number, atom, folded, quotes[0], superseded, now=now, work=work)
     evidence_rows.add_quotes(tx, number, quotes)
-    review.note(tx, {f"a{number}": atom.held}, now=now)
+    quarantine_rows.note(tx, {f"a{number}": atom.held}, now=now)
     supersession.end(tx, superseded.ends, by=number, at=atom.valid_from, because=atom.because)
     if sentence is not None:
         because = replaced_sentences.STATED_AGAIN if work is None else replaced_sentences.READ_BY_A_MODEL
@@ -107,7 +108,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     if atom.entity and atom.relation and atom.value:
         about.append(atom.entity)
         _insert_fact(tx, number, atom, superseded)
-    entities.mention(tx, number, about)
+    entity_rows.mention(tx, number, about)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(atom.text))])
     evidence_rows.note_citations(tx, f"a{number}", atom.text)
     evidence_rows.note_given_citations(tx, f"a{number}", atom.cites)
@@ -173,7 +174,7 @@ def _pass_on_promise(tx: Transaction, same: Atom, label: Label | None) -> None:
 
 
 def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
-    return entities.key(fact.entity or ""), fact.relation, fold(fact.value or "")
+    return entity_rows.key(fact.entity or ""), fact.relation, fold(fact.value or "")
 
 
 def _write_note(
@@ -207,8 +208,8 @@ def _write_note(
         **({"label": atom.label} if atom.label else {}),
     }
     note = NewTurn(role="note", content=atom.text)
-    stored = turns.insert(tx, atom.session, [note], now=now, statement=statement)
-    turns.write_journal(tx, stored, now=now)
+    stored = turn_rows.insert(tx, atom.session, [note], now=now, statement=statement)
+    turn_rows.write_journal(tx, stored, now=now)
     tx.touch(f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
 
@@ -252,7 +253,7 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, superseded: Supers
         "fact",
         atom=number,
         entity=atom.entity,
-        entity_key=entities.key(atom.entity or ""),
+        entity_key=entity_rows.key(atom.entity or ""),
         relation=atom.relation,
         value=atom.value,
         single_valued=atom.single_valued,
@@ -339,7 +340,7 @@ def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:
         f"SELECT {_COLUMNS} {_FROM} WHERE r.space = :space AND {which} AND r.tombstone IS NULL ORDER BY r.id", *values
     )
     numbers = [row[0] for row in rows]
-    quotes, names = evidence_rows.of_atoms(tx, numbers), entities.names_of_atoms(tx, numbers)
+    quotes, names = evidence_rows.of_atoms(tx, numbers), entity_rows.names_of_atoms(tx, numbers)
     return [_atom(row, quotes[row[0]], names.get(row[0], ())) for row in rows]
 
 
@@ -364,8 +365,8 @@ def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]
         entities=names,
         also=tuple(also),
         source=source,
-        held=review.reasons(why),
-        doubts=review.reasons(doubts),
+        held=quarantine_rows.reasons(why),
+        doubts=quarantine_rows.reasons(doubts),
         label=label,
         is_sentence=reader is not None,
     )

@@ -79,7 +79,7 @@ def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
     return json.dumps([[place.start, place.end, place.kind] for place in masked]) if masked else None
 
 
-def ref(tx: Transaction, id: str) -> Ref:
+def by_id(tx: Transaction, id: str) -> Ref:
     id = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
     row = _find(tx, id) or _find_purged(tx, id)
     if row is not None and row[1] is not None:
@@ -96,12 +96,12 @@ def find(tx: Transaction, id: str) -> Ref | None:
     return None if row is None else row[0]
 
 
-def read(tx: Transaction, id: str) -> bytes:
+def read_bytes(tx: Transaction, id: str) -> bytes:
     """Return the raw bytes of a ref.
 
     Raises Damaged if its file is missing, unreadable, or does not match the hashes in the file and the database.
     """
-    stored = ref(tx, id)
+    stored = by_id(tx, id)
     try:
         content = tx.files.read(stored.path)
         if content is None:

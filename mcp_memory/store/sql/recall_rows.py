@@ -15,7 +15,7 @@ KEPT = 500
 """Entries of a space; older ones are deleted."""
 
 
-def note(tx: Transaction, entry: RecallEntry) -> None:
+def note_recall(tx: Transaction, entry: RecallEntry) -> None:
     if not tx.space:
         return
     number = tx.next("recall")

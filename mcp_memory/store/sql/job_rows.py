@@ -360,7 +360,7 @@ def stage_states(tx: Transaction) -> dict[Stage, StageState]:
     return {stage: StageState(position=position, at=from_ms(at), wanted=reason) for stage, position, at, reason in rows}
 
 
-def request(tx: Transaction, stage: Stage, reason: str) -> None:
+def request_stage(tx: Transaction, stage: Stage, reason: str) -> None:
     """Request that a stage runs before it is due. A stage that never ran gets a cursor before all rows, dated 1970."""
     tx.make_space()
     tx.run(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_memory.core.text import normalize
 from mcp_memory.core.types import Entity
-from mcp_memory.store.sql import review
+from mcp_memory.store.sql import quarantine_rows
 from mcp_memory.store.sql.transaction import Transaction, marks
 
 _USER = "user"
@@ -25,7 +25,7 @@ _KNOWN = f"c.space = :space AND c.entity = c.id AND ({_HAS_NAME_ALONE} OR {_MENT
 
 KNOWN = _KNOWN.format("")
 """The condition that a row `c` is the chief name of an entity that was not completely forgotten."""
-_SHOWN = _KNOWN.format(f" AND {review.PASSES}")
+_SHOWN = _KNOWN.format(f" AND {quarantine_rows.PASSES}")
 """Like KNOWN, without entities that only quarantined statements mention: their names may be part of an attack."""
 
 
