@@ -69,7 +69,7 @@ def counts(tx: Transaction) -> Counts:
 
 
 def count_unread(tx: Transaction) -> tuple[int, int]:
-    # Join order: sessions first, as in `jobs.backlog`: a session that was fully read costs one index lookup.
+    # Join order: sessions first, as in `job_rows.backlog`: a session that was fully read costs one index lookup.
     turns, sessions = tx.all(
         "SELECT count(*), count(DISTINCT t.session) FROM session s"
         " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id"

@@ -6,8 +6,8 @@ worker releases it or, if the worker died, when its lease expires. A space that 
 becomes due again.
 
 A claim only avoids duplicate work. Two workers may work on one space if a lease was too short, but nothing is stored
-twice, because each write is checked (`job_rows.finish`, `put_vectors`, `put_chunks`). Times are those of the clock of the
-database, so the clocks of servers may differ.
+twice, because each write is checked (`job_rows.finish`, `put_vectors`, `put_chunks`). Times are those of the clock of
+the database, so the clocks of servers may differ.
 """
 
 from __future__ import annotations
