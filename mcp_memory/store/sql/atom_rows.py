@@ -53,6 +53,13 @@ _FROM = "FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
 
 
 def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+    """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
+
+    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same text
+    (compared without case and white space), the statement is a duplicate, unless it adds something; if it supersedes
+    others, it also replaces that atom. Raises NotFound if `supersedes` names an unknown atom, InvalidInput if that atom
+    has ended, and Refused if the statement was forgotten after `now`.
+    """
     tx.make_space()
     _must_be_open(tx, atom.supersedes)
     written = put(tx, atom, now=now)
@@ -266,17 +273,23 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, superseded: Supers
 
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
+    """Return atoms that exist and are not forgotten, including ended atoms, in the order of `ids`."""
     numbers = numbers_of(ids, "a")
     atoms = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
     return [atoms[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in atoms]
 
 
 def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
+    """Map each of these atoms to whether it is current, without reading its text.
+
+    Unknown and forgotten atoms are left out.
+    """
     sql = "SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND tombstone IS NULL AND id IN ({})"
     return {f"a{number}": bool(is_current) for number, is_current in tx.among(sql, numbers_of(ids, "a"))}
 
 
 def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+    """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest."""
     condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
     if after is not None:
@@ -291,16 +304,19 @@ def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, l
 
 
 def count(tx: Transaction, *, filters: Filters) -> int:
+    """Count the atoms that `list_atoms` lists."""
     condition, values = where(tx, "atom", filters)
     return tx.get(f"SELECT count(*) FROM atom r WHERE {condition}", *values)
 
 
 def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
+    """Return the atoms that a turn is evidence for, including ended atoms."""
     sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
     return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
 
 
 def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+    """Return facts that are current (at `filters.as_of`), ordered by entity, relation and start of validity."""
     condition, values = where(tx, "atom", filters)
     if relation is not None:
         condition += " AND f.relation = ?"
@@ -316,12 +332,18 @@ def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, lim
 
 
 def evidence(tx: Transaction, atom: str) -> list[Evidence]:
+    """Return all evidence of an atom, its first evidence first; a note is quoted whole."""
     number = number_of(atom, "a")
     is_there = tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL", number)
     return evidence_rows.of_atoms(tx, [number])[number] if is_there else []
 
 
 def list_since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
+    """Return atoms with a number above `after`, including ended atoms, oldest first.
+
+    `superseded_by` returns the atoms that these ended. Without `sentences`, atoms that were extracted without a model
+    are left out, because the stages that use a model do not work on them.
+    """
     of_others = "" if sentences else "AND reader IS NULL"
     numbers = tx.column(
         f"SELECT id FROM atom WHERE space = :space AND tombstone IS NULL {of_others} AND id > ? ORDER BY id LIMIT ?",
@@ -331,6 +353,10 @@ def list_since(tx: Transaction, after: int, *, limit: int, sentences: bool = Tru
 
 
 def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
+    """Return the atoms that these atoms superseded.
+
+    Sentences that were replaced by a statement from the same words are left out, because nothing ceased to be true.
+    """
     numbers = numbers_of(by, "a")
     return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({supersession.GAVE_WAY})", *numbers)
 

@@ -66,9 +66,11 @@ def import_rows(
     names: Mapping[str, str],
     now: datetime,
 ) -> model.ImportReport:
-    """Store exported rows. See `Store.import_rows`.
+    """Store rows that `export_rows` gave elsewhere, and report their local ids. Repeated rows are stored once.
 
-    `names` maps ids in the export to local ids, for rows that earlier calls have imported.
+    `names` maps the ids of rows that were imported earlier to their local ids. An atom must come after the turn of its
+    first evidence, records in the same call as their canvas, and all versions of a page in one call. Rows that were
+    forgotten here are not stored. Raises InvalidInput if a quote is not in its turn.
     """
     tx.make_space()
     context = ImportContext(tx=tx, of=of, now=now, earlier_names=names, is_own=of == origin(tx))
@@ -188,9 +190,9 @@ class ImportContext:
 
 
 def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
-    """Map origins to local ids. Origins that are not known here are left out.
+    """Map those of these origins that are known here (of imported rows, or of rows of this space) to local ids.
 
-    An origin may be that of an imported row or of a row of this space.
+    The id is empty for a row that was forgotten before it was imported.
     """
     local_ids: dict[str, str] = {}
     if not tx.space or not origins:
@@ -219,7 +221,7 @@ def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
 def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
     """Return the indexes of the statements that were forgotten here, as a statement or as a turn.
 
-    Each statement is given as all its wordings.
+    Each statement is given as all its wordings; one forgotten wording is enough.
     """
     return {
         place

@@ -80,7 +80,7 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
 
 
 def scenes(tx: Transaction) -> list[Scene]:
-    """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
+    """Return current scenes, which are neither deleted nor completely forgotten, hottest first."""
     rows = tx.all(f"{_NEWEST_SCENES} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
     all_scenes = [_scene(row) for row in rows]
     gone = _forgotten_atoms(tx, all_scenes)
@@ -88,6 +88,7 @@ def scenes(tx: Transaction) -> list[Scene]:
 
 
 def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
+    """Return all versions of a scene, the newest first; empty for an unknown slug."""
     rows = tx.all(f"SELECT {_SCENE} FROM scene WHERE space = :space AND slug = ? ORDER BY version DESC", slug)
     return [_scene(row) for row in rows]
 
@@ -138,10 +139,12 @@ PERSONA_FILE = "persona.md"
 
 
 def persona(tx: Transaction) -> PersonaVersion | None:
+    """Return the current page."""
     return next(iter(_personas(tx, "LIMIT 1")), None)
 
 
 def persona_versions(tx: Transaction) -> list[PersonaVersion]:
+    """Return all versions, the newest first."""
     return _personas(tx)
 
 

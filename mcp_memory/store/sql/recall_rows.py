@@ -16,6 +16,11 @@ KEPT = 500
 
 
 def note_recall(tx: Transaction, entry: RecallEntry) -> None:
+    """Add an entry to the log of recalls, which keeps the last 500 of a space.
+
+    Does nothing if the space has no rows. The log is not evidence, so it is not exported. A purge erases the queries in
+    the log of its space.
+    """
     if not tx.space:
         return
     number = tx.next("recall")
@@ -34,6 +39,7 @@ def note_recall(tx: Transaction, entry: RecallEntry) -> None:
 
 
 def list_recalls(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
+    """Return the last recalls, newest first. Ids of forgotten rows remain in them."""
     rows = tx.all(
         "SELECT at, how, session, ids, tokens, query FROM recall WHERE space = :space ORDER BY id DESC LIMIT ?", limit
     )

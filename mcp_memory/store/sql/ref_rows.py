@@ -21,10 +21,11 @@ _PURGED = ""
 
 
 def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
-    """Store a result and return its ref. If it is stored already and its file is intact, nothing changes.
+    """Store the raw bytes of a result and return its ref.
 
-    Raises Refused if the result was forgotten; with `refuse=False`, the forgotten ref is returned. The file is written
-    before the row, so that a kill leaves at worst a file without a row.
+    If it is stored already and its file is intact, nothing changes. Only an undo restores a forgotten ref. For the
+    bytes of a forgotten ref, Refused is raised; without `refuse`, that ref is returned and stays forgotten. The file is
+    written before the row, so that a kill leaves at worst a file without a row.
     """
     tx.make_space()
     digest = new.sha256
@@ -80,6 +81,7 @@ def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
 
 
 def by_id(tx: Transaction, id: str) -> Ref:
+    """Return a ref; `id` may be the 12 digits without the `r-`. Raises NotFound."""
     id = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
     row = _find(tx, id) or _find_purged(tx, id)
     if row is not None and row[1] is not None:

@@ -35,7 +35,12 @@ _HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space =
 
 
 def unread_turns(tx: Transaction, *, limit: int) -> list[Turn]:
-    """Return the next turns for the sentence reader. See `Store.unread_turns`."""
+    """Return the next turns of the user for the sentence reader, by number. A commit of `Readings` moves on.
+
+    These are turns after the reader's cursor that no model has read, up to the first turn that waits for the background
+    check of quarantine; quarantined turns are left out. Turns before the cursor that were released from quarantine
+    since come first.
+    """
     upto = _cursor(tx)
     released = tx.column(
         f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id <= ?"
