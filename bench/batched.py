@@ -18,6 +18,7 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import ref_rows
 
 WINDOW = 200_000
 """Tokens; no run reaches it."""
@@ -51,7 +52,7 @@ class Batched:
                 message = run.messages[place]
                 if message.role == "tool" and not message.added and sent.text != message.text:
                     data = message.content.encode("utf-8", "surrogatepass")
-                    held = self.store.read_ref(f"run-{run.id}", f"r-{sha256(data).hexdigest()[:12]}")
+                    held = self.store.read(f"run-{run.id}", ref_rows.read_bytes, f"r-{sha256(data).hexdigest()[:12]}")
                     self.recovered.put_away += len(data)
                     self.recovered.the_same += len(data) * (held == data)
 

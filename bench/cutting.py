@@ -19,6 +19,7 @@ from mcp_memory.service.render import render_offloaded
 from mcp_memory.shortterm.expand import expand_text
 from mcp_memory.shortterm.offload import OVER_CHARS, OffloadRequest, offload
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import ref_rows
 
 FLOOR_OVER = 1_000
 """Characters above which the floor shortens a result."""
@@ -108,7 +109,9 @@ class Arrival(CutOnArrival):
         )
         data = text.encode("utf-8", "surrogatepass")
         self.recovered.put_away += len(data)
-        self.recovered.the_same += len(data) * (self.store.read_ref(f"run-{run.id}", answer.ref) == data)
+        self.recovered.the_same += len(data) * (
+            self.store.read(f"run-{run.id}", ref_rows.read_bytes, answer.ref) == data
+        )
         shown = render_offloaded(answer)
         saves = answer.tokens_kept < answer.tokens_raw and tokens_of(shown) < tokens_of(text)
         return shown if saves else text  # without a saving the answer has no preview

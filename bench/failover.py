@@ -34,6 +34,7 @@ from tqdm import tqdm
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore, open_store
+from mcp_memory.store.sql import turn_rows
 from tests.postgres_server import PostgresServer, running
 
 _WRITERS = 4
@@ -128,7 +129,7 @@ def _write(store: PostgresStore, space: str, session: str, told: _Told, enough: 
         began = time.monotonic()
         try:
             turn = NewTurn(role="user", content=text, client_id=text)
-            store.append_turns(space, session, [turn], now=datetime.now(UTC))
+            store.write(space, turn_rows.append, session, turn_rows.prepare([turn]), now=datetime.now(UTC))
         except StoreUnavailable as error:
             told.refused["unknown" if "unknown" in str(error) else "refused"] += 1
             continue
@@ -141,9 +142,9 @@ def _figures(told: _Told, outages: list[float], server: PostgresServer, session:
     found = Counter[str]()
     with closing(open_store(server.url(_DATABASE, "memory"))) as store:
         for space in (f"space {at}" for at in range(_WRITERS)):
-            for name in (info.session for info in store.sessions(space, prefix=session)):
+            for name in (info.session for info in store.read(space, turn_rows.sessions, prefix=session)):
                 start = 0
-                while turns := store.session_turns(space, name, start=start, limit=1000):
+                while turns := store.read(space, turn_rows.session_turns, name, start=start, limit=1000):
                     found.update(turn.content for turn in turns)
                     start += len(turns)
     return {

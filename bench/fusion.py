@@ -36,6 +36,7 @@ from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.factory import make_embedder
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 
@@ -92,7 +93,9 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
             data = embedder.embed([turn.content for turn in turns])
             vectors = Vectors(identity=embedder.identity, data=data)
             now = session.started_at or datetime(2020, 1, 1, tzinfo=UTC)
-            done = store.append_turns("default", f"s{place}", new, now=now, vectors=vectors)
+            done = store.write(
+                "default", turn_rows.append, f"s{place}", turn_rows.prepare(new), now=now, vectors=vectors
+            )
             for turn, stored in zip(turns, done.stored, strict=True):
                 known[stored.id] = (turn.id, session.id)
         last = max((s.started_at for s in haystack.sessions if s.started_at), default=datetime(2020, 1, 1, tzinfo=UTC))

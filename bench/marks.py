@@ -26,6 +26,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.changes import replaces
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
 from mcp_memory.models.embed.bundled import BundledEmbedder
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
 
@@ -77,8 +78,11 @@ def marked_in_memory(changes: Sequence[Change]) -> Iterator[Mark]:
             moment = _START + timedelta(days=day)
             vectors = Vectors(identity=embedder.identity, data=embedder.embed([text]))
             turn = NewTurn(role="user", content=text, said_at=moment)
-            store.append_turns(_SPACE, f"s{day}", [turn], now=moment, vectors=vectors)
-        turns = {turn.id: turn for turn in store.turns(_SPACE, [f"t{number + 1}" for number in range(len(texts))])}
+            store.write(_SPACE, turn_rows.append, f"s{day}", turn_rows.prepare([turn]), now=moment, vectors=vectors)
+        turns = {
+            turn.id: turn
+            for turn in store.read(_SPACE, turn_rows.by_ids, [f"t{number + 1}" for number in range(len(texts))])
+        }
         newer = replaced_by(store, _SPACE, pairs_of_one_topic(store, _SPACE, turns.values()))
     marks = {(turns[old].content, new.content) for old, new in newer.items()}
     for pair in dict.fromkeys([*expected, *marks]):

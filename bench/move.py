@@ -24,6 +24,7 @@ import psycopg
 
 from bench.corpus import batches, session_of
 from mcp_memory.service.upkeep.move import move
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
 from tests.postgres_server import running
@@ -78,7 +79,14 @@ def _fill(home: Path, turns: int) -> None:
         for number, batch in enumerate(batches(turns)):
             data = drawn.standard_normal((len(batch), _DIMENSIONS), dtype=np.float32)
             vectors = Vectors(identity="random", data=data / np.linalg.norm(data, axis=1, keepdims=True))
-            store.append_turns("default", session_of(number), batch, now=datetime.now(UTC), vectors=vectors)
+            store.write(
+                "default",
+                turn_rows.append,
+                session_of(number),
+                turn_rows.prepare(batch),
+                now=datetime.now(UTC),
+                vectors=vectors,
+            )
 
 
 def _floor_there(home: Path, url: str) -> float:

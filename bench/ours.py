@@ -34,6 +34,7 @@ from mcp_memory.longterm.turns import ATTACHED, admit
 from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
+from mcp_memory.store.sql import sentence_rows
 
 PAGE, FURTHER_PAGE = 20, 50
 SESSIONS = 10
@@ -117,7 +118,9 @@ async def until_indexed(memory: Memory) -> None:
     def is_done() -> bool:
         state = parts.indexing.state()
         is_indexed = state.refs_waiting == 0 and (state.model is None or state.embedded >= state.total)
-        is_read = not parts.settings.read_sentences or not parts.store.unread_turns(memory.space, limit=1)
+        is_read = not parts.settings.read_sentences or not parts.store.read(
+            memory.space, sentence_rows.unread_turns, limit=1
+        )
         return state.error is not None or (is_indexed and is_read)
 
     while not await to_thread.run_sync(is_done):  # noqa: ASYNC110 the background has no event for it

@@ -37,6 +37,7 @@ from mcp_memory.core.types import Atom
 from mcp_memory.language.sentences import sentences
 from mcp_memory.longterm.persona import without_sections
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import atom_rows, sentence_rows
 from mcp_memory.store.values import Filters
 
 _DATA = Path("../shared/data")
@@ -151,7 +152,7 @@ async def until_read(memory: Memory) -> None:
     """Wait until the background has extracted the statements of all turns."""
     parts = memory._parts  # pyright: ignore[reportPrivateUsage]  no user waits for it
     end = monotonic() + _WAIT_S
-    while await to_thread.run_sync(lambda: parts.store.unread_turns(memory.space, limit=1)):
+    while await to_thread.run_sync(lambda: parts.store.read(memory.space, sentence_rows.unread_turns, limit=1)):
         if monotonic() > end:
             sys.exit("bench.pages: the background does not read the turns; is the setting on?")
         await sleep(0.05)
@@ -159,7 +160,7 @@ async def until_read(memory: Memory) -> None:
 
 def _atoms(memory: Memory) -> list[Atom]:
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]  the ended ones count too
-    return store.list_atoms(memory.space, filters=Filters(ended=True), limit=10_000)
+    return store.read(memory.space, atom_rows.list_atoms, filters=Filters(ended=True), limit=10_000)
 
 
 def _label(row: Mapping[str, Any], atoms: Sequence[Atom], ids: Mapping[str, str]) -> str:

@@ -39,6 +39,7 @@ from mcp_memory.longterm.recall.lines import RecallLimits
 from mcp_memory.longterm.recall.rules import rules_for
 from mcp_memory.longterm.search.search import SearchContext, atom_turns
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import Filters
 
 MEMORIES = Path(__file__).parent.parent / "fixtures/rules/relevance"
@@ -155,14 +156,18 @@ async def shown_in(memory: RuleMemory) -> list[Shown]:
 def _stating(opened: Memory, turns: Iterable[str]) -> list[str]:
     """Return the turns from which the reader made a statement of a rule, including ended ones."""
     context = _desk(opened)
-    return [id for id in turns if any(map(_is_rule, context.store.atoms_based_on(context.space, id)))]
+    return [id for id in turns if any(map(_is_rule, context.store.read(context.space, atom_rows.list_based_on, id)))]
 
 
 def _shown(opened: Memory, prompt: str) -> tuple[list[str], list[str]]:
     """Return the ids of the turns whose rules are nearest to a prompt, and of those that recall shows."""
     context = _desk(opened)
     hits = context.hits("atom", prompt, filters=Filters(kind="instruction", unheld=True), limit=_LOOKED_AT)
-    nearest = [atom.id for atom in context.store.atoms(context.space, [hit.id for hit in hits]) if _is_rule(atom)]
+    nearest = [
+        atom.id
+        for atom in context.store.read(context.space, atom_rows.by_ids, [hit.id for hit in hits])
+        if _is_rule(atom)
+    ]
     most = _FOR_QUESTION if "?" in prompt or "？" in prompt else _NEAREST
     lines = rules_for(context, prompt, (), RecallLimits(), "").lines
     return _turns_of(context, nearest)[:most], _turns_of(context, [line.id for line in lines])
@@ -178,7 +183,10 @@ def _is_rule(atom: Atom) -> bool:
 
 def _turns_of(context: SearchContext, ids: Sequence[str]) -> list[str]:
     """Return the distinct turns of some ids: for a statement, the latest turn that states it."""
-    atoms = {atom.id: atom for atom in context.store.atoms(context.space, [id for id in ids if id[0] == "a"])}
+    atoms = {
+        atom.id: atom
+        for atom in context.store.read(context.space, atom_rows.by_ids, [id for id in ids if id[0] == "a"])
+    }
     latest = (max(atom_turns(atoms[id]), key=lambda turn: int(turn[1:])) if id in atoms else id for id in ids)
     return list(dict.fromkeys(latest))
 

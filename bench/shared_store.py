@@ -53,7 +53,7 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.vectors import OWN
-from mcp_memory.store.sql import word_index
+from mcp_memory.store.sql import home_rows, turn_rows, word_index
 from mcp_memory.store.values import Filters, Vectors
 from tests.postgres_server import running
 
@@ -178,7 +178,14 @@ def _filled(store: PostgresStore, spaces: dict[str, int], vectors: NDArray[np.fl
         def fill(space: str, turns: int) -> None:
             for number, part in enumerate(batches(turns)):
                 made = _given(vectors, number * BATCH, len(part))
-                store.append_turns(space, session_of(number), part, now=datetime.now(UTC), vectors=made)
+                store.write(
+                    space,
+                    turn_rows.append,
+                    session_of(number),
+                    turn_rows.prepare(part),
+                    now=datetime.now(UTC),
+                    vectors=made,
+                )
                 bar.update(len(part))
 
         with ThreadPoolExecutor(_CLIENTS) as threads:
@@ -246,7 +253,7 @@ def _touch(url: str) -> None:
 
     with closing(open_store(url)) as store:
         search = Search(store, lambda: datetime.now(UTC))
-        for space, query in zip(store.spaces(), itertools.cycle(queries(40, turns=1_000))):
+        for space, query in zip(store.read_home(home_rows.spaces), itertools.cycle(queries(40, turns=1_000))):
             search_turns(
                 *(store, search, space, query.text),
                 embed=embed,
@@ -311,7 +318,9 @@ def _capture(url: str, vectors: Path, space: str, clients: Sequence[int], begin:
             for place, turn in enumerate(texts[start : start + 2])
         ]
         now, made = datetime.now(UTC), _given(given, start, 2)
-        store.append_turns(space.format(client), f"client {client}", turns, now=now, vectors=made)
+        store.write(
+            space.format(client), turn_rows.append, f"client {client}", turn_rows.prepare(turns), now=now, vectors=made
+        )
 
     def insert(con: psycopg.Connection[Any]) -> None:
         con.execute("INSERT INTO commit_mark (token) VALUES (%s)", (secrets.randbits(63),))

@@ -35,6 +35,7 @@ from mcp_memory.models.embed.protocol import Embedder
 from mcp_memory.store.postgres.store import PostgresStore
 from mcp_memory.store.postgres.store import open_store as open_shared_store
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.store import open_store
@@ -140,10 +141,11 @@ def _fill(store: Store, embedder: Embedder, texts: Sequence[str]) -> None:
     """Store the texts with their vectors, and complete the background work."""
     for start in tqdm(range(0, len(texts), _BATCH), desc="store", leave=False):
         part = texts[start : start + _BATCH]
-        store.append_turns(
+        store.write(
             "default",
+            turn_rows.append,
             f"part-{start}",
-            [NewTurn(role="user", content=text) for text in part],
+            turn_rows.prepare([NewTurn(role="user", content=text) for text in part]),
             now=datetime.now(UTC),
             vectors=Vectors(identity=embedder.identity, data=embedder.embed(part)),
         )

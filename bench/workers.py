@@ -29,6 +29,7 @@ import psycopg
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore, open_store
+from mcp_memory.store.sql import job_rows, turn_rows
 from tests.leases import pass_time
 from tests.postgres_server import running
 
@@ -103,15 +104,15 @@ def _write(store: PostgresStore, space: str, first: int) -> None:
         NewTurn(role="user", content=f"I have seen {number} whales with {space}.")
         for number in range(first, first + _TURNS)
     ]
-    store.append_turns(space, "s", turns, now=datetime.now(UTC) - timedelta(days=2))
-    store.flush(space, "s")
+    store.write(space, turn_rows.append, "s", turn_rows.prepare(turns), now=datetime.now(UTC) - timedelta(days=2))
+    store.write(space, job_rows.flush, "s")
 
 
 def _wait(store: PostgresStore) -> None:
     """Wait until all turns are read. Raises TimeoutError."""
     until = time.monotonic() + _LAST_S
     for place in itertools.count():
-        if not any(store.backlog(space) for space in _SPACES):
+        if not any(store.read(space, job_rows.backlog) for space in _SPACES):
             return
         if time.monotonic() > until:
             raise TimeoutError(f"after {_LAST_S:.0f} s there are still turns that nobody has read")

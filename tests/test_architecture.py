@@ -18,7 +18,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "mcp_memory"
 SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 # From the floor up. A unit imports from the layers below it and from itself; two units of one layer do not
-# know each other.
+# know each other. Layers above the store import the modules of `store.sql` (`turn_rows`, `atom_rows` …) and pass their
+# functions to `Store.read` and `Store.write`, but no module of an engine, and they contain no SQL.
 LAYERS: list[set[str]] = [
     {"core"},
     {"language"},

@@ -1,7 +1,7 @@
 """Keyed hashes, for identifiers computed from text that is not stored unchanged.
 
 A plain hash of an unmasked or erased text lets anybody confirm a guess of it; a keyed hash does not. The home derives a
-secret for each purpose (`Store.secret`), which is never stored elsewhere, exported or logged.
+secret for each purpose (`digests.secret` in the store), which is never stored elsewhere, exported or logged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of requests, background work, store verbs, embeddings and models, if a collector is configured.
+"""OpenTelemetry spans of requests, background work, the store, embeddings and models, if a collector is configured.
 
 The SDK's middleware makes the spans of requests; `with_spans` wraps the layers below. Telemetry is on if
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) is set and the extra `otel` is installed; the other `OTEL_*`
@@ -41,6 +41,8 @@ _KEPT = {
     "gen_ai.usage.output_tokens", "mcp.protocol.version", "mcp_memory.claim_age_ms", "mcp_memory.pool_wait_ms",
     "mcp_memory.retries", "mcp_memory.texts", "rpc.response.status_code",
 }  # fmt: skip
+_TRANSACTIONS = {"read": 1, "write": 1, "read_home": 0, "write_home": 0}
+"""Methods of the store that run a function, with its place in their arguments. A span is named after the function."""
 _VERBS = {"embed": ("embed", "embed_query"), "model": ("ask",)}
 
 _tracer: Any = None
@@ -135,7 +137,7 @@ def worker_span(kind: str, *, claim_age: timedelta) -> Generator[None]:
 class _SpanProxy:
     """Proxy that runs the verbs of an object within spans.
 
-    Store verbs make spans only inside another span: background threads call them all the time.
+    Calls of the store make spans only inside another span: background threads call them all the time.
     """
 
     def __init__(self, thing: Any, kind: str, verbs: Sequence[str] | None) -> None:
@@ -145,7 +147,7 @@ class _SpanProxy:
         value = getattr(self._thing, name)
         if name.startswith("_") or not callable(value) or (self._verbs is not None and name not in self._verbs):
             return value
-        within = _wrap_verb(value, f"{self._kind} {name}", self._kind, self._thing)
+        within = _wrap_verb(value, name, self._kind, self._thing)
         self.__dict__[name] = within
         return within
 
@@ -164,7 +166,11 @@ def _wrap_verb(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Ca
         if kind == "embed" and args:
             about["mcp_memory.texts"] = 1 if isinstance(args[0], str) else len(args[0])
         with _tracer.start_as_current_span(
-            name, kind=is_far, attributes=about, record_exception=False, set_status_on_exception=False
+            f"{kind} {_called(name, args) if kind == 'store' else name}",
+            kind=is_far,
+            attributes=about,
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
             try:
                 result = verb(*args, **kwargs)
@@ -178,6 +184,14 @@ def _wrap_verb(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Ca
             return result
 
     return run
+
+
+def _called(method: str, args: Sequence[Any]) -> str:
+    """Return the name of the function that a method of the store runs, such as `atom_rows.add`, or of the method."""
+    place = _TRANSACTIONS.get(method, len(args))
+    function = args[place] if place < len(args) else None
+    name = getattr(function, "__name__", "")
+    return f"{function.__module__.rpartition('.')[2]}.{name}" if name.isidentifier() else method
 
 
 # --- without contents -------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS, encoder
 from mcp_memory.models.embed.classifiers import probability
 from mcp_memory.models.embed.protocol import unit_rows
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def replaced_in_store(store: Store, space: str, new: Embedded, identity: str) ->
     query = Vectors(identity=identity, data=new.vector[None, :])
     hits = store.nearest(space, "atom", query, filters=Filters(unheld=True), limit=_SEARCHED)
     cosines = {hit.id: hit.score for hit in hits if hit.score >= _LEAST_COSINE}
-    open_sentences = [atom for atom in store.atoms(space, cosines) if _may_end(atom, new.atom)]
+    open_sentences = [atom for atom in store.read(space, atom_rows.by_ids, cosines) if _may_end(atom, new.atom)]
     nearest = sorted(open_sentences, key=lambda atom: -cosines[atom.id])[:_NEAREST]
     stored = store.vectors_of(space, "atom", [atom.id for atom in nearest], identity)
     vectors = {atom.text: stored[atom.id] for atom in nearest if atom.id in stored} | {new.atom.text: new.vector}

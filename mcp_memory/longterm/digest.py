@@ -33,6 +33,7 @@ from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, fit_for_pages, is_less_trusted
 from mcp_memory.store.citations import without_citations
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, recall_rows
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags
 
@@ -216,7 +217,7 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     Yields nothing if no statement was extracted without a model. Lazy, because reading the dates in a statement
     takes most of the time, and a page has room for few statements.
     """
-    first = store.list_atoms(space, filters=Filters(unheld=True), limit=_FIRST)
+    first = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_FIRST)
     newest = newest_statements(store, space, _NEWEST)
     stored = sorted({atom.id: atom for atom in (*first, *newest)}.values(), key=number_of)
     if not any(atom.is_sentence for atom in stored):
@@ -261,7 +262,7 @@ def _weights(stored: Sequence[Atom], ended: Sequence[Atom], recalled: Collection
 def newest_statements(store: Store, space: str, count: int) -> list[Atom]:
     """Return about `count` statements stored last, oldest first, with those that have ended."""
     newest = store.totals(space, "atom").newest
-    return store.atoms_since(space, max(0, newest - count), limit=count)
+    return store.read(space, atom_rows.list_since, max(0, newest - count), limit=count)
 
 
 def _is_fit(atom: Atom) -> bool:
@@ -322,7 +323,7 @@ def _midnight(at: datetime) -> datetime:
 
 def _recalled(store: Store, space: str, *, before: datetime) -> set[str]:
     """Return the ids of rows that prompts recalled before a moment: prompts of today must not change the page."""
-    log = store.recalls(space, limit=_RECALLS)
+    log = store.read(space, recall_rows.list_recalls, limit=_RECALLS)
     return {id for entry in log if entry.how == "prompt" and entry.at < before for id in entry.ids}
 
 

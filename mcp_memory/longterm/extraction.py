@@ -56,6 +56,7 @@ from mcp_memory.longterm.turns import own_words
 from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.store.sql import atom_rows, job_rows, stage_outputs, turn_rows
 from mcp_memory.store.values import Backlog, Extraction, Filters, Work
 
 MAX_ATOMS = 60
@@ -74,7 +75,7 @@ class ExtractionBasis(BaseModel):
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
     """Return the batch that begins at the cursor of the session; None if nothing was said since."""
-    waiting = {backlog.session: backlog for backlog in context.store.backlog(context.space)}
+    waiting = {backlog.session: backlog for backlog in context.store.read(context.space, job_rows.backlog)}
     first = waiting.pop(session or "", None)
     if first is None:
         return None
@@ -122,7 +123,7 @@ _SHORT_SESSIONS = 40  # looked at for one question
 
 def _start_time(context: SearchContext, waits: Backlog) -> datetime:
     """Return when the first unread turn of a session was said."""
-    turns = context.store.session_turns(context.space, waits.session, start=waits.start, limit=1)
+    turns = context.store.read(context.space, turn_rows.session_turns, waits.session, start=waits.start, limit=1)
     return turns[0].said_at if turns else waits.last
 
 
@@ -139,7 +140,7 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
     those of the entities that the sessions have named.
     """
     current = Filters(unheld=True)
-    few = context.store.list_atoms(context.space, filters=current, limit=_SHOWN + 1)
+    few = context.store.read(context.space, atom_rows.list_atoms, filters=current, limit=_SHOWN + 1)
     if len(few) <= _SHOWN:
         return sorted((atom.id for atom in few), key=_number)
     chances: dict[str, float] = {}
@@ -155,8 +156,8 @@ def _near_statements(context: SearchContext, parts: Sequence[SessionPart]) -> li
     named = "\n".join(turn.content for batch in batches for turn in (*batch.background, *batch.turns))
     for entity in entities_in(context.store, context.space, named)[:_SHOWN]:
         if fold(entity) != USER:
-            about = context.store.list_atoms(
-                context.space, filters=Filters(entity=entity, unheld=True), limit=_PER_SENTENCE
+            about = context.store.read(
+                context.space, atom_rows.list_atoms, filters=Filters(entity=entity, unheld=True), limit=_PER_SENTENCE
             )
             chances = {atom.id: 0.0 for atom in about} | chances
     return sorted(nlargest(_SHOWN, chances, key=lambda id: (chances[id], _number(id))), key=_number)
@@ -187,7 +188,9 @@ def question(context: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Ex
     if not batch.turns:
         return None
     names = names_in(context.store, context.space, [*batch.background, *batch.turns])
-    current = [atom for atom in context.store.atoms(context.space, basis.held) if atom.valid_to is None]
+    current = [
+        atom for atom in context.store.read(context.space, atom_rows.by_ids, basis.held) if atom.valid_to is None
+    ]
     return ModelQuestion(
         purpose="extract",
         messages=prompt(
@@ -245,7 +248,7 @@ def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Ext
     aliases = _aliases(statements, names)
     if own := aliases.get(USER):  # a name introduced in this reply applies to all its statements
         names = replace(names, user=names.user or own[0], introduced=(*names.introduced, *own))
-    shown = {atom.id: atom.text for atom in context.store.atoms(context.space, basis.held)}
+    shown = {atom.id: atom.text for atom in context.store.read(context.space, atom_rows.by_ids, basis.held)}
     results = [(statement, ground_statement(statement, batch, names, shown=shown)) for statement in statements]
     if work.attempts == 0:
         _check_reply(results, batch)
@@ -257,7 +260,7 @@ def apply(context: SearchContext, work: Work, basis: ExtractionBasis, reply: Ext
         drafts=[grounded.atom for grounded in kept],
         aliases=aliases,
     )
-    context.store.commit(context.space, work.id, extraction, outcome=outcome, now=context.now)
+    context.store.write(context.space, stage_outputs.commit, work.id, extraction, outcome=outcome, now=context.now)
     remarks = [f"{grounded.turn.id}: {remark}" for grounded in kept for remark in grounded.remarks]
     return Applied(
         outcome=outcome,

@@ -14,6 +14,7 @@ from mcp_memory.longterm.verification.evidence import call_of
 from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, canvas_rows, page_rows, tombstone_rows, turn_rows
 
 MAX_IDS = 200
 _SHOWN = 12
@@ -46,7 +47,7 @@ def chosen_ids(
     words = base_terms(text)
     if text and not words:
         return []
-    matching = store.matching(space, Which(terms=words, session=session, since=since, until=until))
+    matching = store.read(space, tombstone_rows.matching, Which(terms=words, session=session, since=since, until=until))
     return [id for id in matching if id in ids] if ids else matching
 
 
@@ -83,15 +84,15 @@ def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None
 
 def _changed_pages(store: Store, space: str, reach: Reach) -> list[str]:
     is_on_page = not set(reach.atoms).isdisjoint(cited_atoms(body(store, space)))
-    scenes = [scene.title for scene in store.scenes(space) if scene.slug in reach.scenes]
+    scenes = [scene.title for scene in store.read(space, page_rows.scenes) if scene.slug in reach.scenes]
     pages = [*(["the persona"] if is_on_page else []), *(f"the scene “{title}”" for title in scenes)]
     return [f"The lines that are based on it in {', '.join(pages)}."] if pages else []
 
 
 def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[str, str] | None = None) -> list[str]:
     """Return one line for each id with the start of its text; `written` are texts that an agent gave some results."""
-    atoms = store.atoms(space, [id for id in ids if id.startswith("a")])
-    turns = store.turns(space, [id for id in ids if id.startswith("t")])
+    atoms = store.read(space, atom_rows.by_ids, [id for id in ids if id.startswith("a")])
+    turns = store.read(space, turn_rows.by_ids, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}
     for ref in (id for id in ids if id.startswith("r-")):
         with suppress(NotFound):
@@ -99,7 +100,7 @@ def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[s
             lines[ref] = call if text in call else f"{call}: {text}"
     for task in (id for id in ids if id.isdecimal()):
         with suppress(NotFound):
-            lines[task] = f"task {store.canvas(space, int(task)).label}"
+            lines[task] = f"task {store.read(space, canvas_rows.canvas, int(task)).label}"
     return [f"{id}: {one_line(lines[id], 120)}" if id in lines else id for id in ids]
 
 

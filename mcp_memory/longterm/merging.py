@@ -38,6 +38,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.similar_statements import near_statements
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.store.sql import atom_rows, job_rows, stage_outputs, turn_rows
 from mcp_memory.store.values import Draft, Merge, Merging, NewAtom, Work
 
 
@@ -83,7 +84,7 @@ class MergeBasis(BaseModel):
 
 def plan(context: SearchContext, *, session: str | None, smaller: int) -> MergeBasis | None:
     """Return the oldest drafts: those that need no question, if any, otherwise those that need one."""
-    drafts = context.store.drafts(context.space, limit=_DRAFTS)
+    drafts = context.store.read(context.space, stage_outputs.drafts, limit=_DRAFTS)
     if not drafts:
         return None
     extractions = _extractions(context, drafts)
@@ -152,8 +153,13 @@ def apply(context: SearchContext, work: Work, basis: MergeBasis, reply: MergeRep
     if reply is not None:
         done.refused.extend(reply.dropped_items)
     vectors = context.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
-    context.store.commit(
-        context.space, work.id, Merge(merged=merged, vectors=vectors), outcome=done.outcome, now=context.now
+    context.store.write(
+        context.space,
+        stage_outputs.commit,
+        work.id,
+        Merge(merged=merged, vectors=vectors),
+        outcome=done.outcome,
+        now=context.now,
     )
     return done
 
@@ -175,12 +181,17 @@ def _with_ends(own: Decision | None, draft: Draft, said_at: datetime) -> Decisio
 
 def _merge_context(context: SearchContext, basis: MergeBasis) -> MergeContext:
     store, space = context.store, context.space
-    drafts = {draft.id: draft for draft in store.drafts(space, limit=_WAITING) if draft.id in basis.drafts}
+    drafts = {
+        draft.id: draft for draft in store.read(space, stage_outputs.drafts, limit=_WAITING) if draft.id in basis.drafts
+    }
     near_atoms = dict.fromkeys(id for near in basis.near.values() for id in near if id[0] == "a")
-    atoms = [atom for atom in store.atoms(space, near_atoms) if atom.valid_to is None]
-    evidence = {atom.id: store.evidence(space, atom.id) for atom in atoms}
+    atoms = [atom for atom in store.read(space, atom_rows.by_ids, near_atoms) if atom.valid_to is None]
+    evidence = {atom.id: store.read(space, atom_rows.evidence, atom.id) for atom in atoms}
     evidence |= {id: draft.atom.evidence for id, draft in drafts.items()}
-    turns = {turn.id: turn for turn in store.turns(space, {quote.turn for some in evidence.values() for quote in some})}
+    turns = {
+        turn.id: turn
+        for turn in store.read(space, turn_rows.by_ids, {quote.turn for some in evidence.values() for quote in some})
+    }
     notes = {id for id, turn in turns.items() if turn.role == "note"}
     targets = {
         atom.id: MergeTarget(atom=atom, is_explicit=atom.evidence in notes, evidence=evidence[atom.id])
@@ -200,7 +211,10 @@ def _merge_context(context: SearchContext, basis: MergeBasis) -> MergeContext:
 def _extractions(context: SearchContext, drafts: Iterable[Draft]) -> dict[str, ExtractionBasis]:
     """Return the inputs of the extractions that made the drafts, by job id."""
     jobs = {draft.job for draft in drafts}
-    return {id: ExtractionBasis.model_validate_json(context.store.job(context.space, id).basis) for id in jobs}
+    return {
+        id: ExtractionBasis.model_validate_json(context.store.read(context.space, job_rows.by_id, id).basis)
+        for id in jobs
+    }
 
 
 def _seen_by(

@@ -16,6 +16,7 @@ from mcp_memory.core.types import Entity, Turn
 from mcp_memory.language import lines_of, pattern_of
 from mcp_memory.language.words import base_terms, fold
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, entity_rows, turn_rows
 from mcp_memory.store.values import Filters
 
 USER = "user"
@@ -153,7 +154,11 @@ def introduces(text: str, name: str, *, loosely: bool = False) -> bool:
 def _turns_with(store: Store, space: str, word: str) -> list[Turn]:
     postings = store.postings(space, "turn", base_terms(word)[:1], filters=Filters(role="user"))
     rows = sorted({row for of_term in postings for row in of_term.rows.tolist()})
-    return [turn for turn in store.turns(space, [f"t{row}" for row in rows[:_TURNS_READ]]) if word in turn.content]
+    return [
+        turn
+        for turn in store.read(space, turn_rows.by_ids, [f"t{row}" for row in rows[:_TURNS_READ]])
+        if word in turn.content
+    ]
 
 
 _MUTUAL = frozenset(("friend", "partner", "spouse", "sibling", "colleague"))
@@ -163,7 +168,7 @@ _ONE_WAY = frozenset(("child", "parent"))
 def _relation(store: Store, space: str, user: str | None, name: str) -> str | None:
     """Return the relation of another person to the user."""
     users, other = {USER, fold(user or USER)}, fold(name)
-    for fact in store.facts(space, filters=Filters(entity=name, unheld=True)):
+    for fact in store.read(space, atom_rows.facts, filters=Filters(entity=name, unheld=True)):
         entity, value = fold(fact.entity), fold(fact.value)
         if entity in users and value == other and fact.relation in _MUTUAL | _ONE_WAY:
             return fact.relation
@@ -206,7 +211,7 @@ def entities_in(store: Store, space: str, text: str) -> list[str]:
 
 def known_entities(store: Store, space: str) -> list[Entity]:
     """Return the entities that are looked for in a text."""
-    return store.entities(space, limit=_KNOWN)
+    return store.read(space, entity_rows.list_entities, limit=_KNOWN)
 
 
 def named_in(entities: Iterable[Entity], text: str) -> list[str]:

@@ -34,6 +34,7 @@ from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, 
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.store.citations import cited_atoms, links, uncited_lines, without_atoms
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, page_rows, turn_rows
 from mcp_memory.store.values import Filters
 
 EMPTY = (
@@ -61,7 +62,7 @@ def whole(store: Store, space: str, *, at: datetime | None = None) -> str:
 
 def due(store: Store, space: str) -> str | None:
     """Return the content for the file of the page, None if there is nothing to write."""
-    if store.persona(space) is None and listed_page(store, space) == EMPTY:
+    if store.read(space, page_rows.persona) is None and listed_page(store, space) == EMPTY:
         return None
     return whole(store, space)
 
@@ -73,14 +74,16 @@ def body(store: Store, space: str, *, at: datetime | None = None) -> str:
     plans whose day has passed and what has yet to begin. Without `at`, it is the content of the file, which does not
     depend on the day.
     """
-    version = store.persona(space)
+    version = store.read(space, page_rows.persona)
     if version is None or not version.by_model:
         return listed_page(store, space, at=at)
     written = without_forgotten(store, space, version)
     closed = ended_since(store, space, written)
     ended = {old.id for old, _ in closed}
     if at is not None:
-        ended |= {atom.id for atom in store.atoms(space, cited_atoms(written.text)) if is_past(atom, at)}
+        ended |= {
+            atom.id for atom in store.read(space, atom_rows.by_ids, cited_atoms(written.text)) if is_past(atom, at)
+        }
     text = without_atoms(written.text, ended)
     if not lines_of(text):
         return listed_page(store, space, at=at)
@@ -105,11 +108,13 @@ _IDENTITY = ("name", "preferred_name", "full_name", "pronouns", "works_as")
 
 def identity(store: Store, space: str, at: datetime) -> list[str]:
     """Return facts that identify the user at a moment, names first, such as `name: Maya`: the user's own statements."""
-    candidates = store.facts(space, filters=Filters(entity="user", unheld=True, ended=True), limit=_READ)
+    candidates = store.read(
+        space, atom_rows.facts, filters=Filters(entity="user", unheld=True, ended=True), limit=_READ
+    )
     about = current_facts(store, space, candidates, at)  # includes values that end in the future
     # Without facts about others that also mention the user, and facts about the user from others.
     facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
-    labels = {atom.id: atom.label for atom in store.atoms(space, [fact.atom for fact in facts])}
+    labels = {atom.id: atom.label for atom in store.read(space, atom_rows.by_ids, [fact.atom for fact in facts])}
     facts = [fact for fact in facts if labels[fact.atom] != "person" or fact.relation == "name"]
     facts.sort(key=lambda fact: _IDENTITY.index(fact.relation) if fact.relation in _IDENTITY else len(_IDENTITY))
     return list(dict.fromkeys(f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts))
@@ -169,7 +174,7 @@ def _shortened(text: str, limit: int) -> str:
 
 def versions(store: Store, space: str) -> list[PersonaVersion]:
     """Return all versions, the newest first, each without forgotten content."""
-    return [without_forgotten(store, space, version) for version in store.persona_versions(space)]
+    return [without_forgotten(store, space, version) for version in store.read(space, page_rows.persona_versions)]
 
 
 def diff(old: PersonaVersion | None, new: PersonaVersion | None) -> str:
@@ -208,7 +213,7 @@ def without_forgotten(store: Store, space: str, version: PersonaVersion) -> Pers
 def versions_without(store: Store, space: str, atoms: Collection[str]) -> dict[int, str]:
     """Return the new texts of the versions that change if these atoms are purged, by version number."""
     changed: dict[int, str] = {}
-    for version in store.persona_versions(space):
+    for version in store.read(space, page_rows.persona_versions):
         text = without_atoms(version.text, atoms)
         linked = _linked_scenes(store, space, version, text)
         unsure = {name for name, in_scene in linked if not set(atoms).isdisjoint(in_scene or ())}
@@ -227,18 +232,18 @@ def _linked_scenes(
     store: Store, space: str, version: PersonaVersion, text: str
 ) -> list[tuple[str, Sequence[str] | None]]:
     """Return the scenes that a page links, each with its atoms when the page was written; None if it did not exist."""
-    scenes = {scene.slug: scene for scene in store.scenes(space)}
+    scenes = {scene.slug: scene for scene in store.read(space, page_rows.scenes)}
     linked: list[tuple[str, Sequence[str] | None]] = []
     for name in links(text):
         scene = find_scene(scenes, name)
-        history = store.scene_versions(space, scene.slug if scene else slug_of(name))
+        history = store.read(space, page_rows.scene_versions, scene.slug if scene else slug_of(name))
         linked.append((name, next((then.atoms for then in history if then.updated <= version.at), None)))
     return linked
 
 
 def sound_scenes(store: Store, space: str) -> list[Scene]:
     """Return the scenes without forgotten evidence; the others are due for rewriting."""
-    scenes = store.scenes(space)
+    scenes = store.read(space, page_rows.scenes)
     gone = forgotten(store, space, [id for scene in scenes for id in scene.atoms])
     return [scene for scene in scenes if not gone.intersection(scene.atoms)]
 
@@ -250,8 +255,10 @@ def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple
 
 def _explicit_since(store: Store, space: str) -> list[Atom]:
     """Return the explicit statements since the page was written, rules first, then the newest first."""
-    new = store.atoms_since(space, read_to(store, space, "persona"), limit=_SINCE_READ, sentences=False)
-    notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
+    new = store.read(space, atom_rows.list_since, read_to(store, space, "persona"), limit=_SINCE_READ, sentences=False)
+    notes = {
+        turn.id for turn in store.read(space, turn_rows.by_ids, [atom.evidence for atom in new]) if turn.role == "note"
+    }
     explicit = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and fit_for_pages(atom)]
     return sorted(explicit, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))
 
@@ -311,7 +318,7 @@ def explicit_page(store: Store, space: str, *, at: datetime | None = None) -> st
 def _explicit_statements(store: Store, space: str, kind: Kind, at: datetime | None) -> list[Atom]:
     filters = Filters(kind=kind, unheld=True)
     if at is None:
-        listed = store.list_atoms(space, filters=filters, limit=_READ)
+        listed = store.read(space, atom_rows.list_atoms, filters=filters, limit=_READ)
     else:
         listed = current_atoms(store, space, filters, at, limit=_READ)
     atoms = [

@@ -40,11 +40,12 @@ from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.citations import cited_atoms, links, rename_atoms, unwrap, without_atoms
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, job_rows, page_rows, stage_outputs
 from mcp_memory.store.values import Conflict, Filters, PersonaPage, Work
 from mcp_memory.suspicion.flags import flags
 
 FROM_SCRATCH = "from scratch"
-"""The reason for `Store.request_stage` that asks for a page independent of the current page."""
+"""The reason for `job_rows.request_stage` that asks for a page independent of the current page."""
 
 Mode = Literal["first", "incremental", "scratch"]
 
@@ -72,12 +73,16 @@ class PersonaBasis(BaseModel):
 
 def trigger(store: Store, space: str, settings: Settings) -> str | None:
     """Return why the page is due, None if it is not."""
-    state = store.stage_states(space).get("persona")
+    state = store.read(space, job_rows.stage_states).get("persona")
     if state is not None and state.wanted:
         return state.wanted
     page = _current_page(store, space)
-    new = len(store.atoms_since(space, read_to(store, space, "persona"), limit=settings.persona_every, sentences=False))
-    scenes = store.scenes(space)
+    new = len(
+        store.read(
+            space, atom_rows.list_since, read_to(store, space, "persona"), limit=settings.persona_every, sentences=False
+        )
+    )
+    scenes = store.read(space, page_rows.scenes)
     if page is None and scenes:
         return "there are scenes, and no page yet"
     if page is not None and not lines_of(page.text):
@@ -89,7 +94,7 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
 
 def _current_page(store: Store, space: str) -> PersonaVersion | None:
     """Return the model's page without lines that are based on forgotten content, or only on scenes that are gone."""
-    page = store.persona(space)
+    page = store.read(space, page_rows.persona)
     if page is None or not page.by_model:
         return None
     page = without_forgotten(store, space, page)
@@ -115,7 +120,7 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> Person
     if page is not None and reason != FROM_SCRATCH and lines_of(page.text):
         mode: Mode = "incremental"
         many = max(1, _NEW >> smaller)
-        new = store.atoms_since(space, read_to(store, space, "persona"), limit=many, sentences=False)
+        new = store.read(space, atom_rows.list_since, read_to(store, space, "persona"), limit=many, sentences=False)
         if len(new) == many:
             upto = int(new[-1].id[1:])  # the rest counts as new next time
         atoms = _relevant([atom for atom in new if atom.valid_to is None and fit_for_pages(atom)], store, space)
@@ -143,7 +148,9 @@ def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
     return [
         atom
         for kind, many in _LEADING
-        for atom in store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=max(1, many >> smaller))
+        for atom in store.read(
+            space, atom_rows.list_atoms, filters=Filters(kind=kind, unheld=True), limit=max(1, many >> smaller)
+        )
         if fit_for_pages(atom)
     ]
 
@@ -154,7 +161,7 @@ def _relevant(atoms: Sequence[Atom], store: Store, space: str) -> list[Atom]:
     An episode that the scenes stage has read is left out unless a scene cites it.
     """
     judged_upto = read_to(store, space, "scenes")
-    in_scenes = {id for scene in store.scenes(space) for id in scene.atoms}
+    in_scenes = {id for scene in store.read(space, page_rows.scenes) for id in scene.atoms}
     return [
         atom
         for atom in atoms
@@ -181,7 +188,7 @@ def question(context: SearchContext, basis: PersonaBasis) -> ModelQuestion[Perso
     page = _current_page(store, space) if basis.mode == "incremental" else None
     closed = list(_closed(store, space, page, basis.atoms) if page else ())
     ageing = list(_ageing(store, space, page, context.now) if page else ())
-    new = store.atoms(space, basis.atoms)
+    new = store.read(space, atom_rows.by_ids, basis.atoms)
     if page and not (new or closed or ageing):
         return None
     numbered_page = _NONE
@@ -208,7 +215,7 @@ def question(context: SearchContext, basis: PersonaBasis) -> ModelQuestion[Perso
 
 def _stored_text(store: Store, space: str) -> str:
     """Return the page as it is stored, because line numbers refer to it, whatever is forgotten meanwhile."""
-    page = store.persona(space)
+    page = store.read(space, page_rows.persona)
     return page.text if page else ""
 
 
@@ -217,7 +224,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _ageing(store: Store, space: str, page: PersonaVersion, now: datetime) -> Iterator[str]:
-    for atom in store.atoms(space, cited_atoms(page.text)):
+    for atom in store.read(space, atom_rows.by_ids, cited_atoms(page.text)):
         if atom.kind == "episodic" and atom.valid_to is None and atom.valid_from < now - _AGE:
             yield f"({atom.id}) {date_of(atom.valid_from, atom.text)}"
 
@@ -261,13 +268,13 @@ def apply(context: SearchContext, work: Work, basis: PersonaBasis, reply: Person
     text, orders = _without_orders(text)
     _check_form(text)
     _check_evidence(text, _citable(store, space, basis, page), sound_scenes(store, space))
-    atoms = store.atoms(space, cited_atoms(text))
+    atoms = store.read(space, atom_rows.by_ids, cited_atoms(text))
     text = attribute_page(text, atoms, speakers_of(store, space, atoms))
     lines, bare = lines_of(text), unfounded(text)
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
     reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed else basis.reason, 300)
     new_page = PersonaPage(text=text, reason=reason, upto=basis.upto)
-    version = store.commit(space, work.id, new_page, outcome=outcome, now=context.now).version
+    version = store.write(space, stage_outputs.commit, work.id, new_page, outcome=outcome, now=context.now).version
     return Applied(
         outcome=outcome,
         kept=[
@@ -308,10 +315,10 @@ def _citable(store: Store, space: str, basis: PersonaBasis, page: PersonaVersion
     """Return the atoms that the question showed, in any version of its scenes, without those forgotten meanwhile."""
     shown = {*basis.atoms}
     for slug in basis.scenes:
-        shown.update(id for version in store.scene_versions(space, slug) for id in version.atoms)
+        shown.update(id for version in store.read(space, page_rows.scene_versions, slug) for id in version.atoms)
     if page is not None and basis.mode == "incremental":
         shown.update(cited_atoms(page.text), (newer.id for _, newer in ended_since(store, space, page) if newer))
-    return {atom.id for atom in store.atoms(space, shown)}
+    return {atom.id for atom in store.read(space, atom_rows.by_ids, shown)}
 
 
 def _cleaned(text: str) -> tuple[str, list[str]]:

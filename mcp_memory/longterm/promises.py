@@ -33,6 +33,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.validity import current_atoms, validity
 from mcp_memory.models.embed.bundled import STATIC_DIMENSIONS, StaticEmbedder, encoder_vector
 from mcp_memory.models.embed.protocol import unit_rows
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.values import Filters
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def open_promises(context: SearchContext) -> list[Promise]:
     possible = current_atoms(store, space, Filters(label="promise", unheld=True), now, limit=_READ)
     of_user = [atom for atom in possible if atom.source == "user" and not atom.doubts]
     atoms = [atom for atom in of_user if validity(atom, now) == "current"]
-    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in atoms])}
+    turns = {turn.id: turn for turn in store.read(space, turn_rows.by_ids, [atom.evidence for atom in atoms])}
     promises: list[Promise] = []
     for atom in atoms:
         turn = turns.get(atom.evidence)

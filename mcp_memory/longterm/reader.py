@@ -4,7 +4,7 @@ It reads the user's turns in order of arrival, each once: the store keeps a curs
 stores the statements. A crash repeats a batch and makes no duplicates. Turns with a name are read only if the name is
 known as the user's: the first speaker of a group may be anybody. Skipped turns are not read later.
 `sentence_statements` makes the statements, `contradiction` finds the older ones that they replace. When a model has
-read a turn, its statements take the place of these (`Store.commit`).
+read a turn, its statements take the place of these (`stage_outputs.commit`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.models.embed.sentence_labels import classify
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, stage_outputs, turn_rows
 from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ _PASSING = StoreUnavailable, Refused, EmbeddingFailed
 
 
 def read(context: SearchContext, turns: Sequence[Turn], *, going_on: Callable[[], bool] = lambda: True) -> bool:
-    """Read turns of the user, those of `Store.unread_turns`, and return whether all were read.
+    """Read turns of the user, those of `sentence_rows.unread_turns`, and return whether all were read.
 
     A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
     Nothing more is written once `going_on` returns false: the store may be closed.
@@ -61,7 +62,7 @@ def _read_or_skip(context: SearchContext, turn: Turn, going_on: Callable[[], boo
             return False
         logger.error("the sentence reader skips turn %s: %s", turn.id, type(error).__name__)
         skipped = Readings(turns=[turn.id], atoms=[])
-        context.store.commit(context.space, None, skipped, outcome={}, now=context.now)
+        context.store.write(context.space, stage_outputs.commit, None, skipped, outcome={}, now=context.now)
         return True
 
 
@@ -84,7 +85,7 @@ def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
     store, space = context.store, context.space
     entities = known_entities(store, space)
     names = _users_names(store, space, entities)
-    window = store.context_windows(space, [turn.id for turn in turns], around=1)
+    window = store.read(space, turn_rows.context_windows, [turn.id for turn in turns], around=1)
     by_position = {(turn.session, turn.position): turn for turn in window}
     quarantined = quarantined_ids(store, space, [turn.id for turn in window])
     sentences: list[TurnSentence] = []
@@ -102,7 +103,7 @@ def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
 def _users_names(store: Store, space: str, entities: Sequence[Entity]) -> set[str]:
     """Return the folded names under which the user may speak: their aliases, and those that facts state."""
     aliases = (alias for entity in entities if fold(entity.name) == USER for alias in entity.aliases)
-    facts = store.facts(space, filters=Filters(entity=USER, unheld=True))
+    facts = store.read(space, atom_rows.facts, filters=Filters(entity=USER, unheld=True))
     stated = (fact.value for fact in facts if fold(fact.entity) == USER and fact.relation == "name")
     return {*name_words("user"), *(fold(name) for name in (*aliases, *stated))}
 
@@ -135,7 +136,9 @@ def _store(context: SearchContext, part: Sequence[Embedded], turns: Sequence[str
     atoms = [replace(new.atom, supersedes=replaced_in_store(store, space, new, identity)) for new in part]
     data = [new.vector for new in part if new.vector is not None]
     own = Vectors(identity=identity, data=np.stack(data)) if data and len(data) == len(part) else None
-    store.commit(space, None, Readings(turns=turns, atoms=atoms, vectors=own), outcome={}, now=context.now)
+    store.write(
+        space, stage_outputs.commit, None, Readings(turns=turns, atoms=atoms, vectors=own), outcome={}, now=context.now
+    )
 
 
 def _turn_number(atom: NewAtom) -> int:

@@ -23,6 +23,7 @@ from mcp_memory.longterm.search.search import row_texts
 from mcp_memory.longterm.verification.evidence import call_of
 from mcp_memory.store.forgetting import Reach
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import word_index
 from mcp_memory.store.values import Filters, Layer, Posting
 
 _TEXTS = 30
@@ -128,7 +129,10 @@ def _row_texts(store: Store, space: str, layer: Layer, rows: Sequence[int]) -> I
     """Yield the texts of rows with their ids; the id of a chunk is that of its result."""
     ids = [f"{_PREFIX[layer]}{row}" for row in rows]
     if layer == "chunk":
-        yield from ((chunk.ref, data.decode("utf-8", "replace")) for chunk, data in store.chunks(space, ids))
+        yield from (
+            (chunk.ref, data.decode("utf-8", "replace"))
+            for chunk, data in store.read(space, word_index.chunks_by_id, ids)
+        )
     else:
         yield from row_texts(store, space, ids).items()
 

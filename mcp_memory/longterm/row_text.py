@@ -9,6 +9,7 @@ from mcp_memory.core.types import Atom, Turn
 from mcp_memory.longterm.search.search import atom_turns
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, turn_rows
 
 ROW = re.compile(r"[at]\d{1,12}")
 """The id of a statement or a turn."""
@@ -20,8 +21,8 @@ def text_of_row(store: Store, space: str, id: str) -> str:
     """Return the text of a turn with its neighbours, or of a statement and its turns. NotFound for an unknown id."""
     if id.startswith("t"):
         return _conversation(store, space, id)
-    for atom in store.atoms(space, [id]):
-        turns = store.turns(space, dict.fromkeys(atom_turns(atom)))
+    for atom in store.read(space, atom_rows.by_ids, [id]):
+        turns = store.read(space, turn_rows.by_ids, dict.fromkeys(atom_turns(atom)))
         return "\n\n".join(
             [f"{_heading(atom)}\n{atom.text}", *(_conversation(store, space, turn.id) for turn in turns)]
         )
@@ -29,7 +30,7 @@ def text_of_row(store: Store, space: str, id: str) -> str:
 
 
 def _conversation(store: Store, space: str, id: str) -> str:
-    turns = store.context_windows(space, [id], around=_AROUND)
+    turns = store.read(space, turn_rows.context_windows, [id], around=_AROUND)
     if not turns:
         raise NotFound(f"There is no turn {id} in this space. Find turns with conversation_search.")
     quarantined = quarantined_ids(store, space, [turn.id for turn in turns])

@@ -34,6 +34,7 @@ from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.citations import without_citations
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, home_rows, page_rows, stage_outputs, turn_rows
 from mcp_memory.store.values import Conflict, Filters, SceneChanges, Work
 
 _ATOMS = 60
@@ -62,7 +63,7 @@ def plan(context: SearchContext, *, session: str | None, smaller: int) -> SceneB
     """Return the next round: the oldest atoms after the cursor, or the pages that are due for rewriting."""
     store, space = context.store, context.space
     after = read_to(store, space, "scenes")
-    new = store.atoms_since(space, after, limit=max(1, _ATOMS >> smaller), sentences=False)
+    new = store.read(space, atom_rows.list_since, after, limit=max(1, _ATOMS >> smaller), sentences=False)
     scenes = _current_scenes(store, space)
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     if not new and not due:
@@ -118,7 +119,7 @@ def question(context: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneRe
 
 def _stored(store: Store, space: str) -> dict[str, str]:
     """Return the bodies as they are stored, because line numbers refer to these, whatever is forgotten meanwhile."""
-    return {scene.slug: scene.body for scene in store.scenes(space)}
+    return {scene.slug: scene.body for scene in store.read(space, page_rows.scenes)}
 
 
 def _writing_date(store: Store, space: str, new: Sequence[Atom], shown: Sequence[Scene]) -> Iterator[str]:
@@ -126,8 +127,8 @@ def _writing_date(store: Store, space: str, new: Sequence[Atom], shown: Sequence
 
     For imported conversations this is long before today.
     """
-    atoms = new or store.atoms(space, {id for scene in shown for id in scene.atoms})
-    times = [turn.said_at for turn in store.turns(space, {atom.evidence for atom in atoms})]
+    atoms = new or store.read(space, atom_rows.by_ids, {id for scene in shown for id in scene.atoms})
+    times = [turn.said_at for turn in store.read(space, turn_rows.by_ids, {atom.evidence for atom in atoms})]
     if times:
         yield f"Write as on {max(times):%A, %Y-%m-%d}, when the last of this was said."
 
@@ -136,7 +137,7 @@ def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom
     """Return the atoms, each with its current replacement if it ended."""
     ids = list(ids)
     newer = {old.id: newer for old, newer in ended_atoms(store, space, ids, after=0)}
-    return [(atom, newer.get(atom.id)) for atom in store.atoms(space, ids)]
+    return [(atom, newer.get(atom.id)) for atom in store.read(space, atom_rows.by_ids, ids)]
 
 
 def _room(count: int, most: int) -> str:
@@ -214,8 +215,9 @@ def _clean(text: str) -> str:
 def apply(context: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check and store the edits. Raises InvalidInput with the corrections to make."""
     edits, done = check_edits(reply, _round(context, basis)) if reply else ([], Applied(outcome={}))
-    context.store.commit(
+    context.store.write(
         context.space,
+        stage_outputs.commit,
         work.id,
         SceneChanges(
             edits=edits,
@@ -238,9 +240,9 @@ def _is_much_new(context: SearchContext) -> bool:
     """
     store, space = context.store, context.space
     many = max(1, context.settings.persona_every // 2)
-    new = store.atoms_since(space, read_to(store, space, "persona"), limit=many, sentences=False)
+    new = store.read(space, atom_rows.list_since, read_to(store, space, "persona"), limit=many, sentences=False)
     is_important = any(atom.priority >= _IMPORTANT and fit_for_pages(atom) for atom in new)
-    return is_important or len(new) >= min(many, store.counts(space).current / 3)
+    return is_important or len(new) >= min(many, store.read(space, home_rows.counts).current / 3)
 
 
 def _round(context: SearchContext, basis: SceneBasis) -> SceneRound:
@@ -261,7 +263,7 @@ def _round(context: SearchContext, basis: SceneBasis) -> SceneRound:
         unseen=[slug for slug in due if slug not in basis.shown],
         atoms={atom.id: atom for atom in citable},
         speakers=speakers_of(store, space, citable),
-        cited_elsewhere={atom.id: atom for atom in store.atoms(space, elsewhere)},
+        cited_elsewhere={atom.id: atom for atom in store.read(space, atom_rows.by_ids, elsewhere)},
         stored=_stored(store, space),
         new=basis.atoms,
         most=context.settings.max_scenes,

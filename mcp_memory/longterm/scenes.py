@@ -24,6 +24,7 @@ from mcp_memory.longterm.statement_cache import ALWAYS, StatementCache
 from mcp_memory.longterm.topics import Topic, topics
 from mcp_memory.store.citations import cited_atoms, links, scene_without
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, entity_rows, job_rows, page_rows
 from mcp_memory.store.values import SceneEdit
 
 USER = "user"
@@ -71,19 +72,19 @@ def _change_lines(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
 
 def readable_scenes(store: Store, space: str) -> list[Scene]:
     """Return the scenes for readers, the hottest first: the stored scenes, or computed scenes if there are none."""
-    return stored_scenes(store, space) if store.scenes(space) else computed_scenes(store, space)
+    return stored_scenes(store, space) if store.read(space, page_rows.scenes) else computed_scenes(store, space)
 
 
 def listed_scenes(store: Store, space: str) -> list[Scene]:
     """Return the scenes like `readable_scenes`, but as they are stored, including scenes without readable content."""
-    return store.scenes(space) or computed_scenes(store, space)
+    return store.read(space, page_rows.scenes) or computed_scenes(store, space)
 
 
 def stored_scenes(store: Store, space: str) -> list[Scene]:
     """Return the stored scenes with content, the hottest first, without content based on forgotten rows."""
-    scenes = store.scenes(space)
+    scenes = store.read(space, page_rows.scenes)
     ids = {id for scene in scenes for id in (*scene.atoms, *cited_atoms(scene.body))}
-    gone = ids - store.standing(space, ids).keys()
+    gone = ids - store.read(space, atom_rows.are_current, ids).keys()
     left = (scene_without(scene, gone) for scene in scenes)
     return [scene for scene in left if scene.body]
 
@@ -99,12 +100,12 @@ def _forgotten_ids(store: Store, space: str, scene: Scene) -> set[str]:
 
 def forgotten(store: Store, space: str, ids: Collection[str]) -> set[str]:
     """Return the ids of forgotten or quarantined atoms."""
-    return set(ids) - {atom.id for atom in store.atoms(space, ids) if not atom.held}
+    return set(ids) - {atom.id for atom in store.read(space, atom_rows.by_ids, ids) if not atom.held}
 
 
 def read_to(store: Store, space: str, stage: Stage) -> int:
     """Return the number of the last atom that existed when a stage last ran."""
-    state = store.stage_states(space).get(stage)
+    state = store.read(space, job_rows.stage_states).get(stage)
     return state.position if state else 0
 
 
@@ -116,7 +117,7 @@ def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom
 def without_ended(store: Store, space: str, scenes: Sequence[Scene]) -> list[Scene]:
     """Return the scenes without atoms that ended since they were written, and without empty scenes."""
     atoms = {scene.slug: cited_atoms(scene.body) for scene in scenes}
-    standing = store.standing(space, {id for ids in atoms.values() for id in ids})
+    standing = store.read(space, atom_rows.are_current, {id for ids in atoms.values() for id in ids})
     ended = {id for id, is_current in standing.items() if not is_current}
     left: list[Scene] = []
     for scene in scenes:
@@ -128,7 +129,7 @@ def without_ended(store: Store, space: str, scenes: Sequence[Scene]) -> list[Sce
 
 def stale(store: Store, space: str) -> Iterator[Scene]:
     """Yield the scenes that are due for rewriting: their evidence was forgotten, or ended since."""
-    for scene in store.scenes(space):
+    for scene in store.read(space, page_rows.scenes):
         if _forgotten_ids(store, space, scene) or ended_since(store, space, scene):
             yield scene
 
@@ -205,7 +206,9 @@ def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[st
 
 def resolve(store: Store, space: str, name: str) -> Scene | str | None:
     """Return the target of a link `[[name]]`: a scene, also after it was merged into another; or an entity's name."""
-    scene = find_scene({scene.slug: scene for scene in store.scenes(space)}, name) or _merged_into(store, space, name)
+    scene = find_scene({scene.slug: scene for scene in store.read(space, page_rows.scenes)}, name) or _merged_into(
+        store, space, name
+    )
     if scene is not None:
         return without_forgotten(store, space, scene)
     return entity_called(store, space, name)
@@ -214,7 +217,7 @@ def resolve(store: Store, space: str, name: str) -> Scene | str | None:
 def entity_called(store: Store, space: str, name: str) -> str | None:
     """Return the main name of the entity that has this name or alias."""
     folded = fold(name.strip())
-    for entity in store.entities(space, prefix=name.strip(), limit=1_000):
+    for entity in store.read(space, entity_rows.list_entities, prefix=name.strip(), limit=1_000):
         if folded in map(fold, (entity.name, *entity.aliases)):
             return entity.name
     return None
@@ -231,7 +234,7 @@ def _merged_into(store: Store, space: str, name: str) -> Scene | None:
     """Return the scene that a deleted scene was merged into."""
     slug = slug_of(name)
     for _ in range(_MAX_HOPS):
-        last = next(iter(store.scene_versions(space, slug)), None)
+        last = next(iter(store.read(space, page_rows.scene_versions, slug)), None)
         if last is None or last.action != "delete":
             return last
         into = links(last.reason) if last.reason.startswith(MERGED_INTO) else []
@@ -246,7 +249,7 @@ def _merged_into(store: Store, space: str, name: str) -> Scene | None:
 
 def versions(store: Store, space: str, slug: str) -> list[Scene]:
     """Return all versions of a scene, the newest first, each without forgotten content."""
-    return [without_forgotten(store, space, version) for version in store.scene_versions(space, slug)]
+    return [without_forgotten(store, space, version) for version in store.read(space, page_rows.scene_versions, slug)]
 
 
 def restored(store: Store, space: str, slug: str, version: int) -> SceneEdit:
@@ -334,9 +337,9 @@ def ended_atoms(
     `after` may also be the number of the last atom at that moment, which is exact even if atoms have equal times.
     """
     ids = list(ids)
-    standing = store.standing(space, ids)
+    standing = store.read(space, atom_rows.are_current, ids)
     ended: list[tuple[Atom, Atom | None]] = []
-    for atom in store.atoms(space, [id for id in ids if standing.get(id) is False]):
+    for atom in store.read(space, atom_rows.by_ids, [id for id in ids if standing.get(id) is False]):
         newer = _replacement(store, space, atom)
         if atom.valid_to is not None and _ended_after(atom, atom.valid_to, newer, after):
             while newer is not None and newer.valid_to is not None:
@@ -371,4 +374,4 @@ def _ended_after(atom: Atom, end: datetime, newer: Atom | None, after: datetime 
 
 
 def _replacement(store: Store, space: str, atom: Atom) -> Atom | None:
-    return next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None
+    return next(iter(store.read(space, atom_rows.by_ids, [atom.superseded_by])), None) if atom.superseded_by else None

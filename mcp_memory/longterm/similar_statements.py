@@ -29,6 +29,7 @@ from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.longterm.validity import span_of
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import Draft, Filters, NewAtom, Vectors, WrittenAtom
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class _Background:
     """Statistics of all current atoms: how common each word and each name is."""
 
     def __init__(self, context: SearchContext, drafts: Sequence[Draft]) -> None:
-        atoms = context.store.list_atoms(context.space, filters=Filters(), limit=_BACKGROUND)
+        atoms = context.store.read(context.space, atom_rows.list_atoms, filters=Filters(), limit=_BACKGROUND)
         texts = [*(atom.text for atom in atoms), *(draft.atom.text for draft in drafts)]
         self._total = len(texts) + _WEIGHT
         self._with = Counter(term for text in texts for term in _terms(text))
@@ -174,7 +175,7 @@ def _neighbourhood(context: SearchContext, atom: NewAtom) -> _Neighbourhood:
     ids = [hit.id for hit in hits] + _of_relation(store, space, atom.entity, atom.relation, limit=_LOOKED_AT)
     usual = sorted(hit.score for hit in near)[len(near) // 2] if near else 0.0
     return _Neighbourhood(
-        atoms=store.atoms(space, dict.fromkeys(ids)),
+        atoms=store.read(space, atom_rows.by_ids, dict.fromkeys(ids)),
         cosines={hit.id: hit.score for hit in near},
         usual=(usual * len(near) + _USUAL_COSINE * _WEIGHT) / (len(near) + _WEIGHT),
         far=0.0 if len(near) == _BACKGROUND else _UNKNOWN_MEANING,
@@ -188,7 +189,7 @@ def _of_relation(store: Store, space: str, entity: str | None, relation: str | N
     if not entity or not relation:
         return []
     current = Filters(entity=entity, unheld=True)
-    return [fact.atom for fact in store.facts(space, filters=current, relation=relation, limit=limit)]
+    return [fact.atom for fact in store.read(space, atom_rows.facts, filters=current, relation=relation, limit=limit)]
 
 
 def _of_draft(atom: NewAtom) -> _ComparedStatement:
@@ -268,14 +269,16 @@ def similar(
     hits = search(space, "atom", new.text, embed=lambda _: vectors, filters=Filters(unheld=True), limit=_SEARCHED)
     cosines = {hit.id: hit.cosine for hit in hits}
     if len(hits) < _SEARCHED:  # few shared words, perhaps no vectors: scan a small memory
-        current = store.list_atoms(space, filters=Filters(unheld=True), limit=_SMALL)
+        current = store.read(space, atom_rows.list_atoms, filters=Filters(unheld=True), limit=_SMALL)
         cosines = dict.fromkeys(atom.id for atom in current) | cosines
     fact = new.fact
     same = _of_relation(store, space, fact.entity, fact.relation, limit=_SEARCHED) if fact else []
     excluded = {new.id, *(atom.id for atom in written.replaced)}
     is_bundled = _is_bundled(vectors)
     candidates: list[_Similarity] = []
-    for atom in store.atoms(space, [id for id in dict.fromkeys([*same, *cosines]) if id not in excluded]):
+    for atom in store.read(
+        space, atom_rows.by_ids, [id for id in dict.fromkeys([*same, *cosines]) if id not in excluded]
+    ):
         if fact and atom.fact and fold(fact.entity) != fold(atom.fact.entity):
             continue  # they are about different entities, whatever their words are
         cosine = cosines.get(atom.id)

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from mcp_memory.core.lru import LRU
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import home_rows
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class StatementCache(Generic[T]):
         """
         at = at or datetime.min.replace(tzinfo=UTC)
         spaces = self._stores.setdefault(store, LRU(_SPACES))
-        entry, change = spaces.get(space), store.last_change(space)
+        entry, change = spaces.get(space), store.read(space, home_rows.last_change)
         if entry is not None and entry.at <= at < entry.until and not _is_changed(store, space, entry.change, change):
             spaces.put(space, entry._replace(change=change))
             return entry.value
@@ -54,4 +55,6 @@ class StatementCache(Generic[T]):
 
 
 def _is_changed(store: Store, space: str, since: int, now: int) -> bool:
-    return now != since and any(change.topic.startswith("atom:") for change in store.changes(space, since))
+    return now != since and any(
+        change.topic.startswith("atom:") for change in store.read(space, home_rows.changes, since)
+    )

@@ -21,6 +21,7 @@ from mcp_memory.longterm.verification.claims import Embed, check_claim
 from mcp_memory.longterm.verification.comparison import known_terms, share_of
 from mcp_memory.longterm.verification.own_words import is_near
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import NewAtom
 
 _UNSAID = {"unstated", "unsaid"}
@@ -36,7 +37,7 @@ def superseded_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
         if not (id.startswith("t") and ROW.fullmatch(id)):
             resolved.append(id)
             continue
-        based = [atom.id for atom in store.atoms_based_on(space, id) if atom.valid_to is None]
+        based = [atom.id for atom in store.read(space, atom_rows.list_based_on, id) if atom.valid_to is None]
         if not based:
             raise NotFound(
                 f"No statement is based on turn {id}, so there is nothing to supersede. Leave {id} out: what was said "

@@ -33,6 +33,7 @@ from mcp_memory.longterm.introductions import inner_names
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import entity_rows
 from mcp_memory.suspicion.flags import flags
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list
     A word is a name if three or more statements contain it, always with a capital, and at least once inside a sentence.
     If exactly one entity has the word in its name, the word refers to that entity.
     """
-    own = {fold(name) for name in (USER, *store.names(space, [USER]).get(USER, ()))}
+    own = {fold(name) for name in (USER, *store.read(space, entity_rows.names, [USER]).get(USER, ()))}
     words = {atom.id: dict.fromkeys(_WORD.findall(_without_dates(atom))) for atom in atoms}
     small = {word for some in words.values() for word in some if word.islower()}
     used = Counter(word for some in words.values() for word in some)

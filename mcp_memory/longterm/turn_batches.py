@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from mcp_memory.core.types import Turn
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.store.values import UNJUDGED
 
 MAX_CHARS = 24_000  # characters of a batch
@@ -102,8 +103,8 @@ def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None,
 def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, Sequence[str]]]:
     """Yield the turns between two positions, each with the reasons for its quarantine."""
     while start < stop:
-        page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
-        rows = store.quarantined(space, [turn.id for turn in page])
+        page = store.read(space, turn_rows.session_turns, session, start=start, limit=min(_PAGE, stop - start))
+        rows = store.read(space, quarantine_rows.list_quarantined, [turn.id for turn in page])
         reasons = {row.id: row.reasons for row in rows if row.is_quarantined}
         yield from ((turn, reasons.get(turn.id, ())) for turn in page if turn.position < stop)
         if not page:

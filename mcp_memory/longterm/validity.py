@@ -28,6 +28,7 @@ from mcp_memory.language import pattern_of
 from mcp_memory.language.when.annotate import ADDITION, with_dates
 from mcp_memory.language.when.intervals import Span, back, spans_in
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import Filters
 
 Validity = Literal["past", "current", "ahead"]
@@ -62,14 +63,14 @@ def without_past(atoms: Iterable[Atom], at: datetime) -> list[Atom]:
 def current_atoms(
     store: Store, space: str, filters: Filters, at: datetime, *, limit: int, after: str | None = None
 ) -> list[Atom]:
-    """Return the first `limit` statements after `after` that are not past, in the order of `Store.list_atoms`.
+    """Return the first `limit` statements after `after` that are not past, in the order of `atom_rows.list_atoms`.
 
     Includes statements that begin later and, with `filters.ended`, past ones. Fewer than `limit` are the last page.
     """
     filters = replace(filters, at=at)
     atoms: list[Atom] = []
     while len(atoms) < limit:
-        page = store.list_atoms(space, filters=filters, after=after, limit=limit)
+        page = store.read(space, atom_rows.list_atoms, filters=filters, after=after, limit=limit)
         atoms += page if filters.ended else without_past(page, filters.as_of or at)
         if len(page) < limit:
             break
@@ -80,7 +81,7 @@ def current_atoms(
 def current_facts(store: Store, space: str, facts: Iterable[Fact], at: datetime) -> list[Fact]:
     """Return the facts whose statements are current at a moment, in the order of `facts`."""
     facts = list(facts)
-    atoms = {atom.id: atom for atom in store.atoms(space, [fact.atom for fact in facts])}
+    atoms = {atom.id: atom for atom in store.read(space, atom_rows.by_ids, [fact.atom for fact in facts])}
     return [fact for fact in facts if fact.atom in atoms and validity(atoms[fact.atom], at) == "current"]
 
 

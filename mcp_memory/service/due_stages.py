@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Atom, Stage
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, job_rows, record_rows, stage_outputs
 from mcp_memory.store.values import Backlog, Done, Draft, StageState
 
 # The least input of a question.
@@ -77,7 +78,7 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
 
 def planned(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
     """Yield the stages that are due now, and those that become due later even if nothing is written."""
-    log: dict[Stage, Done] = {done.stage: done for done in store.stage_logs(space)}
+    log: dict[Stage, Done] = {done.stage: done for done in store.read(space, job_rows.stage_totals)}
     planner = _Planner(store, space, settings, now, eager, log)
     yield from planner.conversation_stages()
     yield from planner.task_stages()
@@ -85,7 +86,7 @@ def planned(store: Store, space: str, settings: Settings, now: datetime, *, eage
 
 def unread_sessions(store: Store, space: str) -> list[Backlog]:
     """Return the sessions with turns to read. An assistant's last words are read with the reply to them."""
-    return [backlog for backlog in store.backlog(space) if backlog.asked > 0 or backlog.turns > 2]
+    return [backlog for backlog in store.read(space, job_rows.backlog) if backlog.asked > 0 or backlog.turns > 2]
 
 
 def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) -> WaitingJobs:
@@ -98,8 +99,8 @@ def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) ->
     grown = [] if no_canvas else canvas_stage.due_canvases(store, space, now, eager=True)
     return WaitingJobs(
         unread={backlog.session: backlog.start for backlog in unread_sessions(store, space)},
-        drafts=len(store.drafts(space, limit=_COUNT_LIMIT)),
-        atoms=len(_new_atoms(store, space, store.stage_states(space).get("scenes"), limit=_COUNT_LIMIT)),
+        drafts=len(store.read(space, stage_outputs.drafts, limit=_COUNT_LIMIT)),
+        atoms=len(_new_atoms(store, space, store.read(space, job_rows.stage_states).get("scenes"), limit=_COUNT_LIMIT)),
         results=len(thin) if len(thin) >= LEAST_RESULTS else 0,
         canvases=len(grown),
         persona=trigger(store, space, settings) is not None,
@@ -108,7 +109,7 @@ def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) ->
 
 def _new_atoms(store: Store, space: str, scenes: StageState | None, *, limit: int) -> list[Atom]:
     """Return the atoms that the scenes stage has not read."""
-    return store.atoms_since(space, scenes.position if scenes else 0, limit=limit, sentences=False)
+    return store.read(space, atom_rows.list_since, scenes.position if scenes else 0, limit=limit, sentences=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class _Planner:
         from mcp_memory.longterm.persona_stage import trigger
 
         store, space, now = self.store, self.space, self.now
-        states = store.stage_states(space)
+        states = store.read(space, job_rows.stage_states)
         new_atoms = _new_atoms(store, space, states.get("scenes"), limit=2 * NEW_ATOMS)
         sessions = unread_sessions(store, space)
         if not self.eager and not self._can_afford_question(sessions):
@@ -135,7 +136,7 @@ class _Planner:
             return
         if len(new_atoms) >= 2 * NEW_ATOMS:  # a long backlog must not delay scenes of atoms extracted so far
             yield DueStage(stage="scenes", at=now)
-        drafts = store.drafts(space, limit=DRAFTS)
+        drafts = store.read(space, stage_outputs.drafts, limit=DRAFTS)
         if drafts:  # before extraction, which shows the model the merged atoms
             yield DueStage(stage="merge", at=now, waiting=drafts)
         is_enough = sum(backlog.asked for backlog in sessions) >= self._least_turns()
@@ -200,7 +201,7 @@ class _Planner:
 
         store, space, now = self.store, self.space, self.now
         asked = sum(self.log[stage].asked for stage in _TASK_STAGES if stage in self.log)
-        if not self.eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
+        if not self.eager and asked >= 1 + store.read(space, record_rows.count) / RECORDS_A_QUESTION:
             return
         if self.settings.llm_summaries != "none":
             thin = summary_stage.due_records(store, space, now)

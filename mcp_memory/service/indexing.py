@@ -7,7 +7,7 @@ the model is remote. Rows without a vector are embedded whenever they are met, s
 model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index that can
 still be queried is searched too, so a change of model never empties an answer.
 
-The background threads of all processes with one model share a queue of spaces (`Store.claim_space`). Each claims the
+The background threads of all processes with one model share a queue of spaces (`queues.claim_space`). Each claims the
 space that has been due longest, and judges one unjudged row of it (`trust.judge_waiting`), indexes one large tool
 result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it.
 Rows with terms of an earlier version are indexed again, and searched by the old terms until then.
@@ -28,6 +28,7 @@ from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError, StoreUnavail
 from mcp_memory.models.embed.factory import embedder_for
 from mcp_memory.models.embed.protocol import Embedder
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.word_index import index_queue
 from mcp_memory.store.values import Vectors
 
@@ -221,7 +222,7 @@ class Indexing:
             stored = self._stored
             try:
                 if not is_open:
-                    self._store.open_queue(self._queue)
+                    self._store.write_home(queues.open_queue, self._queue)
                     is_open = True
                 self._maintain()
                 while not self._stop.is_set() and self._index_next():
@@ -244,16 +245,16 @@ class Indexing:
 
     def _index_next(self) -> bool:
         """Do some work on the space that has been due longest. Return False if none is due."""
-        claim = self._store.claim_space(self._queue, lease=_LEASE)
+        claim = queues.claim_space(self._store, self._queue, lease=_LEASE)
         if claim is None:
-            self._complete = self._embedder is None or not self._store.waiting_spaces(self._queue)
+            self._complete = self._embedder is None or not self._store.read_home(queues.count_waiting, self._queue)
             return False
         again = timedelta(0)
         try:
             with telemetry.worker_span("index", claim_age=claim.age):
                 again = self._work_on(claim.space)
         finally:
-            self._store.release_space(claim, again=again)
+            self._store.write_home(queues.release, claim, again=again)
         return True
 
     def _work_on(self, space: str) -> timedelta:

@@ -38,6 +38,7 @@ from mcp_memory.service.verbs.statements import StatementVerbs
 from mcp_memory.service.verbs.status import StatusVerbs
 from mcp_memory.service.verbs.tasks import TaskVerbs
 from mcp_memory.service.verbs.turns import TurnVerbs
+from mcp_memory.store.sql import quarantine_rows, sentence_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,6 +131,7 @@ def _build(
     from mcp_memory.service.scheduler import Scheduler
     from mcp_memory.service.scheduler_thread import SchedulerThread
     from mcp_memory.shortterm.chunks import index_next
+    from mcp_memory.store.usage_ledger import StoreLedger
 
     if isinstance(embedder, str):
         overrides, embedder = {**overrides, "embedder": embedder}, None
@@ -156,7 +158,7 @@ def _build(
         if process:
             process.close()
         raise
-    model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
+    model = MeteredModel(llm, StoreLedger(store), settings, now=now, others=others) if llm else None
     indexing = Indexing(
         store,
         embedder,
@@ -196,7 +198,7 @@ def _build(
 
 def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
     """Judge a turn of a space that was stored unjudged; return whether there was one."""
-    if not store.unjudged(space, limit=1):  # most spaces have none: skip the slow import
+    if not store.read(space, quarantine_rows.unjudged, limit=1):  # most spaces have none: skip the slow import
         return False
     from mcp_memory.longterm.verification.trust import judge_waiting
 
@@ -212,7 +214,9 @@ def _read_turns(context: SearchContext, going_on: Callable[[], bool]) -> bool:
     After the last of them, the page about the user is updated.
     """
     store, space = context.store, context.space
-    turns = store.unread_turns(space, limit=_TURNS_READ + 1) if context.settings.read_sentences else []
+    turns = (
+        store.read(space, sentence_rows.unread_turns, limit=_TURNS_READ + 1) if context.settings.read_sentences else []
+    )
     if not turns:  # and nothing heavy is loaded
         return False
     from mcp_memory.longterm.reader import read

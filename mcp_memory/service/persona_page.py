@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import page_rows, stage_outputs
 from mcp_memory.store.values import PersonaPage
 
 
@@ -14,9 +15,11 @@ def write_persona(store: Store, space: str, now: datetime) -> None:
 
     if persona.due(store, space) is None:
         return
-    version = store.persona(space)
+    version = store.read(space, page_rows.persona)
     if version is None or not version.by_model:
-        store.commit(space, None, PersonaPage(text=persona.listed_page(store, space)), outcome={}, now=now)
+        store.write(
+            space, stage_outputs.commit, None, PersonaPage(text=persona.listed_page(store, space)), outcome={}, now=now
+        )
     written, page = None, persona.whole(store, space)
     while written != page:  # another process may have changed the page since it was read
         store.write_persona_file(space, page)

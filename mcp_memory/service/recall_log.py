@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.lru import LRU
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import recall_rows
 from mcp_memory.store.values import RecallEntry
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class RecallLog:
                 space, entry = self._waiting.popleft()
                 self._is_writing = True
             try:
-                self._store.note_recall(space, entry)
+                self._store.write(space, recall_rows.note_recall, entry)
             except McpMemoryError as error:
                 logger.info("a recall was not logged: %s", error)
 

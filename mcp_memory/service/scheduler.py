@@ -31,6 +31,7 @@ from mcp_memory.service.due_stages import DueStage
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.persona_page import write_persona
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import job_rows, queues
 from mcp_memory.store.values import DISTIL, Conflict, Draft, Work
 
 _LEASE_MARGIN = timedelta(minutes=2)
@@ -116,7 +117,7 @@ class Scheduler:
         Raises InvalidInput if it is unusable, Conflict if the job is done or another's, NotFound for an unknown
         job.
         """
-        job = self._store.job(self._space, id)
+        job = self._store.read(self._space, job_rows.by_id, id)
         if job.state == "done":
             raise Conflict(f"{job.id} was answered already.")
         stage = _stages()[job.stage]
@@ -128,7 +129,7 @@ class Scheduler:
             self._rejected.add(id)
             return True
         self._rejected.discard(id)
-        self._park(self._store.job(self._space, id), reason)
+        self._park(self._store.read(self._space, job_rows.by_id, id), reason)
         return False
 
     # --- the configured model -----------------------------------------------------------------------
@@ -149,7 +150,7 @@ class Scheduler:
         except Conflict:
             pass  # another process was faster; the rows show the due stages
         except Refused:
-            self._store.release_job(self._space, leased.job.id)
+            self._store.write(self._space, job_rows.release, leased.job.id)
             raise
         return True
 
@@ -157,13 +158,13 @@ class Scheduler:
         """Run one job, due or not, as `run` does. Return None, running nothing, if a worker has claimed the space."""
         if next(self._due(eager=True), None) is None:
             return False
-        claim = self._store.claim_space(DISTIL, lease=self._lease, space=self._space)
+        claim = queues.claim_space(self._store, DISTIL, lease=self._lease, space=self._space)
         if claim is None:
             return None
         try:
             return self.run(model, eager=True)
         finally:
-            self._store.release_space(claim, again=timedelta(0))
+            self._store.write_home(queues.release, claim, again=timedelta(0))
 
     def serve(self, model: MeteredModel) -> timedelta:
         """Run one due job of a claimed space; return the time until the space is due again."""
@@ -172,7 +173,7 @@ class Scheduler:
         now = self._now()
         stages = due_stages.planned(self._store, self._space, self._settings, now)
         waits = [stage.at - now for stage in stages if stage.at > now]
-        retry = self._store.next_retry(self._space)
+        retry = self._store.read(self._space, job_rows.next_retry)
         return max(_LEAST_REST, min([*waits, *([] if retry is None else [retry]), _LONGEST_REST]))
 
     # --- both ---------------------------------------------------------------------------------------
@@ -197,7 +198,11 @@ class Scheduler:
         if due.waiting and due.waiting == self._seen_waiting:
             return None
         stage, context = _stages()[due.stage], self.context()
-        parked = [job for job in self._store.jobs(self._space, stage=stage.name) if job.session == due.session]
+        parked = [
+            job
+            for job in self._store.read(self._space, job_rows.list_jobs, stage=stage.name)
+            if job.session == due.session
+        ]
         basis = stage.plan(context, session=due.session, smaller=parked[0].attempts if parked else 0)
         if basis is None:
             return None
@@ -205,8 +210,9 @@ class Scheduler:
         if question is not None and due.waiting:
             self._seen_waiting = due.waiting
             return None
-        job = self._store.lease_job(
+        job = self._store.write(
             self._space,
+            job_rows.lease,
             stage.name,
             due.session,
             basis.model_dump_json(),
@@ -233,7 +239,7 @@ class Scheduler:
 
     def _park(self, job: Work, error: str) -> None:
         wait = _AFTER_FAILURE[min(job.attempts, len(_AFTER_FAILURE) - 1)]
-        self._store.park_job(self._space, job.id, error=one_line(mask(error), 400), wait=wait)
+        self._store.write(self._space, job_rows.park, job.id, error=one_line(mask(error), 400), wait=wait)
 
 
 def _mask_reply(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Background thread that runs due jobs with the configured model, for all spaces of the store, open or not.
 
-It claims the space that has been due longest (`Store.claim_space`), so the threads of all processes share the spaces.
+It claims the space that has been due longest (`queues.claim_space`), so the threads of all processes share the spaces.
 It runs a job of the space and releases it, due now if there was a job, else when time will make a job due. The bell
 only wakes the thread: due jobs are computed from rows.
 """
@@ -18,6 +18,7 @@ from mcp_memory.core.errors import McpMemoryError, ModelFailed, NoUsableReply, R
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.scheduler import Scheduler, model_lease
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import home_rows, queues
 from mcp_memory.store.values import DISTIL
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class SchedulerThread:
             wait = _REFUSED_S
             try:
                 if not is_open:
-                    self._store.open_queue(DISTIL)
+                    self._store.write_home(queues.open_queue, DISTIL)
                     is_open = True
                 wait = 0.0 if self._serve_next() else _EVERY_S
                 failure = ""
@@ -84,7 +85,9 @@ class SchedulerThread:
 
         A failure in one space does not stop the others, except a failure of the model, which all spaces share.
         """
-        claim = None if self._store.paused() else self._store.claim_space(DISTIL, lease=self._lease)
+        if self._store.read_home(home_rows.paused):
+            return False
+        claim = queues.claim_space(self._store, DISTIL, lease=self._lease)
         if claim is None:
             return False
         again = timedelta(seconds=_REFUSED_S)
@@ -101,5 +104,5 @@ class SchedulerThread:
         except Exception:
             logger.exception("the scheduler failed at a space")
         finally:
-            self._store.release_space(claim, again=again)
+            self._store.write_home(queues.release, claim, again=again)
         return True

@@ -40,6 +40,7 @@ from mcp_memory.shortterm.canvas.state import (
 )
 from mcp_memory.shortterm.replies import Text, commit, invented
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows, stage_outputs, turn_rows
 from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasPatch, Work
 
 
@@ -227,7 +228,7 @@ class CanvasBasis(BaseModel):
 
 def due_canvases(store: Store, space: str, now: datetime, *, eager: bool = False) -> list[CanvasGrowth]:
     """Return the canvases due for a review, those with the most new steps first."""
-    growth = store.canvas_growth(space, since=now - FRESH)
+    growth = store.read(space, canvas_rows.growth, since=now - FRESH)
     return [canvas for canvas in growth if canvas.steps >= (GROWN if canvas.status == "doing" and not eager else FEW)]
 
 
@@ -243,7 +244,7 @@ def plan(context: StageContext[Store], *, session: str | None, smaller: int) -> 
 
 def _state(context: StageContext[Store], number: int) -> CanvasState | None:
     try:
-        return state_of(context.store.canvas(context.space, number))
+        return state_of(context.store.read(context.space, canvas_rows.canvas, number))
     except (Damaged, NotFound):
         return None  # `doctor` reports it
 
@@ -280,7 +281,7 @@ def _messages(context: StageContext[Store], state: CanvasState, basis: CanvasBas
 def _titled_nodes(context: StageContext[Store], canvas: Canvas) -> set[str]:
     """Return the nodes whose title a person or an agent gave or may have given, judged by their first step."""
     first = dict[str, str | None]()
-    for step in context.store.canvas_steps(context.space, canvas.number):
+    for step in context.store.read(context.space, record_rows.canvas_steps, canvas.number):
         first.setdefault(step.record.node_id, step.step)
     return {node.id for node in canvas.nodes if not StepNote.read(first.get(node.id)).routine}
 
@@ -306,11 +307,13 @@ def _edge_lines(folded: Canvas, shown: Sequence[Node]) -> Iterator[str]:
 
 def _last_messages(context: StageContext[Store], number: int) -> Iterator[str]:
     """Yield the last messages of the session, if this task is still active in it."""
-    row = context.store.canvas(context.space, number)
-    active = context.store.active_canvas(context.space, row.session)
+    row = context.store.read(context.space, canvas_rows.canvas, number)
+    active = context.store.read(context.space, canvas_rows.active_canvas, row.session)
     if active is None or active.number != number:
         return
-    for turn in context.store.last_turns(context.space, row.session, limit=4, roles=("user", "assistant")):
+    for turn in context.store.read(
+        context.space, turn_rows.last_turns, row.session, limit=4, roles=("user", "assistant")
+    ):
         yield f"{turn.role}: {_fence(mask(one_line(turn.content, 300)))}"
 
 
@@ -330,7 +333,7 @@ def apply(context: StageContext[Store], work: Work, basis: CanvasBasis, reply: C
 
     def store() -> None:
         nonlocal result
-        row = context.store.canvas(context.space, basis.canvas)
+        row = context.store.read(context.space, canvas_rows.canvas, basis.canvas)
         state = _state(context, basis.canvas) if reply else None
         changes: list[CanvasChange] = []
         if reply and state:
@@ -347,7 +350,14 @@ def apply(context: StageContext[Store], work: Work, basis: CanvasBasis, reply: C
                 result.kept.append(f"the task is over: {one_line(reply.finished, 120)}")
             if result.refused and not result.kept:
                 raise InvalidInput(f"Nothing of it can be done. {' '.join(result.refused)}")
-        context.store.commit(context.space, work.id, CanvasPatch(changes=changes), outcome=outcome(), now=context.now)
+        context.store.write(
+            context.space,
+            stage_outputs.commit,
+            work.id,
+            CanvasPatch(changes=changes),
+            outcome=outcome(),
+            now=context.now,
+        )
 
     commit(context, work, store)
     return Applied(outcome=outcome(), kept=result.kept, refused=result.refused)

@@ -20,6 +20,7 @@ from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.text import decode_text, detect_encoding
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import ref_rows, word_index
 from mcp_memory.store.values import NewChunk
 
 AT_ONCE = 64 * 2**10
@@ -50,12 +51,12 @@ def index_next(store: Store, passing: dict[str, set[str]], space: str, going_on:
     Refs in `passing`, by space, are skipped, and a damaged ref is added there. `going_on` is called between batches and
     may block; once it returns False, the rest is left for a later call.
     """
-    waiting = store.unindexed_ref(space, passing=passing.get(space, ()))
+    waiting = store.read(space, word_index.unindexed_ref, passing=passing.get(space, ()))
     if waiting is None:
         return False
     ref = waiting.ref
     try:
-        index(store, space, ref, store.read_ref(space, ref), start=waiting.start, going_on=going_on)
+        index(store, space, ref, store.read(space, ref_rows.read_bytes, ref), start=waiting.start, going_on=going_on)
     except NotFound:
         pass  # forgotten meanwhile; if that is undone, it waits again
     except Damaged:  # `doctor` reports it
@@ -77,7 +78,15 @@ def index(
     batch = _batch(waiting)
     while True:
         following = _batch(waiting)
-        if not store.put_chunks(space, ref, batch, start=start, complete=not following):
+        if not store.write(
+            space,
+            word_index.put_chunks,
+            ref,
+            batch,
+            word_index.terms_of_chunks(batch),
+            start=start,
+            complete=not following,
+        ):
             return
         if not following or not going_on():
             return

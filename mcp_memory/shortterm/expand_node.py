@@ -24,6 +24,7 @@ from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.shortterm.expand import MIN_TOKENS, View, expand_text, has_match, view_of_cursor
 from mcp_memory.shortterm.offload import ref_address
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows, ref_rows
 
 if TYPE_CHECKING:
     from mcp_memory.core.token_counts import TokenCounter
@@ -124,10 +125,14 @@ def _view(view: str | None, arguments: Mapping[Layer, str | None], cursor: str |
 def _find_records(store: Store, space: str, target: str) -> tuple[str, list[Record]]:
     """Return the title of a target, and its records, oldest first."""
     if not _NODE.fullmatch(target):
-        row = store.canvas(space, int(target)) if _NUMBER.fullmatch(target) else _find_task(store, space, target)
+        row = (
+            store.read(space, canvas_rows.canvas, int(target))
+            if _NUMBER.fullmatch(target)
+            else _find_task(store, space, target)
+        )
         records = list(_all_records(store, space, node=padded(row.number)))
         return f"{padded(row.number)} {row.label} ({row.status})", records
-    row = store.canvas(space, number_of(target))
+    row = store.read(space, canvas_rows.canvas, number_of(target))
     try:
         canvas = current_state(store, space, row).canvas
     except Damaged:
@@ -150,13 +155,13 @@ def _find_task(store: Store, space: str, target: str) -> CanvasRow:
 
 def _find_ref(store: Store, space: str, id_: str) -> Ref:
     try:
-        return store.ref(space, id_)
+        return store.read(space, ref_rows.by_id, id_)
     except NotFound as error:
         ids = list(dict.fromkeys(record.ref for record in islice(_all_records(store, space), _MAX_REFS)))
         existing: list[str] = []
         for similar in get_close_matches(id_, ids, n=20, cutoff=0.5) or ids[-20:]:
             with suppress(NotFound):  # the records of a forgotten result remain
-                existing.append(store.ref(space, similar).id)
+                existing.append(store.read(space, ref_rows.by_id, similar).id)
         hint = f" Near it: {_similar(id_, existing)}." if existing else ""
         raise NotFound(f"{error}{hint}") from None
 
@@ -167,7 +172,7 @@ def _similar(id_: str, ids: Sequence[str]) -> str:
 
 def _all_records(store: Store, space: str, *, node: str | None = None, ref: str | None = None) -> Iterator[Record]:
     start = 0
-    while page := store.records(space, node=node, ref=ref, start=start, limit=_PAGE):
+    while page := store.read(space, record_rows.list_records, node=node, ref=ref, start=start, limit=_PAGE):
         yield from page
         start += len(page)
 
@@ -250,14 +255,14 @@ def _show_newest_raw(
 
 def _has_match(store: Store, space: str, id_: str, pattern: str) -> bool:
     try:
-        text = decode_text(store.read_ref(space, id_))
+        text = decode_text(store.read(space, ref_rows.read_bytes, id_))
     except (NotFound, Damaged):
         return False
     return text is not None and has_match(text, pattern)
 
 
 def _show_raw(store: Store, space: str, ref: Ref, request: _ExpandRequest, counter: TokenCounter) -> Expansion:
-    data = store.read_ref(space, ref.id)
+    data = store.read(space, ref_rows.read_bytes, ref.id)
     text = decode_text(data)
     if text is not None:
         return _show_text(text, ref.id, request, counter)

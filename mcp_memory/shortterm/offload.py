@@ -27,6 +27,7 @@ from mcp_memory.shortterm.chunks import AT_ONCE, chunks_of
 from mcp_memory.shortterm.synopsis.instructions import quiet_synopsis
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows, ref_rows, word_index
 from mcp_memory.store.values import Conflict, NewRef, OffloadedResult, Saving
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def offload(
     length = len(text)
     del text  # few copies of a large result in memory
     indexed = list(chunks_of(new.data)) if len(new.data) <= AT_ONCE else None
+    terms = word_index.terms_of_chunks(indexed or ())
 
     def tokens_kept(node: str) -> int:
         return counter.count(stand_in(node=node, ref=new.id, summary=call.summary, preview=synopsis.preview))
@@ -159,8 +161,9 @@ def offload(
         )
         saving = Saving(session=request.session, at=now, kind="offload", saved=tokens_raw, spent=kept)
         try:
-            stored, is_new = store.commit_step(
+            stored, is_new = store.write(
                 space,
+                record_rows.commit_step,
                 record=record,
                 canvas=routed.row,
                 expected=routed.row.version,
@@ -168,11 +171,12 @@ def offload(
                 result=OffloadedResult(
                     new=new, chunks=indexed, left=routed.left, saving=saving if books and request.replaced else None
                 ),
+                terms=terms,
             )
         except Conflict:
             continue
         if not is_new:
-            row = store.canvas(space, number_of(stored.node_id))
+            row = store.read(space, canvas_rows.canvas, number_of(stored.node_id))
             return _answer(store, row, replace(stored, tokens_kept=tokens_kept(stored.node_id)), synopsis, [AGAIN])
         notes: list[str] = []
         if kept >= tokens_raw and not agents_summary:  # an agent's summary is worth a step, whatever it saves
@@ -182,7 +186,7 @@ def offload(
         if cut := _cut_arguments(request):
             notes.append(f"Cut to the limits of a node: {cut} characters.")
         return _answer(store, routed.row, replace(stored, tokens_kept=kept), synopsis, notes)
-    ref = store.put_ref(space, new)
+    ref = store.write(space, ref_rows.put, new)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
         "call again with the same tool_call_id and result to give it its place."
@@ -196,7 +200,7 @@ def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) ->
     """
     request, result = _mask_request(request)
     synopsis, _ = _describe(request, result, "")
-    return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
+    return store.write(space, ref_rows.put, _new_ref(request, result, synopsis.content_type, now), refuse=False)
 
 
 def ref_address(store: Store, id: str, path: str) -> str:

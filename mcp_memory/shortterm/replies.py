@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 from mcp_memory.core.errors import NotFound
 from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import job_rows
 from mcp_memory.store.values import Conflict, Work
 
 
@@ -72,6 +73,6 @@ def commit(context: StageContext[Store], work: Work, store: Callable[[], None]) 
 
 def _is_open(context: StageContext[Store], work: Work) -> bool:
     try:
-        return context.store.job(context.space, work.id).state != "done"
+        return context.store.read(context.space, job_rows.by_id, work.id).state != "done"
     except NotFound:  # leased by another worker under a new id
         return False

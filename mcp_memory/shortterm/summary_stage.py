@@ -35,6 +35,7 @@ from mcp_memory.shortterm.replies import Text, commit, invented, numbers
 from mcp_memory.shortterm.synopsis.page import clean, clip
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, job_rows, record_rows, ref_rows, stage_outputs
 from mcp_memory.store.values import Amended, Summaries, ThinRecord, Work
 from mcp_memory.suspicion.flags import flags
 
@@ -136,8 +137,9 @@ class SummaryReply(BaseModel):
 
 def due_records(store: Store, space: str, now: datetime, *, limit: int = AT_ONCE) -> list[ThinRecord]:
     """Return the next candidates that no model was asked about, oldest first."""
-    return store.thin_records(
+    return store.read(
         space,
+        record_rows.thin_records,
         after=_position(store, space),
         since=now - FRESH,
         most_score=LOW,
@@ -147,7 +149,7 @@ def due_records(store: Store, space: str, now: datetime, *, limit: int = AT_ONCE
 
 
 def _position(store: Store, space: str) -> int:
-    state = store.stage_states(space).get("summaries")
+    state = store.read(space, job_rows.stage_states).get("summaries")
     return state.position if state else 0
 
 
@@ -195,12 +197,15 @@ def question(context: StageContext[Store], basis: SummaryBasis) -> ModelQuestion
 def _candidates(context: StageContext[Store], basis: SummaryBasis) -> list[_Candidate]:
     store, space = context.store, context.space
     candidates = list[_Candidate]()
-    for thin in store.summarised_by_program(space, basis.records):
+    for thin in store.read(space, record_rows.summarised_by_program, basis.records):
         try:
-            ref, data = store.ref(space, thin.record.ref), store.read_ref(space, thin.record.ref)
+            ref, data = (
+                store.read(space, ref_rows.by_id, thin.record.ref),
+                store.read(space, ref_rows.read_bytes, thin.record.ref),
+            )
         except (NotFound, Damaged):
             continue  # `doctor` reports it
-        row = store.canvas(space, number_of(thin.record.node_id))
+        row = store.read(space, canvas_rows.canvas, number_of(thin.record.node_id))
         task = goal_of(row.text) or row.label
         part = data if len(data) <= 2 * _READ else data[:_READ] + data[-_READ:]
         shown = sample(data, chars=_SAMPLE_CHARS, tool=ref.tool, arguments=ref.arguments, task=task)
@@ -257,8 +262,9 @@ def apply(context: StageContext[Store], work: Work, basis: SummaryBasis, reply: 
     outcome = {"results": len(basis.records), "summarised": len(amended), "refused": len(refused)}
 
     def store() -> None:
-        context.store.commit(
+        context.store.write(
             context.space,
+            stage_outputs.commit,
             work.id,
             Summaries(amended=amended, canvases=_changed_canvases(context, replaced), upto=basis.upto),
             outcome=outcome,
@@ -290,7 +296,7 @@ def _changed_canvases(context: StageContext[Store], replaced: Mapping[tuple[str,
     """Return the canvases whose nodes show a replaced summary, with the new summary."""
     changed = list[CanvasRow]()
     for number in sorted({number_of(node) for node, _ in replaced}):
-        row = context.store.canvas(context.space, number)
+        row = context.store.read(context.space, canvas_rows.canvas, number)
         try:
             canvas = read(row)
         except Damaged:

@@ -1,4 +1,4 @@
-"""Values that the verbs of forgetting, purging and retention take and return."""
+"""Values that the functions of forgetting, purging and retention take and return."""
 
 from __future__ import annotations
 

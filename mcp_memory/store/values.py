@@ -1,4 +1,4 @@
-"""Frozen values that the verbs of a store take and return, in addition to the domain types of `types`.
+"""Frozen values that the functions and methods of a store take and return, in addition to the domain types of `types`.
 
 They include edits of message lists, token savings and model usage, and access tokens for HTTP with three rights, each
 of which includes the previous rights. The store has only the SHA-256 of a token's secret; the secret has 256 random
@@ -170,7 +170,7 @@ class NewAtom:
     source: Source = "user"
     """The speaker of the statement; of several, the most trusted."""
     held: Sequence[str] = ()
-    """Why it waits for review; see `Store.quarantined`. If all reasons are `DOUBTS`, it is only labelled."""
+    """Why it waits for review (see `quarantine_rows.list_quarantined`); if all are `DOUBTS`, it is only labelled."""
     label: Label | None = None
     """The kind of sentence, see `Atom.label`."""
     reader: int | None = None

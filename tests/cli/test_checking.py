@@ -18,6 +18,7 @@ from click.testing import Result
 
 from mcp_memory.cli import doctor
 from mcp_memory.core.types import Spend
+from mcp_memory.store.sql import home_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.cli.conftest import unwrapped
 from tests.core.test_process_registry import HOLDS, another
@@ -68,9 +69,9 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
 def test_status_tells_how_much_models_read_from_their_providers_cache(run: Run, copy: Path) -> None:
     with closing(open_store(copy)) as store:
         call = Spend(at=NOW, purpose="extract", model="m", prompt_tokens=3_000, completion_tokens=500)
-        store.add_spend(call)
+        store.write_home(home_rows.add_spend, call)
         assert rows(run("status", home=copy).stdout)["model"] == "none is set, 1 call and 3,500 tokens in all"
-        store.add_spend(replace(call, cached_tokens=2_000))
+        store.write_home(home_rows.add_spend, replace(call, cached_tokens=2_000))
     told = "none is set, 2 calls and 7,000 tokens in all, of which 2,000 from the provider's cache"
     assert rows(run("status", home=copy).stdout)["model"] == told
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from mcp_memory.cli.main import program
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.cli.conftest import unwrapped
 
@@ -61,7 +62,7 @@ def test_a_key_that_an_earlier_version_kept_is_found_and_not_shown(home: Path) -
     key = "ghp_" + "Zq7w" * 9
     store = open_store(home)
     turn = NewTurn(role="user", content=f"Clone it with {key}, please.")
-    store.append_turns("default", "s", [turn], now=datetime(2026, 1, 2, tzinfo=UTC))
+    store.write("default", turn_rows.append, "s", turn_rows.prepare([turn]), now=datetime(2026, 1, 2, tzinfo=UTC))
     store.close()
     told = run(home, "scan")[1]
     assert "a key, password or card number: forget and purge it" in told

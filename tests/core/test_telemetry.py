@@ -26,6 +26,7 @@ from mcp_memory.core.errors import ModelFailed
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
 from mcp_memory.service.memory import open_memory
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.testing import HashEmbedder
 from tests.postgres.notes import opened
 from tests.postgres.proxy import proxied
@@ -93,8 +94,8 @@ async def test_requests_and_what_they_do_to_the_store_reach_the_collector_withou
     spans = collector.spans
     by_id = {span.span_id: span for span in spans}
     names = [span.name for span in spans]
-    assert {"tools/call remember", "tools/call memory_search", "store add_atom", "embed embed_query"} <= set(names)
-    added = next(span for span in spans if span.name == "store add_atom")
+    assert {"tools/call remember", "tools/call memory_search", "store atom_rows.add", "embed embed_query"} <= set(names)
+    added = next(span for span in spans if span.name == "store atom_rows.add")
     assert by_id[added.parent_span_id].name == "tools/call remember"
     assert "tools/call" in names  # of a tool that is none, only that one was called
     assert MARK.encode() not in b"".join(collector.bodies).lower()
@@ -206,9 +207,9 @@ def test_a_span_of_a_shared_store_has_the_wait_for_a_connection_and_the_retries(
     with proxied(postgres.port) as proxy, opened(proxy.url(url)) as store:
         seen = telemetry.with_spans(store, "store")
         with telemetry._tracer.start_as_current_span("tools/call"):  # pyright: ignore[reportPrivateUsage]
-            seen.sessions("me")
+            seen.read("me", turn_rows.sessions)
             proxy.cut_before(b"SELECT")
-            seen.sessions("me")
+            seen.read("me", turn_rows.sessions)
     first, second, _ = (dict(span.attributes or {}) for span in spans.get_finished_spans())
     assert [*first] == ["mcp_memory.pool_wait_ms"]
     assert second["mcp_memory.retries"] == 1

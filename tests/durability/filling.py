@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
+from mcp_memory.store.sql import ref_rows, turn_rows
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.store.values import NewRef
 
@@ -26,7 +27,9 @@ async def fill(home: Path) -> None:
 
 def capture(store: SQLiteStore, text: str, *, session: str = "first", at: datetime = NOON) -> str:
     """Store one turn of the user and return its id."""
-    (turn,) = store.append_turns("default", session, [NewTurn(role="user", content=text)], now=at).stored
+    (turn,) = store.write(
+        "default", turn_rows.append, session, turn_rows.prepare([NewTurn(role="user", content=text)]), now=at
+    ).stored
     return turn.id
 
 
@@ -41,8 +44,12 @@ def keep(store: SQLiteStore, data: bytes) -> str:
         timestamp=NOON,
         content_type="text/plain",
     )
-    return store.put_ref("default", new).id
+    return store.write("default", ref_rows.put, new).id
 
 
 def said(store: SQLiteStore, *, session: str = "first") -> list[str]:
-    return [turn.content for turn in store.session_turns("default", session, limit=100_000) if turn.role != "note"]
+    return [
+        turn.content
+        for turn in store.read("default", turn_rows.session_turns, session, limit=100_000)
+        if turn.role != "note"
+    ]

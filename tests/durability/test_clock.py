@@ -20,7 +20,9 @@ from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import Scheduler
+from mcp_memory.store.sql import atom_rows, home_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import open_store
+from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.store.values import Filters, NewAtom
 from mcp_memory.testing import FixedClock, ScriptedLLM
 from tests.durability.filling import NOON, capture, said
@@ -70,9 +72,9 @@ def test_turns_keep_the_order_in_which_they_came_and_every_journal_its_day(
         assert capture(store, f"Word {number}.", at=now) == f"t{number + 1}"
         days.append(now.date().isoformat())
     assert said(store) == [f"Word {number}." for number in range(len(jumps))]
-    changes = store.last_change("default")
+    changes = store.read("default", home_rows.last_change)
     capture(store, "Last.", at=NOON - YEAR)
-    assert store.last_change("default") > changes
+    assert store.read("default", home_rows.last_change) > changes
     journals = {path.stem: path.read_text(encoding="utf-8") for path in store.folder("default").glob("conversations/*")}
     for number, day in enumerate(days):
         assert f'"Word {number}."' in journals[day]
@@ -99,12 +101,20 @@ def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home:
     settings = Settings(home=home, embedder="none", distil=False)
     search = Search(store, clock)
     pipeline = Scheduler(store, search, Indexing(store, make_embedder(settings), settings), settings, now=clock)
-    store.append_turns("default", "s", [NewTurn(role="user", content="I keep bees in Porto.")], now=clock())
+    store.write(
+        "default",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([NewTurn(role="user", content="I keep bees in Porto.")]),
+        now=clock(),
+    )
     assert pipeline.lease_for_agent() is not None
     clock.moment = NOON
     pass_time(store, -YEAR)
-    assert pipeline.step(MeteredModel(Reader(), store, settings, now=clock))
-    assert store.drafts("default") or store.list_atoms("default", filters=Filters(), limit=9)
+    assert pipeline.step(MeteredModel(Reader(), StoreLedger(store), settings, now=clock))
+    assert store.read("default", stage_outputs.drafts) or store.read(
+        "default", atom_rows.list_atoms, filters=Filters(), limit=9
+    )
     search.close()
     store.close()
 
@@ -115,8 +125,8 @@ def test_tokens_that_were_spent_in_a_future_that_never_came_use_up_no_budget_of_
     ahead = Spend(
         at=NOON + YEAR, purpose="extract", model="m", prompt_tokens=9_999, completion_tokens=9, cost=None, error=None
     )
-    store.add_spend(ahead)
-    model = MeteredModel(ScriptedLLM(), store, settings, now=FixedClock(NOON))
+    store.write_home(home_rows.add_spend, ahead)
+    model = MeteredModel(ScriptedLLM(), StoreLedger(store), settings, now=FixedClock(NOON))
     model._check_caps(10)  # pyright: ignore[reportPrivateUsage]
     store.close()
 
@@ -129,12 +139,12 @@ def test_a_statement_that_replaces_one_of_the_future_holds_and_the_other_is_clos
             text=f"The user lives in {city}.", kind="persona", session="s", priority=80, confidence=1.0,
             valid_from=now, entity="user", relation="lives_in", value=city, single_valued=True,
         )  # fmt: skip
-        return store.add_atom("default", atom, now=now).atom.id
+        return store.write("default", atom_rows.add, atom, now=now).atom.id
 
     first = lives_in("Porto", NOON + YEAR)
     second = lives_in("Lisbon", NOON)
-    held = {atom.id: atom for atom in store.atoms("default", [first, second])}
-    assert [fact.value for fact in store.facts("default", filters=Filters(), limit=9)] == ["Lisbon"]
+    held = {atom.id: atom for atom in store.read("default", atom_rows.by_ids, [first, second])}
+    assert [fact.value for fact in store.read("default", atom_rows.facts, filters=Filters(), limit=9)] == ["Lisbon"]
     assert (held[second].valid_to, held[first].valid_to is None) == (None, False)
     assert held[first].learned_at == datetime(2027, 11, 20, 12, 0, tzinfo=UTC)
     store.close()

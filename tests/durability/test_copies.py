@@ -17,6 +17,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.shortterm.canvas.state import amend
 from mcp_memory.store.forgetting import Purge
+from mcp_memory.store.sql import canvas_rows, job_rows, record_rows, ref_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import copies
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
@@ -33,11 +34,17 @@ def files_of(home: Path) -> dict[str, bytes]:
 
 
 def fold(store: SQLiteStore) -> None:
-    amend(store, "default", store.canvases("default")[0], lambda canvas: replace(canvas, folded=True), kind="folded")
+    amend(
+        store,
+        "default",
+        store.read("default", canvas_rows.list_canvases)[0],
+        lambda canvas: replace(canvas, folded=True),
+        kind="folded",
+    )
 
 
 def forget(store: SQLiteStore) -> None:
-    store.forget("default", ["t1"], reason="", now=NOON)
+    store.write("default", tombstone_rows.forget, ["t1"], reason="", now=NOON)
 
 
 WRITES: list[Callable[[SQLiteStore], object]] = [lambda store: capture(store, "new"), fold, forget]
@@ -62,7 +69,7 @@ def test_copies_of_a_process_that_was_killed_after_its_commit_are_written_at_the
     with closing(open_store(whole)) as store:
         write(store)
     with closing(open_store(filled)) as store, monkeypatch.context() as patch:
-        store.flush("default", "first")  # it looks at the copies that the last transaction wrote
+        store.write("default", job_rows.flush, "first")  # it looks at the copies that the last transaction wrote
         patch.setattr(copies._Write, "run", killed)  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(Killed):
             write(store)
@@ -70,7 +77,7 @@ def test_copies_of_a_process_that_was_killed_after_its_commit_are_written_at_the
     with closing(open_store(filled)) as store, closing(open_store(whole)) as other:
         assert store.problems() == []
         assert said(store) == said(other)
-        assert store.canvases("default") == other.canvases("default")
+        assert store.read("default", canvas_rows.list_canvases) == other.read("default", canvas_rows.list_canvases)
 
 
 @pytest.mark.parametrize("write", [*WRITES, lambda store: keep(store, b"never")])
@@ -90,7 +97,7 @@ def test_another_process_writes_the_copies_that_a_killed_one_left_behind(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(open_store(filled)) as dying, closing(open_store(filled)) as living:
-        dying.flush("default", "first")
+        dying.write("default", job_rows.flush, "first")
         with monkeypatch.context() as patch:
             patch.setattr(copies._Write, "run", killed)  # pyright: ignore[reportPrivateUsage]
             for write in (lambda: capture(dying, "from one"), lambda: fold(dying)):
@@ -126,7 +133,13 @@ def older(home: Path, tmp_path: Path, *texts: str) -> Path:
     copy = tmp_path / "older"
     shutil.copytree(home, copy)
     store = open_store(home)
-    store.append_turns("default", "first", [NewTurn(role="user", content=text) for text in texts], now=NOON)
+    store.write(
+        "default",
+        turn_rows.append,
+        "first",
+        turn_rows.prepare([NewTurn(role="user", content=text) for text in texts]),
+        now=NOON,
+    )
     store.close()
     shutil.copytree(home / "spaces", copy / "spaces", dirs_exist_ok=True)
     return copy
@@ -173,7 +186,10 @@ def test_a_home_whose_database_is_gone_is_not_begun_anew(filled: Path, how: str)
     assert repair(filled, now=NOON).left == []
     with closing(open_store(filled)) as store:
         assert said(store) == SAID
-        assert store.read_ref("default", store.records("default")[0].ref or "") == RESULT
+        assert (
+            store.read("default", ref_rows.read_bytes, store.read("default", record_rows.list_records)[0].ref or "")
+            == RESULT
+        )
 
 
 # --- the folder -------------------------------------------------------------------------------------
@@ -198,7 +214,7 @@ def test_after_a_purge_a_line_is_appended_and_the_file_not_written_anew(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(open_store(filled)) as store:
-        gone = store.forget("default", ["t1"], reason="", now=NOON)
+        gone = store.write("default", tombstone_rows.forget, ["t1"], reason="", now=NOON)
         store.purge("default", Purge(tombstones=[gone.id]), now=NOON)
         offsets: list[tuple[str, int | None]] = []
         run = copies._Write.run  # pyright: ignore[reportPrivateUsage]
@@ -219,8 +235,8 @@ def test_what_a_purge_erased_never_comes_back_from_a_copy_that_is_behind(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(open_store(filled)) as store, monkeypatch.context() as patch:
-        gone = store.forget("default", ["t1"], reason="", now=NOON)
-        store.flush("default", "first")
+        gone = store.write("default", tombstone_rows.forget, ["t1"], reason="", now=NOON)
+        store.write("default", job_rows.flush, "first")
         patch.setattr(copies._Write, "run", killed)  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(Killed):
             store.purge("default", Purge(tombstones=[gone.id]), now=NOON)
@@ -244,7 +260,7 @@ def test_an_id_that_the_database_gave_to_another_turn_since_is_not_forgotten_in_
     shutil.copytree(filled, home)
     with closing(open_store(filled)) as store:
         lost = capture(store, "Lost, and forgotten.")
-        store.forget("default", [lost], reason="", now=NOON)
+        store.write("default", tombstone_rows.forget, [lost], reason="", now=NOON)
     shutil.copytree(filled / "spaces", home / "spaces", dirs_exist_ok=True)
     with closing(open_store(home)) as store:
         assert capture(store, "Another turn.") == lost

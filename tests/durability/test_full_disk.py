@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.shortterm.offload import OffloadRequest, offload
+from mcp_memory.store.sql import atom_rows, record_rows, ref_rows
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Filters, NewAtom
 from tests.durability.faults import failing_disk, no_file_over
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits and mode
 
 def remember(store: SQLiteStore, text: str) -> str:
     atom = NewAtom(text=text, kind="persona", session="first", priority=80, confidence=1.0, valid_from=NOON)
-    return store.add_atom("default", atom, now=NOON).atom.id
+    return store.write("default", atom_rows.add, atom, now=NOON).atom.id
 
 
 def put_away(store: SQLiteStore, text: str) -> str:
@@ -49,8 +50,8 @@ def refusal(deed: Callable[[SQLiteStore, str], str], store: SQLiteStore, text: s
 
 
 def held(store: SQLiteStore) -> dict[str, list[str]]:
-    atoms = store.list_atoms("default", filters=Filters(), limit=1_000)
-    calls = [record.tool_call_id or "" for record in store.records("default", limit=1_000)]
+    atoms = store.read("default", atom_rows.list_atoms, filters=Filters(), limit=1_000)
+    calls = [record.tool_call_id or "" for record in store.read("default", record_rows.list_records, limit=1_000)]
     return {"capture": said(store), "remember": [atom.text for atom in atoms], "offload": calls}
 
 
@@ -58,8 +59,8 @@ def check(store: SQLiteStore, told: dict[str, list[str]]) -> None:
     there = held(store)
     for kind, texts in told.items():
         assert sorted(text for text in there[kind] if text.startswith("deed")) == sorted(texts)
-    for record in store.records("default", limit=1_000):
-        assert store.read_ref("default", record.ref or "")
+    for record in store.read("default", record_rows.list_records, limit=1_000):
+        assert store.read("default", ref_rows.read_bytes, record.ref or "")
     assert store.problems() == []
 
 
@@ -110,5 +111,5 @@ def test_files_that_cannot_grow_are_as_they_were(limits: list[int], tmp_path_fac
             if reason is None:
                 told[kind].append(text)
     check(store, told)
-    assert store.read_ref("default", kept) == RESULT
+    assert store.read("default", ref_rows.read_bytes, kept) == RESULT
     store.close()

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli.main import program
 from mcp_memory.core.errors import DamagedRow
+from mcp_memory.store.sql import record_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import HashEmbedder
 from tests.portable.homes import fill, memory
@@ -154,7 +155,7 @@ def test_what_reads_a_damaged_row_says_which_it_is_and_what_to_do_next(filled: P
     home = Path(shutil.copytree(filled, tmp_path / "home"))
     assert damaged(home, "record", "timestamp", "x")
     with closing(open_store(home)) as store, pytest.raises(DamagedRow) as refused:
-        store.records("default", limit=9)
+        store.read("default", record_rows.list_records, limit=9)
     assert str(refused.value).startswith("The timestamp of row 1 of space 1 in the table record cannot be read.")
     assert "`mcp-memory doctor --repair`" in str(refused.value)
 

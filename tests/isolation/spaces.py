@@ -14,6 +14,7 @@ import anyio.to_thread
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import sentence_rows, stage_outputs
 from mcp_memory.store.values import SceneChanges, SceneEdit
 
 MINE, THEIRS = "mine", "theirs"
@@ -68,7 +69,7 @@ async def make_homes(folder: Path, copy: Callable[[Path, Path], object] = shutil
 
 async def _until_read(memory: Memory) -> None:
     """Wait until the background has made statements of all turns, so that a copy of the memory has nothing left to do."""
-    unread = partial(memory._parts.store.unread_turns, memory.space, limit=1)
+    unread = partial(memory._parts.store.read, memory.space, sentence_rows.unread_turns, limit=1)
     with anyio.fail_after(60):
         while True:
             if not await anyio.to_thread.run_sync(unread):
@@ -111,7 +112,13 @@ async def _fill(memory: Memory, words: list[str]) -> list[str]:
     )
     parts = memory._parts
     written = partial(
-        parts.store.commit, memory.space, None, SceneChanges(edits=[scene], upto=0), outcome={}, now=parts.now()
+        parts.store.write,
+        memory.space,
+        stage_outputs.commit,
+        None,
+        SceneChanges(edits=[scene], upto=0),
+        outcome={},
+        now=parts.now(),
     )
     await anyio.to_thread.run_sync(written)
     asked = await memory.distill()

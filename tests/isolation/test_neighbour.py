@@ -16,6 +16,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import MemoryResults, NewTurn
 from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import quarantine_rows
 from mcp_memory.store.sqlite.index import nearest_rows
 
 pytestmark = pytest.mark.slow
@@ -105,7 +106,11 @@ async def told(home: Path, *, embedder: str, turns: int, beside: int, budgets: S
         def is_waiting() -> bool:
             state = indexing.state()
             is_embedded = embedder == "none" or state.embedded == state.total
-            return bool(state.refs_waiting) or not is_embedded or any(store.unjudged(of, limit=1) for of in SPACES)
+            return (
+                bool(state.refs_waiting)
+                or not is_embedded
+                or any(store.read(of, quarantine_rows.unjudged, limit=1) for of in SPACES)
+            )
 
         while await anyio.to_thread.run_sync(is_waiting):
             indexing.stored()

@@ -15,6 +15,7 @@ from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.metered import Applied, ModelQuestion
 from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, job_rows, page_rows, stage_outputs, tombstone_rows, turn_rows
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit, Work
 
 SPACE = "me"
@@ -40,32 +41,33 @@ class ByHand:
         """Store what the user told in so many words."""
         priority = -1 if kind == "instruction" else 80
         told = self._atom(text, kind, **{"priority": priority, "confidence": 1.0, **more})
-        return self.store.add_atom(SPACE, told, now=self.tick()).atom.id
+        return self.store.write(SPACE, atom_rows.add, told, now=self.tick()).atom.id
 
     def draw(self, text: str, *, said: str | None = None, kind: Kind = "persona", **more: Any) -> str:
         """Store what a model drew from a turn, which says `said`."""
         session = f"s{next(self._numbers)}"
         turn = NewTurn(role="user", content=f"Well: {said or text} And so on.")
-        (turn,) = self.store.append_turns(SPACE, session, [turn], now=self.tick()).stored
+        (turn,) = self.store.write(SPACE, turn_rows.append, session, turn_rows.prepare([turn]), now=self.tick()).stored
         quote = Evidence(turn=turn.id, span=(6, 6 + len(said or text)), quote=said or text)
         drawn = self._atom(text, kind, **{"priority": 80, "confidence": 0.9, "evidence": [quote], **more})
-        self.store.commit(
+        self.store.write(
             SPACE,
+            stage_outputs.commit,
             self.work("extract", session).id,
             Extraction(upto={session: 1}, drafts=[drawn], aliases={}),
             outcome={},
             now=self.now,
         )
-        (draft,) = self.store.drafts(SPACE)
+        (draft,) = self.store.read(SPACE, stage_outputs.drafts)
         merged = [Merging(draft=draft.id, atom=draft.atom)]
-        (written,) = self.store.commit(
-            SPACE, self.work("merge").id, Merge(merged=merged), outcome={}, now=self.tick()
+        (written,) = self.store.write(
+            SPACE, stage_outputs.commit, self.work("merge").id, Merge(merged=merged), outcome={}, now=self.tick()
         ).atoms
         return written.atom.id
 
     def scene(self, slug: str, body: str, *, heat: int = 1, summary: str = "A theme.", title: str = "") -> None:
         """Write a scene, or write it anew."""
-        stands = any(scene.slug == slug for scene in self.store.scenes(SPACE))
+        stands = any(scene.slug == slug for scene in self.store.read(SPACE, page_rows.scenes))
         edit = SceneEdit(
             action="update" if stands else "create",
             slug=slug,
@@ -76,22 +78,31 @@ class ByHand:
             heat=heat,
             atoms=cited_atoms(body),
         )
-        self.store.commit(SPACE, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=self.tick())
+        self.store.write(
+            SPACE, stage_outputs.commit, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=self.tick()
+        )
 
     def write(self, *lines: str) -> str:
         """Store a page as a model's, unchecked, and return it."""
         text = "# Persona\n\n" + "\n".join(lines) + "\n"
         work, upto = self.work("persona"), self.store.totals(SPACE, "atom").newest
-        self.store.commit(
-            SPACE, work.id, PersonaPage(text=text, reason="by hand", upto=upto), outcome={}, now=self.tick()
+        self.store.write(
+            SPACE,
+            stage_outputs.commit,
+            work.id,
+            PersonaPage(text=text, reason="by hand", upto=upto),
+            outcome={},
+            now=self.tick(),
         )
         return text
 
     def forget(self, *ids: str) -> str:
-        return self.store.forget(SPACE, ids, reason="", now=self.tick()).id
+        return self.store.write(SPACE, tombstone_rows.forget, ids, reason="", now=self.tick()).id
 
     def work(self, stage: Stage, session: str | None = None, basis: str = "{}") -> Work:
-        work = self.store.lease_job(SPACE, stage, session, basis, holder="one", lease=timedelta(hours=1), now=self.now)
+        work = self.store.write(
+            SPACE, job_rows.lease, stage, session, basis, holder="one", lease=timedelta(hours=1), now=self.now
+        )
         assert work is not None
         return work
 

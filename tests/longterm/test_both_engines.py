@@ -18,7 +18,7 @@ from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
 from mcp_memory.store.postgres import term_rows, terms
 from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import postings
+from mcp_memory.store.sql import postings, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.index import term_rows as sqlite_term_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
@@ -76,13 +76,13 @@ def converse(store: Store) -> None:
         turns = [said(rng) for _ in range(rng.randint(5, 25))]
         for number in range(rng.choice([0, 0, 1, 12])):
             turns.insert(rng.randrange(len(turns)), NewTurn(role="note", content=f"note {part} {number}"))
-        stored = store.append_turns("me", f"talk {part % 7}", turns, now=at).stored
+        stored = store.write("me", turn_rows.append, f"talk {part % 7}", turn_rows.prepare(turns), now=at).stored
         rows = [turn for turn in stored if turn.role != "note"]
         store.put_vectors(
             [("me", turn.id) for turn in rows], embedded(*(with_speaker(t.content, t.name) for t in rows))
         )
-        store.forget("me", [turn.id for turn in rows[::9]], reason="wrong", now=at)
-    store.append_turns("other", "talk", [said(rng) for _ in range(9)], now=NOW)
+        store.write("me", tombstone_rows.forget, [turn.id for turn in rows[::9]], reason="wrong", now=at)
+    store.write("other", turn_rows.append, "talk", turn_rows.prepare([said(rng) for _ in range(9)]), now=NOW)
 
 
 @pytest.fixture(scope="module", params=["no common terms", "common terms, in many blocks"])

@@ -16,6 +16,7 @@ from mcp_memory.longterm.search.changed import changed_turns, newer_first
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import as_data, render
+from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -119,9 +120,15 @@ async def test_of_two_sentences_that_differ_in_one_word_recall_shows_both(
 def test_a_turn_that_waits_for_review_changes_nothing(home: Path) -> None:
     with closing(open_store(home)) as store:
         for text in (OLD, NEW):
-            store.append_turns("me", text[-14:-1], [NewTurn(role="user", content=text)], now=datetime.now(UTC))
+            store.write(
+                "me",
+                turn_rows.append,
+                text[-14:-1],
+                turn_rows.prepare([NewTurn(role="user", content=text)]),
+                now=datetime.now(UTC),
+            )
         assert changed_turns(store, "me", ["t1", "t2"])["t1"].id == "t2"
-        store.quarantine("me", {"t2": ["drop"]}, now=datetime.now(UTC))
+        store.write("me", quarantine_rows.quarantine, {"t2": ["drop"]}, now=datetime.now(UTC))
         assert changed_turns(store, "me", ["t1", "t2"]) == {}
 
 

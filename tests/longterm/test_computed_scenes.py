@@ -17,6 +17,7 @@ from mcp_memory.longterm.scenes import computed_scenes, find_scene, readable_sce
 from mcp_memory.longterm.search.scenes import resolve_filters
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.verification.evidence import lines_citing
+from mcp_memory.store.sql import atom_rows, page_rows, quarantine_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters
 from tests.longterm.by_hand import SPACE, ByHand
@@ -91,7 +92,7 @@ def test_a_forgotten_quarantined_or_ended_statement_leaves_its_scene(hand: ByHan
     ids = say_all(hand, (*NOA, "Noa has a dog.", "Noa lives in Vigo.", "I call Noa on Sundays."))
     assert readable_scenes(hand.store, SPACE)[0].atoms == tuple(ids)
     hand.forget(ids[0])
-    hand.store.quarantine(SPACE, {ids[1]: ["drop"]}, now=hand.now)
+    hand.store.write(SPACE, quarantine_rows.quarantine, {ids[1]: ["drop"]}, now=hand.now)
     newer = hand.tell("Noa lives in Porto.", supersedes=[ids[4]])
     assert readable_scenes(hand.store, SPACE)[0].atoms == (ids[2], ids[3], ids[5], newer)
 
@@ -119,7 +120,7 @@ def test_scenes_that_a_model_wrote_replace_the_computed_ones(hand: ByHand) -> No
 def test_stages_recall_and_evidence_use_stored_scenes_only(hand: ByHand) -> None:
     ids = say_all(hand)
     assert readable_scenes(hand.store, SPACE)
-    assert hand.store.scenes(SPACE) == []
+    assert hand.store.read(SPACE, page_rows.scenes) == []
     assert SCENES.plan(hand.context(), session=None, smaller=0) is None
     assert not [one for one in lines_citing(hand.store, SPACE, ids[0]) if one.slug is not None]
     counter = token_counter("cl100k_base")
@@ -137,4 +138,4 @@ def test_the_page_lists_computed_scenes_for_its_readers_and_not_in_its_file(hand
 def test_a_search_within_a_computed_scene_lists_its_statements(hand: ByHand) -> None:
     ids = say_all(hand)
     filters, _ = resolve_filters(hand.store, SPACE, Filters(scene="Noa"))
-    assert [atom.id for atom in hand.store.list_atoms(SPACE, filters=filters)] == ids[:3]
+    assert [atom.id for atom in hand.store.read(SPACE, atom_rows.list_atoms, filters=filters)] == ids[:3]

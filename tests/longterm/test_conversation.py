@@ -21,6 +21,7 @@ from mcp_memory.longterm.turns import MAX_TURN_BYTES, admit, recall_block
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
@@ -135,7 +136,7 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
     def embed(text: str) -> list[Vectors]:
         return [Vectors(identity=model.identity, data=model.embed([text]))]
 
-    store.append_turns("me", "s", [user(query)], now=NOW, vectors=embed(query)[0])
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([user(query)]), now=NOW, vectors=embed(query)[0])
     said = pages.search_turns(
         store, search, "me", query, embed=embed, filters=Filters(), neighbours=0, limit=5, cursor=None, at=NOW
     )

@@ -21,6 +21,7 @@ from mcp_memory.longterm.recall.opening import START_TOKENS
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.bundled import IDENTITY, BundledEmbedder
 from mcp_memory.store.citations import cited_atoms
+from mcp_memory.store.sql import recall_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom, Readings, RecallEntry, Vectors
 from tests.longterm.by_hand import SPACE, ByHand
@@ -59,7 +60,7 @@ def say(
 ) -> str:
     """Store a sentence of the user as the reader would; return its id."""
     said = NewTurn(role="user", content=text, said_at=hand.tick())
-    (turn,) = hand.store.append_turns(SPACE, session, [said], now=hand.now).stored
+    (turn,) = hand.store.write(SPACE, turn_rows.append, session, turn_rows.prepare([said]), now=hand.now).stored
     atom = NewAtom(
         kind=KINDS[label],
         text=text,
@@ -74,7 +75,7 @@ def say(
     )
     vectors = Vectors(identity=IDENTITY, data=BundledEmbedder().embed([text])) if embedded else None
     readings = Readings(turns=[turn.id], atoms=[atom], vectors=vectors)
-    (written,) = hand.store.commit(SPACE, None, readings, outcome={}, now=hand.now).atoms
+    (written,) = hand.store.write(SPACE, stage_outputs.commit, None, readings, outcome={}, now=hand.now).atoms
     return written.atom.id
 
 
@@ -152,7 +153,7 @@ def test_the_page_is_the_same_bytes_until_a_statement_changes(hand: ByHand) -> N
     say(hand, "I make ceramics in Pontevedra.", "trait")
     first = body(hand), start(hand)
     entry = RecallEntry(at=hand.tick(), how="prompt", session="talk", ids=("a1",), tokens=9)
-    hand.store.note_recall(SPACE, entry)
+    hand.store.write(SPACE, recall_rows.note_recall, entry)
     assert (body(hand, after=timedelta(hours=5)), start(hand)) == first
     say(hand, "Noa is my sister.", "person")
     assert "Noa" in body(hand)
@@ -307,8 +308,12 @@ def test_a_session_starts_with_rules_near_plans_and_the_end_of_the_last_conversa
     rule = say(hand, "Never put lead in a glaze.", "rule")
     near = say(hand, "The market is on 28 November 2026.", "plan")
     say(hand, "The workshop is on 18 December 2026.", "plan")
-    (turn,) = hand.store.append_turns(
-        SPACE, "talk", [NewTurn(role="user", content="What is left to do for the market?")], now=hand.tick()
+    (turn,) = hand.store.write(
+        SPACE,
+        turn_rows.append,
+        "talk",
+        turn_rows.prepare([NewTurn(role="user", content="What is left to do for the market?")]),
+        now=hand.tick(),
     ).stored
     assert start(hand).splitlines()[1:-1] == [
         "Always:",
@@ -346,7 +351,7 @@ def test_a_session_does_not_start_with_what_another_person_of_a_group_said(hand:
         NewTurn(role="user", content="The kiln is too hot for the blue glaze."),
         NewTurn(role="user", name="Bruno", content="I am allergic to every nut there is."),
     ]
-    hand.store.append_turns(SPACE, "group", turns, now=hand.tick())
+    hand.store.write(SPACE, turn_rows.append, "group", turn_rows.prepare(turns), now=hand.tick())
     block = start(hand)
     assert "The kiln is too hot" in block
     assert "allergic" not in block
@@ -356,7 +361,9 @@ def test_the_words_of_a_turn_cite_nothing_at_a_start_and_show_no_secret(hand: By
     rule = say(hand, "Never put lead in a glaze.", "rule")
     key = "sk-ant-" + "api03-" + "Ab3dEf6hIj" * 9
     said = f"The glaze ((a1){rule}) needs [[x|a12]] [a12] cobalt, ([[y|a13]]) with the key {key}"
-    hand.store.append_turns(SPACE, "forged", [NewTurn(role="user", content=said)], now=hand.tick())
+    hand.store.write(
+        SPACE, turn_rows.append, "forged", turn_rows.prepare([NewTurn(role="user", content=said)]), now=hand.tick()
+    )
     block = start(hand)
     assert cited_atoms(block) == [rule]
     assert "needs" in block

@@ -25,7 +25,17 @@ from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, MeteredModel
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import (
+    atom_rows,
+    entity_rows,
+    job_rows,
+    quarantine_rows,
+    stage_outputs,
+    tombstone_rows,
+    turn_rows,
+)
 from mcp_memory.store.sqlite.store import open_store
+from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.store.values import UNJUDGED, NewAtom, Work
 from mcp_memory.testing import FixedClock, ScriptedLLM
 
@@ -61,7 +71,7 @@ def say(store: Store, *turns: str | tuple[Role, str] | NewTurn, session: str = "
             role, content = turn if isinstance(turn, tuple) else ("user", turn)
             turn = NewTurn(role=role, content=content, said_at=said + timedelta(minutes=place))
         new.append(turn)
-    return [turn.id for turn in store.append_turns("me", session, new, now=NOON).stored]
+    return [turn.id for turn in store.write("me", turn_rows.append, session, turn_rows.prepare(new), now=NOON).stored]
 
 
 def named(role: Role, name: str, content: str) -> NewTurn:
@@ -79,8 +89,9 @@ def planned(context: SearchContext, session: str = "s", smaller: int = 0) -> Ext
 
 
 def take(context: SearchContext, basis: ExtractionBasis, session: str = "s") -> Work:
-    work = context.store.lease_job(
+    work = context.store.write(
         "me",
+        job_rows.lease,
         "extract",
         session,
         basis.model_dump_json(),
@@ -115,7 +126,7 @@ def notes(*found: dict[str, Any]) -> dict[str, Any]:
 
 
 def drafts(store: Store) -> list[NewAtom]:
-    return [draft.atom for draft in store.drafts("me")]
+    return [draft.atom for draft in store.read("me", stage_outputs.drafts)]
 
 
 def texts(store: Store) -> list[str]:
@@ -153,16 +164,16 @@ def test_of_a_large_memory_each_sentence_brings_what_it_may_end(store: Store) ->
         for thing in ("cup", "bowl"):
             text = f"The {thing} number {number} is in the kiln"
             told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="s", valid_from=NOON)
-            store.add_atom("me", told, now=NOON)
+            store.write("me", atom_rows.add, told, now=NOON)
     price = NewAtom(
         kind="persona", text="The Ria mug costs 24", priority=80, confidence=1, session="s", valid_from=NOON
     )
-    id = store.add_atom("me", price, now=NOON).atom.id
+    id = store.write("me", atom_rows.add, price, now=NOON).atom.id
     for number in range(4):  # so that no word of it is rare
         for more in ("The glaze Ria is part {}", "A mug of tea is part {}", "Clay costs time for part {}"):
             text = more.format(number)
             told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="s", valid_from=NOON)
-            store.add_atom("me", told, now=NOON)
+            store.write("me", atom_rows.add, told, now=NOON)
     say(store, "The cup number 3 is in the kiln. The bowl number 5 is in the kiln too. Now the Ria mug costs 28.")
     search = Search(store, lambda: NOON)
     assert id in planned(replace(at(store), search=search)).held
@@ -189,7 +200,7 @@ def test_a_batch_ends_before_a_turn_that_is_not_judged_yet_and_goes_on_when_it_i
     assert planned(at(store)).parts == [SessionPart(session="s", start=0, stop=1)]
     answer(at(store), notes())
     assert EXTRACT.plan(at(store), session="s", smaller=0) is None
-    store.judge("me", {"t2": []}, now=NOON)
+    store.write("me", quarantine_rows.judge, {"t2": []}, now=NOON)
     assert planned(at(store)).parts == [SessionPart(session="s", start=1, stop=2)]
 
 
@@ -201,7 +212,7 @@ def test_nothing_is_planned_without_a_session_or_without_turns(store: Store) -> 
 
 def test_what_was_told_with_remember_is_not_read_again(store: Store) -> None:
     told = NewAtom(kind="persona", text="I like tea", priority=80, confidence=1, session="s", valid_from=NOON)
-    store.add_atom("me", told, now=NOON)
+    store.write("me", atom_rows.add, told, now=NOON)
     say(store, "I live in Porto.")
     assert "tea" not in asked(at(store)).partition("</held>")[2]
 
@@ -249,7 +260,7 @@ def test_what_was_recalled_or_said_by_the_host_is_not_shown(store: Store) -> Non
 
 def test_forgotten_turns_are_not_shown(store: Store) -> None:
     _, secret = say(store, "I live in Porto.", "My pin is 4411.")
-    store.forget("me", [secret], reason="", now=NOON)
+    store.write("me", tombstone_rows.forget, [secret], reason="", now=NOON)
     assert "4411" not in asked(at(store))
 
 
@@ -266,7 +277,7 @@ def test_short_sessions_that_have_ended_are_read_in_the_same_question(store: Sto
     reply = notes(note("t1", "I live in Porto", "Lives in Porto."), note("t3", "I row", "Rows."))
     EXTRACT.apply(context, work, basis, parse(json.dumps(reply), EXTRACT.reply))
     assert [draft.session for draft in drafts(store)] == ["first", "second"]
-    assert store.backlog("me") == []
+    assert store.read("me", job_rows.backlog) == []
 
 
 def test_sessions_of_an_import_have_ended_when_they_come(store: Store) -> None:
@@ -599,7 +610,10 @@ def test_everybody_who_speaks_is_somebody(store: Store) -> None:
     )  # fmt: skip
     assert [draft.entities for draft in drafts(store)] == [("user",), ("Melanie",), ("Leo", "Melanie")]
     assert first_draft(store).entity == "user"
-    assert {entity.name: entity.aliases for entity in store.entities("me")} == {"user": ("Caro",), "Melanie": ("Mel",)}
+    assert {entity.name: entity.aliases for entity in store.read("me", entity_rows.list_entities)} == {
+        "user": ("Caro",),
+        "Melanie": ("Mel",),
+    }
 
 
 def test_what_somebody_is_to_the_user_is_asked_until_it_is_known(store: Store) -> None:
@@ -609,7 +623,7 @@ def test_what_somebody_is_to_the_user_is_asked_until_it_is_known(store: Store) -
         kind="persona", text="Caro and Melanie are friends.", priority=75, confidence=1, session="s", valid_from=NOON,
         entity="user", relation="friend", value="Melanie", entities=("user", "Melanie"),
     )  # fmt: skip
-    store.add_atom("me", friends, now=NOON)
+    store.write("me", atom_rows.add, friends, now=NOON)
     assert "call them by this name. A friend of the user." in asked(at(store))
     assert "What others are" not in asked(at(store))
 
@@ -643,7 +657,9 @@ def test_a_user_without_a_name_has_one_once_it_is_told(store: Store) -> None:
     )
     say(store, "我喜欢喝茶。")
     assert "The user is 张曼婷" in asked(at(store))
-    assert [(entity.name, entity.aliases) for entity in store.entities("me")] == [("user", ("张曼婷",))]
+    assert [(entity.name, entity.aliases) for entity in store.read("me", entity_rows.list_entities)] == [
+        ("user", ("张曼婷",))
+    ]
 
 
 def test_a_model_with_a_name_is_no_person(store: Store) -> None:
@@ -930,7 +946,7 @@ def test_a_name_that_is_close_to_an_order_is_a_fact(store: Store) -> None:
 def hold(store: Store, text: str) -> str:
     """Have the user tell a statement, and return its id."""
     told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="told", valid_from=NOON - HOUR)
-    return store.add_atom("me", told, now=NOON - HOUR).atom.id
+    return store.write("me", atom_rows.add, told, now=NOON - HOUR).atom.id
 
 
 def test_the_question_shows_what_is_held_and_a_note_may_end_it(store: Store) -> None:
@@ -1024,7 +1040,7 @@ def test_where_no_quote_holds_the_reply_goes_back_once_and_is_taken_after_that(s
     ):
         answer(context, reply)
     assert planned(context) == read_from(0, 1)
-    store.park_job("me", store.jobs("me")[0].id, error="no quotes", wait=HOUR)
+    store.write("me", job_rows.park, store.read("me", job_rows.list_jobs)[0].id, error="no quotes", wait=HOUR)
     assert answer(context, reply).outcome == {"turns": 1, "skipped": 0, "held": 0, "atoms": 0, "refused": 2}
 
 
@@ -1044,7 +1060,7 @@ def test_a_reply_in_a_strange_language_goes_back_once_and_is_taken_after_that(
     context = at(store)
     with pytest.raises(InvalidInput, match="in another language than the conversation"):
         answer(context, notes(note("t1", quote, text)))
-    store.park_job("me", store.jobs("me")[0].id, error="strange", wait=HOUR)
+    store.write("me", job_rows.park, store.read("me", job_rows.list_jobs)[0].id, error="strange", wait=HOUR)
     answer(context, notes(note("t1", quote, text)))
     assert texts(store) == [text]
 
@@ -1072,7 +1088,7 @@ def test_a_model_that_errs_is_told_why_and_asked_again(store: Store) -> None:
     assert question is not None
     good, bad = notes(note("t1", "I like tea", "Likes tea.")), notes(note("t1", "likes coffee", "Likes coffee."))
     llm = ScriptedLLM(json.dumps(bad), json.dumps(good))
-    model = MeteredModel(llm, store, Settings(), now=FixedClock())
+    model = MeteredModel(llm, StoreLedger(store), Settings(), now=FixedClock())
     done = model.complete(question, use=lambda reply: EXTRACT.apply(context, work, basis, reply))
     assert done.kept == ["t1: Likes tea."]
     assert "its quote does not stand in t1 ('likes coffee')" in llm.asked[1].messages[-1].text
@@ -1084,7 +1100,9 @@ def test_a_model_that_is_cut_off_twice_leaves_the_turns_unread(store: Store) -> 
     basis = planned(context)
     work, question = take(context, basis), EXTRACT.question(context, basis)
     assert question is not None
-    model = MeteredModel(ScriptedLLM('{"scenes": [{"na', '{"scenes": [{"na'), store, Settings(), now=FixedClock())
+    model = MeteredModel(
+        ScriptedLLM('{"scenes": [{"na', '{"scenes": [{"na'), StoreLedger(store), Settings(), now=FixedClock()
+    )
     with pytest.raises(ModelFailed):
         model.complete(question, use=lambda reply: EXTRACT.apply(context, work, basis, reply))
     assert (texts(store), planned(context)) == ([], basis)
@@ -1137,7 +1155,7 @@ def test_any_json_is_a_reply_or_is_told_what_is_wrong_with_it(
         say(store, "I like tea. It is now.")
         with suppress(InvalidInput):
             answer(at(store), reply if isinstance(reply, dict | list) else [reply])
-        (turn,) = store.turns("me", ["t1"])
+        (turn,) = store.read("me", turn_rows.by_ids, ["t1"])
         words = [words for draft in drafts(store) for words in draft.evidence]
         assert [turn.content[slice(*one.span)] for one in words] == [one.quote for one in words]
     finally:

@@ -17,6 +17,7 @@ from mcp_memory.language.words import index_terms, query_terms
 from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom
 
@@ -68,7 +69,10 @@ def write(store: Store, space: str, turns: Sequence[Said]) -> list[str]:
     ids: list[str] = []
     for turn in turns:
         new = NewTurn(role=turn.role, content=turn.content, client_id=str(uuid4()), said_at=moment(turn.day))
-        ids += [stored.id for stored in store.append_turns(space, turn.session, [new], now=NOW).stored]
+        ids += [
+            stored.id
+            for stored in store.write(space, turn_rows.append, turn.session, turn_rows.prepare([new]), now=NOW).stored
+        ]
     return ids
 
 
@@ -163,8 +167,9 @@ def test_every_atom_that_matches_and_passes_is_found_and_then_the_turns(
 ) -> None:
     space = str(uuid4())
     atoms = {
-        store.add_atom(
+        store.write(
             space,
+            atom_rows.add,
             NewAtom(
                 kind=one.kind,
                 text=one.text,
@@ -217,8 +222,10 @@ def test_a_session_of_one_turn_is_found_among_thousands_that_say_the_same(store:
     space = str(uuid4())
     crowd = [NewTurn(role="user", content=f"the weekly report of crowd {i}") for i in range(2_500)]
     lone = NewTurn(role="tool", content="the weekly report of one")
-    (id,) = (turn.id for turn in store.append_turns(space, SESSIONS[1], [lone], now=NOW).stored)
-    store.append_turns(space, "crowd", crowd, now=NOW)
+    (id,) = (
+        turn.id for turn in store.write(space, turn_rows.append, SESSIONS[1], turn_rows.prepare([lone]), now=NOW).stored
+    )
+    store.write(space, turn_rows.append, "crowd", turn_rows.prepare(crowd), now=NOW)
     for filters in (Filters(session=SESSIONS[1]), Filters(role="tool")):
         for query in ("weekly", "weekly report", "weekly report of zebra and elephant and crowds"):
             found = pages.search_turns(

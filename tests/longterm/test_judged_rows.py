@@ -14,6 +14,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.longterm.search.answerability import Judgement, is_echo, judge_question, terms_with_neighbours
 from mcp_memory.longterm.search.search import Search
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.longterm.by_hand import SPACE, ByHand
 
@@ -29,7 +30,7 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByHand]:
         f"Then we spoke of {what}" for what in ("chess", "the weather", "a film", "roses", "Rome", "tea", "trains")
     ]
     turns = [NewTurn(role="assistant" if i % 2 else "user", content=said) for i, said in enumerate(talk)]
-    store.append_turns(SPACE, "s", turns, now=hand.tick())
+    store.write(SPACE, turn_rows.append, "s", turn_rows.prepare(turns), now=hand.tick())
     hand.tell("Otto repaired the boiler", evidence=[Evidence(turn="t4", span=(0, 9), quote="Call Otto")])
     hand.tell("The user likes chess", evidence=[Evidence(turn="t6", span=(0, 9), quote="Then we s")])
     yield hand

@@ -23,6 +23,7 @@ from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, ModelQuestion
+from mcp_memory.store.sql import atom_rows, job_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Extraction, Filters, NewAtom, Vectors
 
@@ -69,7 +70,7 @@ class Table:
         quotes = [f"“{text}” was said" for text in texts]
         said_at = more.pop("said_at", self._day)
         new = NewTurn(role="user", content="".join(quotes), said_at=said_at)
-        turn = self.store.append_turns(SPACE, "s", [new], now=NOW).stored[0]
+        turn = self.store.write(SPACE, turn_rows.append, "s", turn_rows.prepare([new]), now=NOW).stored[0]
         atoms: list[NewAtom] = []
         for text, quote in zip(texts, quotes, strict=True):
             start = turn.content.index(quote)
@@ -86,11 +87,13 @@ class Table:
             atoms.append(replace(atom, **more))
         stop = turn.position + 1
         basis = json.dumps({"parts": [{"session": "s", "start": turn.position, "stop": stop}], "held": [*seen]})
-        work = self.store.lease_job(SPACE, "extract", "s", basis, holder="test", lease=timedelta(hours=1), now=NOW)
+        work = self.store.write(
+            SPACE, job_rows.lease, "extract", "s", basis, holder="test", lease=timedelta(hours=1), now=NOW
+        )
         assert work is not None
         extraction = Extraction(upto={"s": stop}, drafts=atoms, aliases={})
-        self.store.commit(SPACE, work.id, extraction, outcome={}, now=NOW)
-        return [draft.id for draft in self.store.drafts(SPACE, limit=1_000)[-len(texts) :]]
+        self.store.write(SPACE, stage_outputs.commit, work.id, extraction, outcome={}, now=NOW)
+        return [draft.id for draft in self.store.read(SPACE, stage_outputs.drafts, limit=1_000)[-len(texts) :]]
 
     def hold(self, text: str, **more: Any) -> Atom:
         """Have a statement held, drawn from a turn like any other."""
@@ -101,7 +104,9 @@ class Table:
     def told(self, text: str, **more: Any) -> Atom:
         self._day += timedelta(days=1)
         new = NewAtom(kind="persona", text=text, priority=80, confidence=1.0, session="s", valid_from=self._day)
-        return self.store.add_atom(SPACE, replace(new, **more), now=self._day, vectors=self.vectors([text])).atom
+        return self.store.write(
+            SPACE, atom_rows.add, replace(new, **more), now=self._day, vectors=self.vectors([text])
+        ).atom
 
     def plan(self, smaller: int = 0) -> MergeBasis | None:
         return MERGE.plan(self.context, session=None, smaller=smaller)
@@ -123,27 +128,34 @@ class Table:
         return self.apply(basis, parse(json.dumps({"decisions": decisions}), MergeReply))
 
     def apply(self, basis: MergeBasis, reply: MergeReply | None) -> Applied:
-        work = self.store.lease_job(
-            SPACE, "merge", None, basis.model_dump_json(), holder="test", lease=timedelta(hours=1), now=NOW
+        work = self.store.write(
+            SPACE,
+            job_rows.lease,
+            "merge",
+            None,
+            basis.model_dump_json(),
+            holder="test",
+            lease=timedelta(hours=1),
+            now=NOW,
         )
         assert work is not None
         return MERGE.apply(self.context, work, basis, reply)
 
     def current(self) -> list[Atom]:
-        found = self.store.list_atoms(SPACE, filters=Filters(), limit=1_000)
+        found = self.store.read(SPACE, atom_rows.list_atoms, filters=Filters(), limit=1_000)
         return sorted(found, key=lambda atom: int(atom.id[1:]))
 
     def texts(self) -> list[str]:
         return [atom.text for atom in self.current()]
 
     def atom(self, id: str) -> Atom:
-        return self.store.atoms(SPACE, [id])[0]
+        return self.store.read(SPACE, atom_rows.by_ids, [id])[0]
 
     def quotes(self, id: str) -> list[str]:
-        return [evidence.quote for evidence in self.store.evidence(SPACE, id)]
+        return [evidence.quote for evidence in self.store.read(SPACE, atom_rows.evidence, id)]
 
     def all_quotes(self) -> list[str]:
-        atoms = self.store.atoms_since(SPACE, 0, limit=1_000)
+        atoms = self.store.read(SPACE, atom_rows.list_since, 0, limit=1_000)
         return [quote for atom in atoms for quote in self.quotes(atom.id)]
 
 
@@ -206,7 +218,7 @@ def test_the_same_words_twice_among_drafts_become_one_atom(table: Table) -> None
         table.draft("The user plays the cello.")
     assert table.question() is None
     (atom,) = table.current()
-    assert len(table.store.evidence(SPACE, atom.id)) == 3
+    assert len(table.store.read(SPACE, atom_rows.evidence, atom.id)) == 3
 
 
 def test_what_happened_on_another_day_in_the_same_words_is_asked_about(table: Table) -> None:
@@ -355,7 +367,7 @@ def test_the_past_stays_as_it_was_held(table: Table) -> None:
     old = table.hold("The user lives in Berlin.")
     draft = table.draft("The user lives in Munich.")
     table.answer({"draft": draft, "action": "update", "targets": [old.id], "reason": "moved"})
-    then = table.store.list_atoms(SPACE, filters=Filters(as_of=old.valid_from))
+    then = table.store.read(SPACE, atom_rows.list_atoms, filters=Filters(as_of=old.valid_from))
     assert [atom.text for atom in then] == ["The user lives in Berlin."]
 
 
@@ -686,7 +698,7 @@ def test_a_fact_that_the_new_text_still_tells_goes_on(table: Table) -> None:
     draft = table.draft("Ines, allergic to walnuts, carries an adrenaline pen.")
     text = "Ines is allergic to walnuts and carries an adrenaline pen."
     table.answer({"draft": draft, "action": "merge", "targets": [old.id], "text": text})
-    (fact,) = table.store.facts(SPACE, filters=Filters())
+    (fact,) = table.store.read(SPACE, atom_rows.facts, filters=Filters())
     assert (fact.atom, fact.relation, fact.value) == (table.current()[0].id, "allergic_to", "walnuts")
 
 
@@ -710,7 +722,7 @@ def test_a_fact_that_was_replaced_goes_on_only_if_its_value_is_still_named(
         {"draft": draft, "action": "update", "targets": [old.id], "text": text, "kind": kind, "reason": "it was done"}
     )
     assert table.texts() == [text or "Ines went sailing in Faro with Rui."]
-    assert [fact.value for fact in table.store.facts(SPACE, filters=Filters())] == facts
+    assert [fact.value for fact in table.store.read(SPACE, atom_rows.facts, filters=Filters())] == facts
 
 
 def test_joining_loses_no_fact(table: Table) -> None:
@@ -718,7 +730,7 @@ def test_joining_loses_no_fact(table: Table) -> None:
     draft = table.draft("Ines likes coffee.", entity="Ines", relation="likes", value="coffee")
     done = table.answer({"draft": draft, "action": "merge", "targets": [old.id], "text": "Ines likes tea and coffee."})
     assert done.refused == [f"{draft} was added as it stands: the fact likes 'tea' would be lost."]
-    assert [fact.value for fact in table.store.facts(SPACE, filters=Filters())] == ["tea", "coffee"]
+    assert [fact.value for fact in table.store.read(SPACE, atom_rows.facts, filters=Filters())] == ["tea", "coffee"]
 
 
 @pytest.mark.parametrize(
@@ -745,7 +757,7 @@ def test_a_missing_decision_is_an_addition(table: Table) -> None:
     one, two = table.draft("Ines plays chess at home."), table.draft("Ines plays chess on Thursdays.")
     done = table.answer({"draft": one, "action": "add"})
     assert (done.outcome, done.refused, len(table.current())) == ({"added": 2}, [], 3)
-    assert two not in [draft.id for draft in table.store.drafts(SPACE)]
+    assert two not in [draft.id for draft in table.store.read(SPACE, stage_outputs.drafts)]
 
 
 @pytest.mark.parametrize("targets", [["a99"], ["d99"], [], None, "a99, nonsense", [{"x": 1}]])
@@ -773,7 +785,7 @@ def test_a_reply_that_speaks_of_no_new_statement_goes_back(table: Table) -> None
     draft = table.draft("Ines plays chess at home.")
     with pytest.raises(InvalidInput, match=f"No decision names a new statement.*{draft}"):
         table.answer({"draft": "x9", "action": "add"})
-    assert [one.id for one in table.store.drafts(SPACE)] == [draft]
+    assert [one.id for one in table.store.read(SPACE, stage_outputs.drafts)] == [draft]
 
 
 def test_of_two_decisions_on_one_draft_the_first_counts(table: Table) -> None:
@@ -857,14 +869,14 @@ def test_whatever_is_replied_every_quote_rests_under_an_atom(
 def _answer_all(table: Table, replies: Iterator[list[dict[str, Any]]]) -> None:
     """Answer until no draft is left; something becomes of at least one each time."""
     while (basis := table.plan()) is not None:
-        before = len(table.store.drafts(SPACE, limit=1_000))
+        before = len(table.store.read(SPACE, stage_outputs.drafts, limit=1_000))
         asked = MERGE.question(table.context, basis) is not None
         reply = MergeReply.model_validate({"decisions": next(replies, NOTHING)}) if asked else None
         try:
             table.apply(basis, reply)
         except InvalidInput:
             continue
-        assert len(table.store.drafts(SPACE, limit=1_000)) < before
+        assert len(table.store.read(SPACE, stage_outputs.drafts, limit=1_000)) < before
 
 
 class Overtaken:
@@ -876,9 +888,12 @@ class Overtaken:
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._store, verb)
 
-    def drafts(self, space: str, *, limit: int = 100) -> list[Any]:
+    def read(self, space: str, work: Any, *args: Any, **kwargs: Any) -> Any:
+        rows = self._store.read(space, work, *args, **kwargs)
+        if work is not stage_outputs.drafts:
+            return rows
         self._asked += 1
-        return self._store.drafts(space, limit=limit)[0 if self._asked == 1 else self._taken :]
+        return rows[0 if self._asked == 1 else self._taken :]
 
 
 def test_drafts_that_another_process_merges_meanwhile_are_passed_over(table: Table) -> None:

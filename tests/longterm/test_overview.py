@@ -16,6 +16,7 @@ from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.recall.blocks import automatic_lines, bundle
 from mcp_memory.longterm.recall.overview import Candidate, asks_for_overview, choose
 from mcp_memory.models.embed.classifiers import asks_for_many_things
+from mcp_memory.store.sql import atom_rows, turn_rows
 from tests.longterm.by_hand import SPACE, ByHand
 from tests.longterm.test_recall import pyramid
 
@@ -33,7 +34,10 @@ def hand(home: Path) -> Iterator[ByHand]:
 
 def say(hand: ByHand, session: str, *turns: tuple[Role, str]) -> list[str]:
     new = [NewTurn(role=role, content=content) for role, content in turns]
-    return [turn.id for turn in hand.store.append_turns(SPACE, session, new, now=hand.tick()).stored]
+    return [
+        turn.id
+        for turn in hand.store.write(SPACE, turn_rows.append, session, turn_rows.prepare(new), now=hand.tick()).stored
+    ]
 
 
 def trips(hand: ByHand, count: int) -> list[str]:
@@ -149,7 +153,7 @@ def test_a_line_of_a_long_turn_is_its_sentence_about_the_question_and_no_code(ha
 def test_a_statement_and_its_turn_are_one_event(hand: ByHand) -> None:
     atom = hand.draw("The canoe trip to Lake Orta took three days.")
     trips(hand, 3)
-    (said,) = [found.evidence for found in hand.store.atoms(SPACE, [atom])]
+    (said,) = [found.evidence for found in hand.store.read(SPACE, atom_rows.by_ids, [atom])]
     assert len({atom, said} & set(shown(overview(recall(hand, TRIPS))))) == 1
 
 

@@ -19,6 +19,7 @@ from mcp_memory.longterm.search.rerank import Reranked
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
@@ -47,12 +48,17 @@ def embedded(*texts: str) -> Vectors:
 
 def write_turns(store: Store, space: str, contents: Sequence[str], *, said: datetime = NOW) -> list[str]:
     new = [NewTurn(role="user", content=content, client_id=str(uuid4()), said_at=said) for content in contents]
-    return [t.id for t in store.append_turns(space, "s", new, now=NOW, vectors=embedded(*contents)).stored]
+    return [
+        t.id
+        for t in store.write(
+            space, turn_rows.append, "s", turn_rows.prepare(new), now=NOW, vectors=embedded(*contents)
+        ).stored
+    ]
 
 
 def write_atom(store: Store, space: str, text: str, priority: int) -> str:
     new = NewAtom(kind="persona", text=text, priority=priority, confidence=1.0, session="s", valid_from=NOW)
-    return store.add_atom(space, new, now=NOW, vectors=embedded(text)).atom.id
+    return store.write(space, atom_rows.add, new, now=NOW, vectors=embedded(text)).atom.id
 
 
 def shuffled(random: Random) -> Callable[[str, str, Sequence[Ranked], int], Reranked]:
@@ -108,7 +114,7 @@ def test_pages_of_turns_hold_together_whatever_is_written_or_forgotten_between_t
             case int(place) if there[place % len(there)] not in forgotten:
                 id = there[place % len(there)]
                 forgotten.add(id)
-                store.forget(space, [id], reason="", now=NOW)
+                store.write(space, tombstone_rows.forget, [id], reason="", now=NOW)
             case _:
                 pass
     assert len(shown) == len(set(shown))

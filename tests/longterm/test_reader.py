@@ -17,6 +17,7 @@ from mcp_memory.longterm import reader
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import BundledEmbedder
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, sentence_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 
@@ -53,16 +54,16 @@ def context(store: Store, home: Path, embedder: BundledEmbedder) -> SearchContex
 
 def say(store: Store, *said: str, session: str = "s", at: datetime = NOW, **fields: Any) -> None:
     turns = [NewTurn(role="user", content=text, said_at=at, **fields) for text in said]
-    store.append_turns("me", session, turns, now=at)
+    store.write("me", turn_rows.append, session, turn_rows.prepare(turns), now=at)
 
 
 def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True) -> bool:
-    turns = context.store.unread_turns(context.space, limit=20)
+    turns = context.store.read(context.space, sentence_rows.unread_turns, limit=20)
     return bool(turns) and reader.read(context, turns, going_on=going_on)
 
 
 def statements(store: Store) -> list[Atom]:
-    found = store.list_atoms("me", filters=Filters(ended=True), limit=100)
+    found = store.read("me", atom_rows.list_atoms, filters=Filters(ended=True), limit=100)
     return sorted(found, key=lambda atom: int(atom.id[1:]))
 
 
@@ -109,7 +110,7 @@ def test_a_sentence_ends_nothing_that_was_stored_on_purpose(store: Store, contex
         kind="episodic", text=SURGERY, priority=70, confidence=1.0, session="s", valid_from=NOW,
     )  # fmt: skip
     vectors = context.of_rows([SURGERY])
-    store.add_atom("me", explicit, now=NOW, vectors=vectors)
+    store.write("me", atom_rows.add, explicit, now=NOW, vectors=vectors)
     say(store, MOVED, session="later", at=NOW + WEEK)
     assert read(context)
     assert [one.valid_to for one in statements(store)] == [None, None]
@@ -141,7 +142,7 @@ def test_a_turn_under_a_name_that_the_user_has_given_is_theirs(store: Store, con
 
 def test_a_question_of_a_quarantined_turn_is_not_quoted(store: Store, context: SearchContext) -> None:
     question = NewTurn(role="assistant", content="Where do you live?", said_at=NOW, held=("order",))
-    store.append_turns("me", "s", [question], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([question]), now=NOW)
     say(store, "In Oslo harbour, I live there with my two cats.")
     assert read(context)
     assert [one.text for one in statements(store)] == ["In Oslo harbour, I live there with my two cats."]

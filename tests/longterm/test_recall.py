@@ -25,6 +25,7 @@ from mcp_memory.longterm.recall.dynamic_block import dynamic_lines
 from mcp_memory.longterm.search.answerability import judge_question
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import atom_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction
 from tests.longterm.by_hand import SPACE, ByHand
@@ -59,7 +60,10 @@ def is_told(id: str, text: str) -> bool:
 def talk(hand: ByHand, *contents: str, session: str = "talk") -> list[str]:
     """Store turns of a user and an assistant by turns, and return their ids."""
     turns = [NewTurn(role="assistant" if i % 2 else "user", content=said) for i, said in enumerate(contents)]
-    return [turn.id for turn in hand.store.append_turns(SPACE, session, turns, now=hand.tick()).stored]
+    return [
+        turn.id
+        for turn in hand.store.write(SPACE, turn_rows.append, session, turn_rows.prepare(turns), now=hand.tick()).stored
+    ]
 
 
 async def fill(memory: Memory) -> None:
@@ -280,7 +284,7 @@ def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: 
 
 def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: ByHand) -> None:
     turns = [NewTurn(role="assistant", name="Melanie", content="I have kids. The boiler broke on 3 May 2026.")]
-    turn = hand.store.append_turns(SPACE, "mel", turns, now=hand.tick()).stored[0].id
+    turn = hand.store.write(SPACE, turn_rows.append, "mel", turn_rows.prepare(turns), now=hand.tick()).stored[0].id
     told = {
         "source": "assistant",
         "kind": "episodic",
@@ -411,7 +415,14 @@ def test_facts_of_whom_the_question_names_are_told_by_any_of_their_names(hand: B
     hand.tell("He has a desk at the bank", entity="Bob Stone", value="the bank", **works)
     work = hand.work("extract", "told").id
     names: dict[str, Sequence[str]] = {"Anna Moreau": ["Annie"]}
-    hand.store.commit(SPACE, work, Extraction(upto={"told": 2}, drafts=[], aliases=names), outcome={}, now=hand.tick())
+    hand.store.write(
+        SPACE,
+        stage_outputs.commit,
+        work,
+        Extraction(upto={"told": 2}, drafts=[], aliases=names),
+        outcome={},
+        now=hand.tick(),
+    )
     line = f"[{anna} 2026-11-20] Anna Moreau · works for · the council"
     for question in ("Have you seen Anna Moreau?", "Have you seen Annie?"):
         assert line in recall(hand, question).dynamic.splitlines()
@@ -450,7 +461,7 @@ def test_the_context_is_three_questions_and_the_last_word_after_each(hand: ByHan
         ("user", "u4"),
     ]
     turns = [NewTurn(role=role, content=said) for role, said in roles]  # pyright: ignore[reportArgumentType]
-    hand.store.append_turns(SPACE, "s", turns, now=hand.tick())
+    hand.store.write(SPACE, turn_rows.append, "s", turn_rows.prepare(turns), now=hand.tick())
     assert [turn.content for turn in context_of(hand.context(), "s")] == ["u2", "a2", "u3", "a3", "u4"]
     assert context_of(hand.context(), None) == context_of(hand.context(), "unknown") == []
 
@@ -497,7 +508,7 @@ def test_what_was_closed_is_never_told_as_what_holds(hand: ByHand) -> None:
         summary="A life in Porto.",
     )
     lisbon = hand.draw("Lives in Lisbon near the harbour", supersedes=[porto], because="moved")
-    evidence = hand.store.atoms(SPACE, [porto])[0].evidence
+    evidence = hand.store.read(SPACE, atom_rows.by_ids, [porto])[0].evidence
     for question in ("", "Who lives near the harbour?", "Porto harbour"):
         for line in (
             recall(hand, question, budget=4_000).dynamic.splitlines() + recall(hand, question).stable.splitlines()
@@ -510,7 +521,7 @@ def test_what_was_forgotten_is_recalled_nowhere(hand: ByHand) -> None:
     secret = hand.draw("Keeps the spare key under the flowerpot")
     hand.write(f"- Keeps the spare key under the flowerpot ({secret})")
     hand.scene("home", f"- The spare key is under the flowerpot. ({secret})")
-    turn = hand.store.atoms(SPACE, [secret])[0].evidence
+    turn = hand.store.read(SPACE, atom_rows.by_ids, [secret])[0].evidence
     hand.forget(secret, turn)
     for question in ("", "Where is the spare key?", "flowerpot"):
         found = recall(hand, question)

@@ -16,6 +16,7 @@ from mcp_memory.longterm.recall.lines import RecallLimits
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.bundled import IDENTITY, BundledEmbedder
+from mcp_memory.store.sql import stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom, Readings, Vectors
 from tests.longterm.by_hand import SPACE, ByHand
@@ -44,7 +45,7 @@ def of_query(text: str) -> list[Vectors]:
 def say(hand: ByHand, text: str, *, replacing: str = "", name: str | None = None) -> tuple[str, str]:
     """Store a rule of the user as the reader would; return the ids of the statement and of the turn."""
     said = NewTurn(role="user", content=text, said_at=hand.tick(), name=name)
-    (turn,) = hand.store.append_turns(SPACE, "talk", [said], now=hand.now).stored
+    (turn,) = hand.store.write(SPACE, turn_rows.append, "talk", turn_rows.prepare([said]), now=hand.now).stored
     rule = NewAtom(
         kind="instruction",
         text=text,
@@ -58,7 +59,7 @@ def say(hand: ByHand, text: str, *, replacing: str = "", name: str | None = None
         supersedes=(replacing,) if replacing else (),
     )
     readings = Readings(turns=[turn.id], atoms=[rule], vectors=embedded(text))
-    (written,) = hand.store.commit(SPACE, None, readings, outcome={}, now=hand.now).atoms
+    (written,) = hand.store.write(SPACE, stage_outputs.commit, None, readings, outcome={}, now=hand.now).atoms
     return written.atom.id, turn.id
 
 

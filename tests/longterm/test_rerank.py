@@ -21,7 +21,9 @@ from mcp_memory.models.llm import ModelPrompt
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
+from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.testing import FixedClock, HashEmbedder, ScriptedLLM
 
 FIXTURE = json.loads((Path(__file__).parents[2] / "fixtures" / "replies" / "rerank.json").read_text(encoding="utf-8"))
@@ -43,17 +45,22 @@ def found(ids: list[str]) -> list[Ranked]:
 
 def rerank(store: Store, llm: ScriptedLLM, **settings: Any) -> ModelRerank:
     clock = FixedClock()
-    return ModelRerank(store, MeteredModel(llm, store, Settings(**settings), now=clock), timeout=5)
+    return ModelRerank(store, MeteredModel(llm, StoreLedger(store), Settings(**settings), now=clock), timeout=5)
 
 
 def said(store: Store, *contents: str) -> list[str]:
     turns = [NewTurn(role="user", content=content) for content in contents]
-    return [turn.id for turn in store.append_turns("me", "s", turns, now=FixedClock()()).stored]
+    return [
+        turn.id
+        for turn in store.write("me", turn_rows.append, "s", turn_rows.prepare(turns), now=FixedClock()()).stored
+    ]
 
 
 def test_a_good_models_reply_brings_what_answers_to_the_front(store: Store) -> None:
     ids = [
-        store.append_turns("me", f"session-{n}", [NewTurn(**turn)], now=FixedClock()()).stored[0].id
+        store.write("me", turn_rows.append, f"session-{n}", turn_rows.prepare([NewTurn(**turn)]), now=FixedClock()())
+        .stored[0]
+        .id
         for n, turn in enumerate(FIXTURE["found"])
     ]
     llm = ScriptedLLM(FIXTURE["reply"])
@@ -120,10 +127,7 @@ def test_no_reply_loses_or_adds_a_result(order: list[int], many: int) -> None:
 class Nothing:
     """A store from which everything was forgotten since it was found."""
 
-    def context_windows(self, space: str, ids: list[str], *, around: int) -> list[Any]:
-        return []
-
-    def atoms(self, space: str, ids: list[str]) -> list[Any]:
+    def read(self, space: str, work: object, *args: Any, **kwargs: Any) -> list[Any]:
         return []
 
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +28,7 @@ from mcp_memory.models.llm import parse, reply_schema
 from mcp_memory.models.metered import Applied
 from mcp_memory.models.prompts import prompt
 from mcp_memory.store.citations import cited_atoms, uncited_lines, uncited_tails, without_citations
+from mcp_memory.store.sql import atom_rows, job_rows, page_rows, stage_outputs, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Conflict, NewAtom, PersonaPage, SceneChanges, Work
 
@@ -55,10 +55,10 @@ class Life:
     def _learn(self, text: str, entities: list[str], kind: Kind, **more: Any) -> str:
         given: dict[str, Any] = {"confidence": 0.9, "valid_from": NOW, **more}
         atom = NewAtom(kind=kind, text=text, priority=80, session="c", entities=entities, **given)
-        return self.store.add_atom("s", atom, now=self.tick()).atom.id
+        return self.store.write("s", atom_rows.add, atom, now=self.tick()).atom.id
 
     def forget(self, *ids: str) -> str:
-        return self.store.forget("s", ids, reason="private", now=self.tick()).id
+        return self.store.write("s", tombstone_rows.forget, ids, reason="private", now=self.tick()).id
 
     def context(self) -> SearchContext:
         return SearchContext(
@@ -86,8 +86,15 @@ class Life:
         return question.messages[1].text
 
     def work(self, basis: SceneBasis) -> Work:
-        work = self.store.lease_job(
-            "s", "scenes", None, basis.model_dump_json(), holder="me", lease=timedelta(hours=1), now=self.now
+        work = self.store.write(
+            "s",
+            job_rows.lease,
+            "scenes",
+            None,
+            basis.model_dump_json(),
+            holder="me",
+            lease=timedelta(hours=1),
+            now=self.now,
         )
         assert work is not None
         return work
@@ -104,20 +111,20 @@ class Life:
         )
 
     def refusal(self, *edits: dict[str, Any], dropped: dict[str, str] | None = None) -> str:
-        before = self.store.scenes("s"), self.planned()
+        before = self.store.read("s", page_rows.scenes), self.planned()
         with pytest.raises(InvalidInput) as refused:
             self.answer(*edits, dropped=dropped)
-        assert (self.store.scenes("s"), self.planned()) == before
+        assert (self.store.read("s", page_rows.scenes), self.planned()) == before
         return str(refused.value)
 
     def scene(self, slug: str) -> Scene:
-        return next(scene for scene in self.store.scenes("s") if scene.slug == slug)
+        return next(scene for scene in self.store.read("s", page_rows.scenes) if scene.slug == slug)
 
     def page(self, slug: str) -> str:
         return l2_scenes.rendered_page(self.store, "s", self.scene(slug))
 
     def heats(self) -> dict[str, int]:
-        return {scene.slug: scene.heat for scene in self.store.scenes("s")}
+        return {scene.slug: scene.heat for scene in self.store.read("s", page_rows.scenes)}
 
 
 def create(slug: str, body: str, **more: Any) -> dict[str, Any]:
@@ -239,8 +246,12 @@ def test_a_long_statement_is_shown_to_its_end(life: Life) -> None:
 
 def test_pages_are_written_as_of_the_day_of_the_talk_and_not_of_today(life: Life) -> None:
     said = datetime(2026, 2, 5, 18, 0, tzinfo=UTC)
-    (turn,) = life.store.append_turns(
-        "s", "c", [NewTurn(role="user", content="I like tea.", said_at=said)], now=NOW
+    (turn,) = life.store.write(
+        "s",
+        turn_rows.append,
+        "c",
+        turn_rows.prepare([NewTurn(role="user", content="I like tea.", said_at=said)]),
+        now=NOW,
     ).stored
     life.learn("Maya likes tea.", evidence=[Evidence(turn=turn.id, span=(0, 11), quote="I like tea.")])
     assert "Write as on Thursday, 2026-02-05, when the last of this was said." in life.asked()
@@ -360,23 +371,30 @@ def test_pages_are_made_with_their_evidence_and_entities(life: Life) -> None:
         created=life.now,
         updated=life.now,
     )
-    assert life.store.stage_states("s")["persona"].wanted == "she has a dog"
+    assert life.store.read("s", job_rows.stage_states)["persona"].wanted == "she has a dog"
 
 
 def test_a_model_may_have_the_persona_written_out_of_turn_once_a_third_of_what_is_known_is_new(life: Life) -> None:
     life.learn(*(f"{name} is so." for name in "ABCDEF"))
     life.answer(create("one", "A to F (a1, a2, a3, a4, a5, a6)."), persona="so much of it")
-    work = life.store.lease_job("s", "persona", None, "{}", holder="me", lease=timedelta(hours=1), now=life.now)
+    work = life.store.write(
+        "s", job_rows.lease, "persona", None, "{}", holder="me", lease=timedelta(hours=1), now=life.now
+    )
     assert work is not None
-    life.store.commit(
-        "s", work.id, PersonaPage(text="# Persona\n\nA (a1).\n", reason="", upto=6), outcome={}, now=life.now
+    life.store.write(
+        "s",
+        stage_outputs.commit,
+        work.id,
+        PersonaPage(text="# Persona\n\nA (a1).\n", reason="", upto=6),
+        outcome={},
+        now=life.now,
     )
     life.learn("G is so.")
     life.answer(update("one", "A to G (a1, a2, a3, a4, a5, a6, a7)."), persona="a little more")
-    assert life.store.stage_states("s")["persona"].wanted is None
+    assert life.store.read("s", job_rows.stage_states)["persona"].wanted is None
     life.learn("H is so.", "I is so.")
     life.answer(update("one", "A to I (a1, a2, a3, a4, a5, a6, a7, a8, a9)."), persona="enough more")
-    assert life.store.stage_states("s")["persona"].wanted == "enough more"
+    assert life.store.read("s", job_rows.stage_states)["persona"].wanted == "enough more"
 
 
 def test_heat_grows_with_each_telling_and_adds_up_in_a_merge(life: Life) -> None:
@@ -397,7 +415,10 @@ def test_pages_can_be_merged_into_a_new_one_and_their_names_lead_there(life: Lif
     life.answer(merge("all", f"A, B and C ({a}, {b}, a3).", "one", "two"))
     assert life.heats() == {"all": 3}
     assert l2_scenes.resolve(life.store, "s", "one") == life.scene("all")
-    assert [one.reason for one in life.store.scene_versions("s", "two")] == ["merged into [[all]]", "tells a2"]
+    assert [one.reason for one in life.store.read("s", page_rows.scene_versions, "two")] == [
+        "merged into [[all]]",
+        "tells a2",
+    ]
 
 
 def test_a_reply_that_loses_a_statement_without_a_word_is_refused(life: Life) -> None:
@@ -433,7 +454,10 @@ def test_what_moves_to_another_page_or_has_ended_is_not_lost(life: Life) -> None
     life.answer(create("porto", f"She lives in Porto ({flat}). Otto is her dog ({dog})."))
     life.learn("Maya lives in Faro.", supersedes=[flat])
     life.answer(update("porto", "She lives in Faro (a3)."), create("otto", f"Otto is her dog ({dog})."))
-    assert {scene.slug: scene.atoms for scene in life.store.scenes("s")} == {"porto": ("a3",), "otto": (dog,)}
+    assert {scene.slug: scene.atoms for scene in life.store.read("s", page_rows.scenes)} == {
+        "porto": ("a3",),
+        "otto": (dog,),
+    }
 
 
 def test_a_reply_that_tells_little_of_what_is_new_is_refused(life: Life) -> None:
@@ -537,7 +561,7 @@ def test_an_answer_that_comes_too_late_stores_nothing(life: Life) -> None:
     SCENES.apply(life.context(), work, basis, reply)
     with pytest.raises(Conflict):
         SCENES.apply(life.context(), work, basis, SceneReply.model_validate({"edits": []}))
-    assert [one.version for one in life.store.scene_versions("s", "one")] == [1]
+    assert [one.version for one in life.store.read("s", page_rows.scene_versions, "one")] == [1]
 
 
 def test_sentences_are_added_to_a_page_that_was_not_shown_where_it_says_what_holds_now(life: Life) -> None:
@@ -616,7 +640,10 @@ def test_a_page_is_split_by_taking_lines_out_and_telling_them_on_a_new_one(life:
     life.answer(create("all", f"A ({a}).\nB ({b})."))
     life.learn("C is so.")
     life.answer({"slug": "all", "lines": ["2|"]}, {"slug": "b", "title": "B", "body": f"B and C ({b}, a3)."})
-    assert {scene.slug: scene.body for scene in life.store.scenes("s")} == {"all": "A (a1).", "b": "B and C (a2, a3)."}
+    assert {scene.slug: scene.body for scene in life.store.read("s", page_rows.scenes)} == {
+        "all": "A (a1).",
+        "b": "B and C (a2, a3).",
+    }
 
 
 @pytest.mark.parametrize(
@@ -671,9 +698,14 @@ def test_a_page_that_is_deleted_while_the_question_is_written_is_not_in_it(
     (a,) = life.learn("A is so.")
     life.answer(create("one", f"A ({a})."))
     life.learn("B is so.")
-    basis, before = life.planned(), life.store.scenes("s")
+    basis, before = life.planned(), life.store.read("s", page_rows.scenes)
     assert basis.shown == ["one"]
-    monkeypatch.setattr(life.store, "scenes", Mock(side_effect=chain([before], repeat([]))))
+    pages, reads = chain([before], repeat([])), life.store.read
+
+    def read(space: str, work: Any, *args: Any, **kwargs: Any) -> Any:
+        return next(pages) if work is page_rows.scenes else reads(space, work, *args, **kwargs)
+
+    monkeypatch.setattr(life.store, "read", read)
     question = SCENES.question(life.context(), basis)
     assert question is not None
     assert "A is so" not in question.messages[1].text
@@ -739,7 +771,9 @@ def test_numbers_and_names_of_a_summary_have_to_stand_in_its_page(summary: str, 
 
 def test_a_statement_that_was_joined_into_another_is_told_as_such_and_ended_nowhere(life: Life) -> None:
     said = "I have kids and a husband."
-    (turn,) = life.store.append_turns("s", "c", [NewTurn(role="user", content=said)], now=life.tick()).stored
+    (turn,) = life.store.write(
+        "s", turn_rows.append, "c", turn_rows.prepare([NewTurn(role="user", content=said)]), now=life.tick()
+    ).stored
     words = [Evidence(turn=turn.id, span=span, quote=said[slice(*span)]) for span in ((0, 11), (12, 25))]
     (kids,) = life.learn("Lena has kids.", evidence=words[:1])
     life.answer(create("lena", f"Lena has kids ({kids})."))
@@ -765,7 +799,7 @@ def full(life: Life, count: int) -> list[str]:
 def test_up_to_the_limit_new_pages_are_made(life: Life) -> None:
     ids = full(life, 4)
     life.answer(create("cat", f"A cat ({ids[-1]})."))
-    assert len(life.store.scenes("s")) == 5
+    assert len(life.store.read("s", page_rows.scenes)) == 5
 
 
 def test_at_the_limit_a_new_page_needs_a_merge(life: Life) -> None:
@@ -786,7 +820,7 @@ def test_over_the_limit_nothing_is_told_before_pages_are_merged(life: Life) -> N
         merge("page-0", f"Books, cat ({ids[0]}, {ids[1]}, {ids[-1]}).", "page-1")
     )
     life.answer(merge("page-0", f"Books, cat ({', '.join([*ids[:3], ids[-1]])}).", "page-1", "page-2"))
-    assert len(life.store.scenes("s")) == 5
+    assert len(life.store.read("s", page_rows.scenes)) == 5
 
 
 # --- names ------------------------------------------------------------------------------------------
@@ -832,7 +866,7 @@ def test_a_name_that_is_taken_gets_a_number() -> None:
 def test_pages_of_any_title_have_files_and_are_found_again(life: Life, title: str) -> None:
     (a,) = life.learn("A is so.")
     life.answer({"action": "create", "title": title, "body": f"A ({a})."})
-    (scene,) = life.store.scenes("s")
+    (scene,) = life.store.read("s", page_rows.scenes)
     assert (scene.title, scene.summary, scene.slug) == (title, "A.", slug_of(title))
     assert (life.store.folder("s") / "scenes" / f"{scene.slug}.md").is_file()
     assert l2_scenes.resolve(life.store, "s", title) == scene
@@ -1131,7 +1165,7 @@ def test_names_in_links_mean_scenes_or_entities_by_any_of_their_names(life: Life
 
 def restore(life: Life, slug: str, version: int) -> None:
     edit = l2_scenes.restored(life.store, "s", slug, version)
-    life.store.commit("s", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=life.tick())
+    life.store.write("s", stage_outputs.commit, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=life.tick())
 
 
 def test_an_old_version_can_be_brought_back_and_the_newer_ones_are_kept(life: Life) -> None:
@@ -1188,7 +1222,7 @@ def test_a_restoring_that_crosses_a_writing_is_a_conflict(life: Life) -> None:
     edit = l2_scenes.restored(life.store, "s", "one", 1)
     restore(life, "one", 1)
     with pytest.raises(Conflict):
-        life.store.commit("s", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=life.now)
+        life.store.write("s", stage_outputs.commit, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=life.now)
 
 
 def test_the_basis_is_small_json(life: Life) -> None:

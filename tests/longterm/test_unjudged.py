@@ -14,6 +14,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.verification.trust import flag_turns, judge_waiting
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import UNJUDGED
 
@@ -30,7 +31,7 @@ def store(home: Path) -> Iterator[Store]:
 
 
 def reasons(store: Store) -> dict[str, tuple[str, ...]]:
-    return {one.id: tuple(one.reasons) for one in store.quarantined("me")}
+    return {one.id: tuple(one.reasons) for one in store.read("me", quarantine_rows.list_quarantined)}
 
 
 def test_turns_beyond_the_budget_of_a_call_are_marked_and_the_others_judged(store: Store) -> None:
@@ -42,7 +43,9 @@ def test_turns_beyond_the_budget_of_a_call_are_marked_and_the_others_judged(stor
 
 
 def test_the_background_releases_the_honest_and_keeps_the_others_for_what_it_finds(store: Store) -> None:
-    store.append_turns("me", "s", flag_turns(store, "me", [FACT, ORDER], at_once=0), now=NOW)
+    store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare(flag_turns(store, "me", [FACT, ORDER], at_once=0)), now=NOW
+    )
     assert reasons(store) == {"t1": (UNJUDGED,), "t2": (UNJUDGED,)}
     assert judge_waiting(store, "me", lambda: False, now=NOW)  # it ends before anything is written
     assert judge_waiting(store, "me", lambda: True, now=NOW)
@@ -54,7 +57,13 @@ def test_the_background_releases_the_honest_and_keeps_the_others_for_what_it_fin
 @pytest.fixture
 def unjudged_home(home: Path) -> Path:
     with closing(open_store(home)) as store:
-        store.append_turns("default", "s", flag_turns(store, "default", [FACT, ORDER], at_once=0), now=NOW)
+        store.write(
+            "default",
+            turn_rows.append,
+            "s",
+            turn_rows.prepare(flag_turns(store, "default", [FACT, ORDER], at_once=0)),
+            now=NOW,
+        )
     return home
 
 

@@ -12,6 +12,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn, Verified
 from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.evidence import is_intact
+from mcp_memory.store.sql import atom_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import PersonaPage
 from tests.longterm.by_hand import SPACE, ByHand
@@ -53,8 +54,13 @@ def test_a_pyramid_that_stands_is_walked_to_its_ground(hand: ByHand) -> None:
 
 def test_an_empty_space_and_a_listing_are_sound(hand: ByHand) -> None:
     assert verify(hand.store, "nobody").problems == []
-    hand.store.commit(
-        SPACE, None, PersonaPage(text=f"- Plays the cello ({hand.tell('Plays the cello')})"), outcome={}, now=hand.now
+    hand.store.write(
+        SPACE,
+        stage_outputs.commit,
+        None,
+        PersonaPage(text=f"- Plays the cello ({hand.tell('Plays the cello')})"),
+        outcome={},
+        now=hand.now,
     )
     assert verify(hand.store, SPACE) == Verified(
         personas=0, scenes=0, atoms=1, quotes=1, turns=1, problems=[], uncovered=[]
@@ -91,7 +97,7 @@ def test_a_page_that_names_a_scene_which_is_gone_is_told(hand: ByHand) -> None:
 
 def test_forgetting_a_turn_leaves_no_atom_without_ground(hand: ByHand) -> None:
     drawn = hand.draw("Lives in Turin")
-    hand.forget(hand.store.evidence(SPACE, drawn)[0].turn)
+    hand.forget(hand.store.read(SPACE, atom_rows.evidence, drawn)[0].turn)
     assert verify(hand.store, SPACE) == Verified(
         personas=0, scenes=0, atoms=0, quotes=0, turns=0, problems=[], uncovered=[]
     )
@@ -99,7 +105,7 @@ def test_forgetting_a_turn_leaves_no_atom_without_ground(hand: ByHand) -> None:
 
 def test_words_that_were_changed_behind_its_back_are_found(hand: ByHand, home: Path) -> None:
     drawn = hand.draw("Lives in Turin")
-    turn = hand.store.evidence(SPACE, drawn)[0].turn
+    turn = hand.store.read(SPACE, atom_rows.evidence, drawn)[0].turn
     tamper(home, f"UPDATE turn SET content = replace(content, 'Turin', 'Milan') WHERE id = {turn[1:]}")
     assert problems(hand) == [
         f"{drawn} quotes words of {turn} that do not stand there.",
@@ -110,5 +116,5 @@ def test_words_that_were_changed_behind_its_back_are_found(hand: ByHand, home: P
 @pytest.mark.parametrize("dated", [True, False])
 def test_a_turn_is_intact_whether_its_client_gave_it_a_time_or_not(hand: ByHand, dated: bool) -> None:
     new = NewTurn(role="user", name="Anna", content="Hello", said_at=hand.now if dated else None)
-    (turn,) = hand.store.append_turns(SPACE, "s", [new], now=hand.tick()).stored
+    (turn,) = hand.store.write(SPACE, turn_rows.append, "s", turn_rows.prepare([new]), now=hand.tick()).stored
     assert is_intact(turn)

@@ -18,7 +18,9 @@ from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import home_rows
 from mcp_memory.store.sqlite.store import open_store
+from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.testing import FixedClock, ScriptedLLM
 
 EVER = datetime.fromtimestamp(0, UTC)
@@ -54,11 +56,11 @@ def metered(
     store: Store, clock: FixedClock, paused: list[float], *script: Any, **settings: Any
 ) -> tuple[MeteredModel, ScriptedLLM]:
     llm = ScriptedLLM(*script)
-    return MeteredModel(llm, store, Settings(**settings), now=clock, pause=paused.append), llm
+    return MeteredModel(llm, StoreLedger(store), Settings(**settings), now=clock, pause=paused.append), llm
 
 
 def bill(store: Store) -> tuple[int, int, int, int, float | None]:
-    (one,) = store.spent(since=EVER)
+    (one,) = store.read_home(home_rows.spent, since=EVER)
     return one.calls, one.failed, one.prompt_tokens, one.completion_tokens, one.cost
 
 
@@ -69,7 +71,7 @@ def test_a_reply_comes_in_its_shape_and_on_the_bill(store: Store, clock: FixedCl
         purpose="test", model="scripted/1", calls=1, failed=0,
         prompt_tokens=100, completion_tokens=7, cached_tokens=60, cost=0.5,
     )  # fmt: skip
-    assert store.spent(since=clock()) == [call]
+    assert store.read_home(home_rows.spent, since=clock()) == [call]
 
 
 def test_a_failure_that_may_pass_is_tried_again_after_growing_pauses_or_the_one_asked_for(
@@ -143,8 +145,9 @@ def test_past_the_days_cap_no_process_asks_until_the_next_day(
     store: Store, clock: FixedClock, paused: list[float]
 ) -> None:
     model, llm = metered(store, clock, paused, BLUE, BLUE, llm_daily_tokens=1_000)
-    store.add_spend(
-        Spend(at=clock(), purpose="other", model="elsewhere", prompt_tokens=900, completion_tokens=95, cost=None)
+    store.write_home(
+        home_rows.add_spend,
+        Spend(at=clock(), purpose="other", model="elsewhere", prompt_tokens=900, completion_tokens=95, cost=None),
     )
     with pytest.raises(Refused) as refused:
         model.complete(ASK)
@@ -217,11 +220,11 @@ def test_during_a_pause_no_process_on_the_home_asks(
 ) -> None:
     model, llm = metered(store, clock, paused, BLUE)
     elsewhere = open_store(home)
-    elsewhere.pause("the bill is high enough", now=clock())
+    elsewhere.write_home(home_rows.pause, "the bill is high enough", now=clock())
     with pytest.raises(Refused, match=r"the bill is high enough.*mcp-memory resume"):
         model.complete(ASK)
     assert llm.asked == []
-    elsewhere.resume()
+    elsewhere.write_home(home_rows.resume)
     elsewhere.close()
     assert model.complete(ASK) == Colour(colour="blue")
 
@@ -230,10 +233,10 @@ def test_a_purpose_may_have_a_model_of_its_own_and_is_billed_under_its_name(
     store: Store, clock: FixedClock, paused: list[float]
 ) -> None:
     usual, own = ScriptedLLM(BLUE), ScriptedLLM('{"colour": "green"}', name="own/1")
-    model = MeteredModel(usual, store, Settings(), now=clock, pause=paused.append, others={"persona": own})
+    model = MeteredModel(usual, StoreLedger(store), Settings(), now=clock, pause=paused.append, others={"persona": own})
     assert model.complete(replace(ASK, purpose="persona")) == Colour(colour="green")
     assert model.complete(ASK) == Colour(colour="blue")
-    assert [(one.purpose, one.model) for one in store.spent(since=EVER)] == [
+    assert [(one.purpose, one.model) for one in store.read_home(home_rows.spent, since=EVER)] == [
         ("persona", "own/1"),
         ("test", "scripted/1"),
     ]

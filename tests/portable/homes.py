@@ -17,6 +17,7 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.reading import open_export
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import job_rows, stage_outputs, turn_rows
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 
@@ -59,12 +60,19 @@ async def fill(held: Memory) -> None:
 def extract(held: Memory) -> None:
     """Have a model read the talk, tell a scene of it and write the page."""
     store, space = store_of(held), held.space
-    turn = next(one for one in store.session_turns(space, "talk") if one.content.startswith("Maya"))
+    turn = next(one for one in store.read(space, turn_rows.session_turns, "talk") if one.content.startswith("Maya"))
     words = Evidence(turn=turn.id, span=(0, 19), quote=turn.content[:19])
 
     def take(stage: Any, session: str | None = None) -> str:
-        work = store.lease_job(
-            space, stage, session, '{"start": 0, "after": 0}', holder="h", lease=timedelta(hours=1), now=CLOCK
+        work = store.write(
+            space,
+            job_rows.lease,
+            stage,
+            session,
+            '{"start": 0, "after": 0}',
+            holder="h",
+            lease=timedelta(hours=1),
+            now=CLOCK,
         )
         assert work is not None
         return work.id
@@ -82,16 +90,22 @@ def extract(held: Memory) -> None:
         single_valued=True,
         evidence=[words],
     )
-    store.commit(
+    store.write(
         space,
+        stage_outputs.commit,
         take("extract", "talk"),
         Extraction(upto={"talk": 3}, drafts=[atom], aliases={"Maya Lopez": ["Maya"]}),
         outcome={"turns": 3},
         now=CLOCK,
     )
-    draft = store.drafts(space)[0].id
-    merged = store.commit(
-        space, take("merge"), Merge(merged=[Merging(draft=draft, atom=atom)]), outcome={}, now=CLOCK
+    draft = store.read(space, stage_outputs.drafts)[0].id
+    merged = store.write(
+        space,
+        stage_outputs.commit,
+        take("merge"),
+        Merge(merged=[Merging(draft=draft, atom=atom)]),
+        outcome={},
+        now=CLOCK,
     ).atoms
     id = merged[0].atom.id
     edit = SceneEdit(
@@ -105,9 +119,12 @@ def extract(held: Memory) -> None:
         entities=("Maya Lopez",),
     )
     upto = int(id[1:])
-    store.commit(space, take("scenes"), SceneChanges(edits=[edit], upto=upto), outcome={}, now=CLOCK)
-    store.commit(
+    store.write(
+        space, stage_outputs.commit, take("scenes"), SceneChanges(edits=[edit], upto=upto), outcome={}, now=CLOCK
+    )
+    store.write(
         space,
+        stage_outputs.commit,
         take("persona"),
         PersonaPage(text=f"Maya's friend ({id}).\n", reason="scenes", upto=upto),
         outcome={},

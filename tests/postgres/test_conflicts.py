@@ -13,6 +13,7 @@ import pytest
 
 from mcp_memory.core.errors import NoRoom, StoreUnavailable
 from mcp_memory.core.types import NewTurn
+from mcp_memory.store.sql import turn_rows
 from tests.postgres.notes import as_administrator, note, noted, opened, sql
 from tests.store.test_contract import NOW
 
@@ -140,7 +141,9 @@ def test_a_reader_with_an_old_snapshot_and_writers_do_not_wait_for_each_other(ur
 def test_a_reader_that_stays_too_long_is_ended_by_the_database_and_holds_nothing_up(url: str) -> None:
     with opened(f"{url}?options=-c%20idle_in_transaction_session_timeout%3D100ms") as store:
         note(store, "found")
-        store.append_turns("me", "s", [NewTurn(role="user", content="Tea, please.")], now=NOW)
+        store.write(
+            "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="Tea, please.")]), now=NOW
+        )
         with pytest.raises(StoreUnavailable, match=r"took longer than its settings allow|cannot be used"):
             store.export_rows(["me"], lambda kind, row: time.sleep(0.3))
         note(store, "written after it")

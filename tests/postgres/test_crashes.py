@@ -19,6 +19,7 @@ from bench import failover
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore
+from mcp_memory.store.sql import turn_rows
 from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.proxy import proxied
 from tests.postgres_server import PostgresServer, running
@@ -73,7 +74,13 @@ def writers(store: PostgresStore, number: int = 4) -> Iterator[Written]:
         while not enough.is_set():
             text = f"{writer}: {(count := count + 1)}"
             try:
-                store.append_turns(f"space {writer}", "s", [NewTurn(role="user", content=text)], now=NOW)
+                store.write(
+                    f"space {writer}",
+                    turn_rows.append,
+                    "s",
+                    turn_rows.prepare([NewTurn(role="user", content=text)]),
+                    now=NOW,
+                )
                 note(store, text)
             except StoreUnavailable as error:
                 (written.unknown if "unknown" in str(error) else written.refused).append(text)

@@ -10,6 +10,7 @@ import pytest
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
+from mcp_memory.store.sql import turn_rows
 from tests.postgres.notes import note, noted, opened, sql
 from tests.postgres.proxy import Proxy
 from tests.store.test_contract import NOW
@@ -47,8 +48,10 @@ def test_a_write_is_stored_once_when_the_server_ends_the_connection_behind_its_c
 def test_a_turn_has_the_id_that_was_told_after_the_answer_to_its_commit_was_lost(url: str, proxy: Proxy) -> None:
     with opened(proxy.url(url)) as store:
         proxy.cut_after(b"COMMIT")
-        told = store.append_turns("me", "s", [NewTurn(role="user", content="Tea, please.")], now=NOW).stored
-        assert store.session_turns("me", "s") == told
+        told = store.write(
+            "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="Tea, please.")]), now=NOW
+        ).stored
+        assert store.read("me", turn_rows.session_turns, "s") == told
 
 
 def test_a_read_is_done_again_when_its_connection_was_cut(url: str, proxy: Proxy) -> None:
@@ -65,7 +68,9 @@ def test_an_export_gives_no_row_twice_when_its_connection_is_cut(url: str, proxy
         taken.append(row)
 
     with opened(proxy.url(url)) as store:
-        store.append_turns("me", "s", [NewTurn(role="user", content="Tea, please.")], now=NOW)
+        store.write(
+            "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="Tea, please.")]), now=NOW
+        )
         store.export_rows(["me"], take)
         whole = len(taken)
         taken.clear()

@@ -15,6 +15,7 @@ from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.database import migrate
 from mcp_memory.store.postgres.migrations import STEPS, Step
 from mcp_memory.store.postgres.store import open_store
+from mcp_memory.store.sql import turn_rows
 from tests.postgres.notes import as_administrator, as_owner, note, noted, opened, sql
 from tests.postgres_server import PostgresServer
 
@@ -108,7 +109,7 @@ def test_a_version_that_may_only_read_says_so_and_writes_nothing(url: str, newer
     newer.undo()
     with opened(url) as store:
         assert store.read_only == "schema 0004-mood can be written by newer versions only"
-        assert store.sessions("me") == []
+        assert store.read("me", turn_rows.sessions) == []
         with pytest.raises(StoreUnavailable, match=r"can only be read: schema 0004-mood .* Upgrade this mcp-memory"):
             note(store, "lost?")
     assert noted(url) == []

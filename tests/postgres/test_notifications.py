@@ -8,6 +8,7 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore
+from mcp_memory.store.sql import home_rows, turn_rows
 from tests.postgres.notes import opened, sql
 from tests.postgres.proxy import Proxy
 from tests.postgres_server import PostgresServer, running
@@ -19,7 +20,7 @@ WAIT = 20
 
 
 def write(store: PostgresStore, text: str = "Tea") -> None:
-    store.append_turns("me", "s", [NewTurn(role="user", content=text)], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content=text)]), now=NOW)
 
 
 def heard_of(store: PostgresStore) -> Event:
@@ -61,7 +62,7 @@ def test_a_server_that_cannot_listen_writes_all_the_same(url: str, proxy: Proxy)
         proxy.refuse()
         one.on_change(lambda: None)
         write(one, "Coffee")
-        assert other.last_change("me") == one.last_change("me")
+        assert other.read("me", home_rows.last_change) == one.read("me", home_rows.last_change)
 
 
 def test_after_a_failover_that_lost_changes_later_ones_have_higher_numbers() -> None:
@@ -78,14 +79,14 @@ def test_after_a_failover_that_lost_changes_later_ones_have_higher_numbers() -> 
             with opened(url) as store:
                 for number in range(5):
                     write(store, f"lost {number}")
-                seen = store.last_change("me")
+                seen = store.read("me", home_rows.last_change)
             primary.kill()
             standby.promote()
             with opened(url.replace(f":{primary.port}/", f":{standby.port}/")) as store:
-                assert store.last_change("me") < seen
+                assert store.read("me", home_rows.last_change) < seen
                 write(store, "after")
-                assert store.last_change("me") > seen
-                assert [change.topic for change in store.changes("me", seen)] == ["session:s"]
+                assert store.read("me", home_rows.last_change) > seen
+                assert [change.topic for change in store.read("me", home_rows.changes, seen)] == ["session:s"]
 
 
 def wait_for_replay(primary: PostgresServer, standby: PostgresServer) -> None:

@@ -25,7 +25,7 @@ from mcp_memory.store.postgres import objects
 from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep
 from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.transaction import PostgresTransaction
-from mcp_memory.store.sql import refs
+from mcp_memory.store.sql import ref_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store as open_sqlite
 from mcp_memory.testing import HashEmbedder
 from tests.bucket import TestBucket, running_bucket
@@ -72,21 +72,21 @@ def garbage(url: str) -> list[str]:
 
 
 def forget_for_good(store: PostgresStore, ref: str) -> None:
-    gone = store.forget("me", [ref], reason="", now=NOW)
+    gone = store.write("me", tombstone_rows.forget, [ref], reason="", now=NOW)
     store.purge("me", Purge(tombstones=[gone.id]), now=NOW)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"a\0b\r\n\xff", WORDS * 1_000, bytes(6_000_000)], ids=len)
 def test_a_result_comes_back_byte_for_byte(store: PostgresStore, url: str, bucket: TestBucket, data: bytes) -> None:
-    ref = store.put_ref("me", new_ref(data))
-    assert store.read_ref("me", ref.id) == data
+    ref = store.write("me", ref_rows.put, new_ref(data))
+    assert store.read("me", ref_rows.read_bytes, ref.id) == data
     assert keys(url) == list(bucket.objects())
     assert sql(url, "SELECT count(*) FROM object WHERE data IS NOT NULL") == [(0,)]
 
 
 @pytest.mark.parametrize("span", [(0, 31), (0, 0), (4, 10), (30, 31)])
 def test_a_part_of_a_result_is_read_without_the_rest(store: PostgresStore, span: tuple[int, int]) -> None:
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
 
     def part(tx: PostgresTransaction) -> list[bytes | None]:
         return tx.files.read_results([(ref.path, len(WORDS), span), ("refs/none.md", 7, (0, 7))])
@@ -95,35 +95,41 @@ def test_a_part_of_a_result_is_read_without_the_rest(store: PostgresStore, span:
 
 
 def test_a_result_is_stored_once_however_often_it_comes(store: PostgresStore, bucket: TestBucket) -> None:
-    assert store.put_ref("me", new_ref(WORDS)) == store.put_ref("me", new_ref(WORDS))
+    assert store.write("me", ref_rows.put, new_ref(WORDS)) == store.write("me", ref_rows.put, new_ref(WORDS))
     assert len(bucket.objects()) == 1
 
 
 def test_results_from_before_the_bucket_was_set_stay_in_their_rows(url: str, bucket: TestBucket) -> None:
     with closing(open_store(url)) as store:
-        before = store.put_ref("me", new_ref(b"in the row"))
+        before = store.write("me", ref_rows.put, new_ref(b"in the row"))
     with closing(open_store(url, bucket.address)) as store:
-        after = store.put_ref("me", new_ref(b"in the bucket"))
-        assert (store.read_ref("me", before.id), store.read_ref("me", after.id)) == (b"in the row", b"in the bucket")
+        after = store.write("me", ref_rows.put, new_ref(b"in the bucket"))
+        assert (store.read("me", ref_rows.read_bytes, before.id), store.read("me", ref_rows.read_bytes, after.id)) == (
+            b"in the row",
+            b"in the bucket",
+        )
     assert len(bucket.objects()) == 1
 
 
 def test_a_server_without_the_setting_names_it_and_reads_the_rest(
     store: PostgresStore, url: str, bucket: TestBucket
 ) -> None:
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
     with closing(open_store(url)) as other:
         with pytest.raises(StoreUnavailable, match="Set MCP_MEMORY_OBJECTS"):
-            other.read_ref("me", ref.id)
+            other.read("me", ref_rows.read_bytes, ref.id)
         assert "Set MCP_MEMORY_OBJECTS" in other.problems()[0]
-        assert other.read_ref("me", other.put_ref("me", new_ref(b"in the row")).id) == b"in the row"
+        assert (
+            other.read("me", ref_rows.read_bytes, other.write("me", ref_rows.put, new_ref(b"in the row")).id)
+            == b"in the row"
+        )
 
 
 def test_each_object_is_under_the_number_of_its_space_and_no_row_names_one_of_another(
     store: PostgresStore, url: str, bucket: TestBucket
 ) -> None:
     for space in ("anna", "ben"):
-        store.put_ref(space, new_ref(WORDS))
+        store.write(space, ref_rows.put, new_ref(WORDS))
     found = sql(url, "SELECT space, key FROM object ORDER BY space")
     assert [int(key.split("/")[1]) for _, key in found] == [space for space, _ in found]
     assert len(set(bucket.objects())) == 2
@@ -139,16 +145,16 @@ class Failure(Exception):
 
 
 def store_and_fail(tx: PostgresTransaction) -> None:
-    refs.put(tx, new_ref(WORDS))
+    ref_rows.put(tx, new_ref(WORDS))
     raise Failure
 
 
 def test_a_write_that_is_tried_again_stores_its_object_once(url: str, bucket: TestBucket, proxy: Proxy) -> None:
     with closing(open_store(proxy.url(url), bucket.address)) as store:
-        store.put_ref("me", new_ref(b"before"))
+        store.write("me", ref_rows.put, new_ref(b"before"))
         proxy.cut_before(b"COMMIT", lambda: None)
-        ref = store.put_ref("me", new_ref(WORDS))
-        assert store.read_ref("me", ref.id) == WORDS
+        ref = store.write("me", ref_rows.put, new_ref(WORDS))
+        assert store.read("me", ref_rows.read_bytes, ref.id) == WORDS
     assert sorted(bucket.objects()) == keys(url)
     assert len(keys(url)) == 2
 
@@ -156,7 +162,7 @@ def test_a_write_that_is_tried_again_stores_its_object_once(url: str, bucket: Te
 def test_a_write_that_is_rolled_back_leaves_nothing_to_read_and_the_sweep_takes_the_orphan(
     store: PostgresStore, url: str, bucket: TestBucket
 ) -> None:
-    kept = store.put_ref("me", new_ref(b"kept"))
+    kept = store.write("me", ref_rows.put, new_ref(b"kept"))
     with pytest.raises(Failure):
         store.write("me", store_and_fail)
     assert (len(bucket.objects()), len(keys(url))) == (2, 1)
@@ -164,20 +170,20 @@ def test_a_write_that_is_rolled_back_leaves_nothing_to_read_and_the_sweep_takes_
     assert len(bucket.objects()) == 2  # it is not old enough: its transaction might go on
     upkeep(store).sweep(older_than=AT_ONCE)
     assert list(bucket.objects()) == keys(url)
-    assert store.read_ref("me", kept.id) == b"kept"
+    assert store.read("me", ref_rows.read_bytes, kept.id) == b"kept"
 
 
 KILLED = """
 import os, signal, sys
 from mcp_memory.store.postgres.store import open_store
-from mcp_memory.store.sql import refs
+from mcp_memory.store.sql import ref_rows
 from tests.store.test_contract import new_ref
 
 store = open_store(*sys.argv[1:])
-store.put_ref("me", new_ref(b"acknowledged"))
+store.write("me", ref_rows.put, new_ref(b"acknowledged"))
 
 def put(tx):
-    refs.put(tx, new_ref(b"killed"))
+    ref_rows.put(tx, new_ref(b"killed"))
     os.kill(os.getpid(), signal.SIGKILL)
 
 store.write("me", put)
@@ -191,14 +197,14 @@ def test_a_server_that_is_killed_before_its_commit_leaves_an_orphan_and_no_row(u
     with closing(open_store(url, bucket.address)) as store:
         upkeep(store).sweep(older_than=AT_ONCE)
         assert list(bucket.objects()) == keys(url)
-        again = store.put_ref("me", new_ref(b"killed"))
-        assert store.read_ref("me", again.id) == b"killed"
+        again = store.write("me", ref_rows.put, new_ref(b"killed"))
+        assert store.read("me", ref_rows.read_bytes, again.id) == b"killed"
 
 
 def test_the_object_is_stored_while_no_transaction_holds_the_space(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.append_turns("me", "s", [NewTurn(role="user", content="there")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="there")]), now=NOW)
     into, open_transactions = store._objects, list[int]()  # pyright: ignore[reportPrivateUsage]
     put = into.put
 
@@ -212,12 +218,12 @@ def test_the_object_is_stored_while_no_transaction_holds_the_space(
         return put(space, data)
 
     monkeypatch.setattr(into, "put", counting)
-    store.put_ref("me", new_ref(WORDS))
+    store.write("me", ref_rows.put, new_ref(WORDS))
     assert open_transactions == [0]
 
 
 def test_the_bytes_of_a_deleted_result_go_with_the_commit(store: PostgresStore, url: str, bucket: TestBucket) -> None:
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
     forget_for_good(store, ref.id)
     assert (bucket.objects(), garbage(url)) == ({}, [])
 
@@ -225,7 +231,7 @@ def test_the_bytes_of_a_deleted_result_go_with_the_commit(store: PostgresStore, 
 def test_a_deletion_that_the_bucket_did_not_take_is_done_later_by_any_server(
     store: PostgresStore, url: str, bucket: TestBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
     with monkeypatch.context() as patch:  # as if the server had died at its commit
         patch.setattr(ObjectUpkeep, "delete_of", lambda self, space: None)
         forget_for_good(store, ref.id)
@@ -240,13 +246,13 @@ def test_a_deletion_that_the_bucket_did_not_take_is_done_later_by_any_server(
 
 
 def test_a_result_that_is_replaced_leaves_no_object(store: PostgresStore, url: str, bucket: TestBucket) -> None:
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
     bucket.put(*keys(url), b"torn")
     with pytest.raises(Damaged, match=ref.id):
-        store.read_ref("me", ref.id)
+        store.read("me", ref_rows.read_bytes, ref.id)
     assert "of another size" in store.problems()[0]
-    store.put_ref("me", new_ref(WORDS))
-    assert store.read_ref("me", ref.id) == WORDS
+    store.write("me", ref_rows.put, new_ref(WORDS))
+    assert store.read("me", ref_rows.read_bytes, ref.id) == WORDS
     sql(url, "UPDATE object_garbage SET at = at - interval '2 hours'")
     assert store.maintain_indexes(limit=10)
     assert (list(bucket.objects()), store.problems()) == (keys(url), [])
@@ -255,18 +261,18 @@ def test_a_result_that_is_replaced_leaves_no_object(store: PostgresStore, url: s
 def test_a_result_that_is_missing_in_the_bucket_is_damaged_and_a_problem(
     store: PostgresStore, url: str, bucket: TestBucket
 ) -> None:
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
     assert store.problems() == []
     bucket.delete(*keys(url))
     with pytest.raises(Damaged, match="is missing"):
-        store.read_ref("me", ref.id)
+        store.read("me", ref_rows.read_bytes, ref.id)
     assert store.problems()[0].startswith("1 results are missing in the bucket")
-    store.put_ref("me", new_ref(WORDS))
-    assert store.read_ref("me", ref.id) == WORDS
+    store.write("me", ref_rows.put, new_ref(WORDS))
+    assert store.read("me", ref_rows.read_bytes, ref.id) == WORDS
 
 
 def test_the_sweep_runs_once_a_day_for_all_servers(store: PostgresStore, url: str, bucket: TestBucket) -> None:
-    store.put_ref("me", new_ref(WORDS))
+    store.write("me", ref_rows.put, new_ref(WORDS))
     assert not store.maintain_indexes(limit=10)
     sql(url, "UPDATE object_folder SET swept_at = swept_at - interval '2 days'")
     with closing(open_store(url, bucket.address)) as other:
@@ -279,17 +285,19 @@ def test_the_sweep_runs_once_a_day_for_all_servers(store: PostgresStore, url: st
 def test_without_the_bucket_a_result_is_refused_whole_and_all_else_goes_on(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with closing(open_store(url, "s3://memory/results")) as cut_off:
         with pytest.raises(
             StoreUnavailable, match=r"The bucket s3://memory/results cannot be used .* AWS_ENDPOINT_URL"
         ):
-            cut_off.put_ref("me", new_ref(b"another"))
+            cut_off.write("me", ref_rows.put, new_ref(b"another"))
         with pytest.raises(StoreUnavailable, match="cannot be used"):
-            cut_off.read_ref("me", ref.id)
-        (turn,) = cut_off.append_turns("me", "s", [NewTurn(role="user", content="goes on")], now=NOW).stored
-        assert [one.id for one in cut_off.session_turns("me", "s")] == [turn.id]
+            cut_off.read("me", ref_rows.read_bytes, ref.id)
+        (turn,) = cut_off.write(
+            "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="goes on")]), now=NOW
+        ).stored
+        assert [one.id for one in cut_off.read("me", turn_rows.session_turns, "s")] == [turn.id]
         assert not cut_off.maintain_indexes(limit=10)
         assert "cannot be used" in cut_off.problems()[0]
     assert sql(url, "SELECT count(*) FROM ref") == [(1,)]
@@ -338,7 +346,7 @@ def test_a_bucket_that_does_not_exist_is_an_error_that_names_it(url: str, bucket
         closing(open_store(url, "s3://elsewhere")) as store,
         pytest.raises(StoreUnavailable, match="s3://elsewhere cannot be used"),
     ):
-        store.put_ref("me", new_ref(WORDS))
+        store.write("me", ref_rows.put, new_ref(WORDS))
 
 
 # --- several databases, and moves -------------------------------------------------------------------
@@ -348,12 +356,15 @@ def test_two_databases_share_a_bucket_and_neither_sweeps_what_the_other_has(
     postgres: PostgresServer, store: PostgresStore, url: str, bucket: TestBucket
 ) -> None:
     second = postgres.create_memory()
-    ref = store.put_ref("me", new_ref(WORDS))
+    ref = store.write("me", ref_rows.put, new_ref(WORDS))
     with closing(open_store(second, bucket.address)) as other:
-        theirs = other.put_ref("me", new_ref(WORDS))
+        theirs = other.write("me", ref_rows.put, new_ref(WORDS))
         for one in (store, other):
             upkeep(one).sweep(older_than=AT_ONCE)
-        assert (store.read_ref("me", ref.id), other.read_ref("me", theirs.id)) == (WORDS, WORDS)
+        assert (store.read("me", ref_rows.read_bytes, ref.id), other.read("me", ref_rows.read_bytes, theirs.id)) == (
+            WORDS,
+            WORDS,
+        )
         assert store.problems() == other.problems() == []
     postgres.drop_database(second)
 
@@ -362,24 +373,33 @@ def test_a_copy_of_a_database_reads_the_objects_and_sweeps_none_of_the_first(
     postgres: PostgresServer, url: str, bucket: TestBucket
 ) -> None:
     with closing(open_store(url, bucket.address)) as store:
-        ref = store.put_ref("me", new_ref(WORDS))
+        ref = store.write("me", ref_rows.put, new_ref(WORDS))
     copy = postgres.create_database(url.rpartition("/")[2])
     with closing(open_store(url, bucket.address)) as store, closing(open_store(copy, bucket.address)) as other:
-        later = store.put_ref("me", new_ref(b"written after the copy"))
-        theirs = other.put_ref("me", new_ref(b"written to the copy"))
+        later = store.write("me", ref_rows.put, new_ref(b"written after the copy"))
+        theirs = other.write("me", ref_rows.put, new_ref(b"written to the copy"))
         for one in (store, other):
             upkeep(one).sweep(older_than=AT_ONCE)
-        assert store.read_ref("me", later.id) == b"written after the copy"
-        assert (other.read_ref("me", ref.id), other.read_ref("me", theirs.id)) == (WORDS, b"written to the copy")
+        assert store.read("me", ref_rows.read_bytes, later.id) == b"written after the copy"
+        assert (other.read("me", ref_rows.read_bytes, ref.id), other.read("me", ref_rows.read_bytes, theirs.id)) == (
+            WORDS,
+            b"written to the copy",
+        )
     postgres.drop_database(copy)
 
 
 def test_a_memory_moves_into_the_bucket_and_out_of_it(home: Path, tmp_path: Path, url: str, bucket: TestBucket) -> None:
     with closing(open_sqlite(home)) as store:
         for space in ("anna", "ben"):
-            store.append_turns(space, "s", [NewTurn(role="user", content=f"{space} keeps bees")], now=NOW)
+            store.write(
+                space,
+                turn_rows.append,
+                "s",
+                turn_rows.prepare([NewTurn(role="user", content=f"{space} keeps bees")]),
+                now=NOW,
+            )
             for data in (WORDS, b"", b"\0", space.encode()):
-                store.put_ref(space, new_ref(data))
+                store.write(space, ref_rows.put, new_ref(data))
     sql(url, "DELETE FROM space")  # the target of a move is empty
     there = move(f"sqlite:{home}", as_owner(url), objects=bucket.address)
     assert [one.rows for one in there.proven if one.what == "results"] == [4, 4]

@@ -10,6 +10,7 @@ import pytest
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.postgres.failures import name_of
 from mcp_memory.store.postgres.store import open_store
+from mcp_memory.store.sql import turn_rows
 from tests.postgres.notes import note, opened, sql
 from tests.postgres.proxy import Proxy
 from tests.postgres_server import PostgresServer
@@ -120,7 +121,7 @@ def test_a_user_who_may_not_create_the_extension(empty: str) -> None:
     assert "may not create the extension vector. As an administrator, run `CREATE EXTENSION vector`" in said
     sql(empty, "CREATE EXTENSION vector")
     with opened(as_guest(empty)) as store:
-        assert store.sessions("me") == []
+        assert store.read("me", turn_rows.sessions) == []
 
 
 def test_a_user_who_may_not_create_tables(empty: str) -> None:

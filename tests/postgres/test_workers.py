@@ -14,6 +14,7 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore
+from mcp_memory.store.sql import atom_rows, job_rows, queues, stage_outputs, turn_rows
 from mcp_memory.store.values import DISTIL, Filters
 from tests.leases import pass_time
 from tests.postgres.notes import opened, sql
@@ -34,12 +35,12 @@ def write(store: PostgresStore, space: str) -> None:
     """Have something said in a space, which was then left."""
     long_ago = datetime.now(UTC) - timedelta(days=2)
     for text in said(space):
-        store.append_turns(space, "s", [NewTurn(role="user", content=text)], now=long_ago)
-    store.flush(space, "s")
+        store.write(space, turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content=text)]), now=long_ago)
+    store.write(space, job_rows.flush, "s")
 
 
 def read(store: PostgresStore, space: str) -> list[str]:
-    atoms = store.list_atoms(space, filters=Filters(), limit=99)
+    atoms = store.read(space, atom_rows.list_atoms, filters=Filters(), limit=99)
     return sorted(atom.text for atom in atoms)
 
 
@@ -68,10 +69,12 @@ def test_three_servers_whose_clocks_differ_read_every_turn_of_every_space_once(u
         for number, fast in enumerate((0, HOUR, -HOUR)):
             servers.enter_context(worker(url, tmp_path / f"{number}", f"{fast}"))
         for space in SPACES:
-            wait_until(lambda space=space: not store.backlog(space))
-            assert not store.jobs(space)
+            wait_until(lambda space=space: not store.read(space, job_rows.backlog))
+            assert not store.read(space, job_rows.list_jobs)
         drafts_or_atoms = {
-            space: sorted([*read(store, space), *(draft.atom.text for draft in store.drafts(space))])
+            space: sorted(
+                [*read(store, space), *(draft.atom.text for draft in store.read(space, stage_outputs.drafts))]
+            )
             for space in SPACES
         }
     assert drafts_or_atoms == {space: said(space) for space in SPACES}
@@ -94,12 +97,14 @@ def test_the_space_of_a_killed_server_is_taken_over_after_its_lease_whatever_the
         with worker(url, tmp_path / "killed", "0", "ask") as killed:
             assert killed.stdout is not None
             assert killed.stdout.readline() == "asked\n"
-        (job,) = store.jobs("tenant")
-        assert store.claim_space(DISTIL, lease=LONG, space="tenant") is None
+        (job,) = store.read("tenant", job_rows.list_jobs)
+        assert queues.claim_space(store, DISTIL, lease=LONG, space="tenant") is None
         with worker(url, tmp_path / "fast", f"{HOUR}"):
             write(store, "other")
-            wait_until(lambda: not store.backlog("other"))
-            assert [left.id for left in store.jobs("tenant")] == [job.id]  # the lease is the killed one's
+            wait_until(lambda: not store.read("other", job_rows.backlog))
+            assert [left.id for left in store.read("tenant", job_rows.list_jobs)] == [
+                job.id
+            ]  # the lease is the killed one's
             pass_time(store, LONG)
-            wait_until(lambda: not store.backlog("tenant"))
-        assert store.stage_logs("tenant")[0].outcome["turns"] == len(said("tenant"))
+            wait_until(lambda: not store.read("tenant", job_rows.backlog))
+        assert store.read("tenant", job_rows.stage_totals)[0].outcome["turns"] == len(said("tenant"))

@@ -23,6 +23,7 @@ from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, tombstone_rows, turn_rows
 from mcp_memory.testing import FixedClock
 
 WRITES = ("a session", "a turn", "a statement", "forget a turn", "forget a statement")
@@ -56,7 +57,12 @@ class Writes:
             case "a session" | "a turn":
                 session = f"other {number}" if kind == "a session" else "first"
                 new = [NewTurn(role=ROLES[number % 2], content=f"The kettle of boat {number} is red, isn't it?")]
-                self.turns += [turn.id for turn in self.store.append_turns(SPACE, session, new, now=NOW()).stored]
+                self.turns += [
+                    turn.id
+                    for turn in self.store.write(
+                        SPACE, turn_rows.append, session, turn_rows.prepare(new), now=NOW()
+                    ).stored
+                ]
             case "a statement":
                 new = explicit_atom(
                     f"Boat {number} has a red kettle.",
@@ -68,11 +74,11 @@ class Writes:
                     supersedes=(),
                     valid_from=NOW(),
                 )
-                self.atoms.append(self.store.add_atom(SPACE, new, now=NOW()).atom.id)
+                self.atoms.append(self.store.write(SPACE, atom_rows.add, new, now=NOW()).atom.id)
             case "forget a turn" if self.turns:
-                self.store.forget(SPACE, [self.turns.pop()], reason="no longer true", now=NOW())
+                self.store.write(SPACE, tombstone_rows.forget, [self.turns.pop()], reason="no longer true", now=NOW())
             case "forget a statement" if self.atoms:
-                self.store.forget(SPACE, [self.atoms.pop(0)], reason="no longer true", now=NOW())
+                self.store.write(SPACE, tombstone_rows.forget, [self.atoms.pop(0)], reason="no longer true", now=NOW())
             case _:
                 pass
 

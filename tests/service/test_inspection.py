@@ -13,6 +13,7 @@ import pytest
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import home_rows, saving_rows
 from mcp_memory.store.values import Saving, SavingKind
 from mcp_memory.testing import FixedClock, HashEmbedder
 
@@ -172,10 +173,14 @@ async def test_the_savings_of_all_days_are_those_of_the_status(memory: Memory) -
         )
         for days, kind, saved, spent in events:
             at = now - timedelta(days=days, minutes=spent)
-            store.add_saving(memory.space, Saving(session="s", at=at, kind=kind, saved=saved, spent=spent))
-        store.add_spend(Spend(at=now - timedelta(days=2), purpose="extract", model="m", prompt_tokens=100,
+            store.write(
+                memory.space, saving_rows.add_saving, Saving(session="s", at=at, kind=kind, saved=saved, spent=spent)
+            )
+        store.write_home(home_rows.add_spend, Spend(at=now - timedelta(days=2), purpose="extract", model="m", prompt_tokens=100,
                               completion_tokens=20, cost=0.5))  # fmt: skip
-        store.add_spend(Spend(at=now, purpose="extract", model="m", prompt_tokens=7, completion_tokens=3))
+        store.write_home(
+            home_rows.add_spend, Spend(at=now, purpose="extract", model="m", prompt_tokens=7, completion_tokens=3)
+        )
 
     await anyio.to_thread.run_sync(fill)
     status, days = await memory.status(), await memory.savings_by_day(days=366)

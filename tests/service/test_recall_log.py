@@ -23,7 +23,7 @@ class Disk:
         self.written: list[str] = []
         self.free = threading.Event()
 
-    def note_recall(self, space: str, entry: RecallEntry) -> None:
+    def write(self, space: str, work: object, entry: RecallEntry) -> None:
         self.free.wait(5)
         if self.full:
             raise NoRoom("the disk is full")

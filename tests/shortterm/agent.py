@@ -14,6 +14,7 @@ from mcp_memory.shortterm.canvas.view import fold_canvas
 from mcp_memory.shortterm.expand_node import expand
 from mcp_memory.shortterm.offload import OffloadRequest, offload
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, turn_rows
 
 START = datetime(2026, 4, 16, 12, tzinfo=UTC)
 
@@ -25,12 +26,18 @@ def taken(canvas: Canvas, step: CanvasStep) -> Canvas:
 
 def patch_canvas(store: Store, space: str, number: int, patch: Patch) -> CanvasRow:
     """Patch a stored canvas, as the canvas stage does."""
-    return amend(store, space, store.canvas(space, number), lambda held: apply_patch(held, patch), kind="patched")
+    return amend(
+        store,
+        space,
+        store.read(space, canvas_rows.canvas, number),
+        lambda held: apply_patch(held, patch),
+        kind="patched",
+    )
 
 
 def from_versions(store: Store, space: str, number: int) -> CanvasRow:
     """Return a canvas as its versions tell it."""
-    return store.canvas(space, number, version=store.canvas(space, number).version)
+    return store.read(space, canvas_rows.canvas, number, version=store.read(space, canvas_rows.canvas, number).version)
 
 
 def tear(store: Any, number: int, text: str) -> None:
@@ -71,7 +78,7 @@ class Agent:
         self, result: str | bytes = "line\n" * 500, tool: str = "Read", hint: str = "", **request: Any
     ) -> Offloaded:
         asked = OffloadRequest(tool_name=tool, result=result, session=self.session, **request)
-        turns = self.store.last_turns(self.space, self.session, limit=4, roles=("user", "assistant"))
+        turns = self.store.read(self.space, turn_rows.last_turns, self.session, limit=4, roles=("user", "assistant"))
         return offload(
             self.store, self.space, request=asked, counter=self.counter, now=self.now, goal_hint=hint, turns=turns
         )
@@ -80,7 +87,13 @@ class Agent:
         """The user says these; what begins with `agent:` the agent does."""
         for message in messages:
             role, words = ("assistant", message[6:]) if message.startswith("agent:") else ("user", message)
-            self.store.append_turns(self.space, self.session, [NewTurn(role=role, content=words)], now=self.now)
+            self.store.write(
+                self.space,
+                turn_rows.append,
+                self.session,
+                turn_rows.prepare([NewTurn(role=role, content=words)]),
+                now=self.now,
+            )
 
     def fold(self, **asked: Any) -> CanvasView:
         asked = {"session": self.session, "budget_tokens": 10_000} | asked

@@ -11,6 +11,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import AnyStage, Applied, StageContext
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import job_rows
 from mcp_memory.store.values import Work
 from tests.shortterm.agent import START
 
@@ -36,8 +37,8 @@ class Asking:
         question = None if basis is None else stage.question(context, basis)
         if basis is None or question is None:
             return None
-        work = context.store.lease_job(
-            context.space, stage.name, None, basis.model_dump_json(), holder="h", lease=timedelta(hours=1),
+        work = context.store.write(
+            context.space, job_rows.lease, stage.name, None, basis.model_dump_json(), holder="h", lease=timedelta(hours=1),
             now=context.now,
         )  # fmt: skip
         assert work is not None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.types import Role
 from mcp_memory.shortterm.canvas.tasks import BoundaryVerdict, boundary, content
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows
 from tests.shortterm.agent import Agent
 
 ABOUT = content("Fix the login test in auth")
@@ -95,7 +96,9 @@ def test_any_talk_has_a_verdict_that_names_no_path(said: list[str]) -> None:
 
 
 def tasks(agent: Agent) -> list[str]:
-    rows = sorted(agent.store.canvases(agent.space, session=agent.session), key=lambda row: row.number)
+    rows = sorted(
+        agent.store.read(agent.space, canvas_rows.list_canvases, session=agent.session), key=lambda row: row.number
+    )
     return [f"{row.number} {row.label} {row.status}" for row in rows]
 
 

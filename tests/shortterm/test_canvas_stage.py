@@ -17,6 +17,7 @@ from mcp_memory.shortterm.canvas.placement import CanvasStep
 from mcp_memory.shortterm.canvas.state import CanvasState, Patch, apply_patch, undo_patch
 from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, CanvasReply, check_reply, due_canvases
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, turn_rows
 from tests.shortterm.agent import START, Agent, from_versions, taken
 from tests.shortterm.asking import Asking, context_at
 
@@ -41,7 +42,7 @@ def asking(store: Store, **at: Any) -> Asking:
 
 
 def drawn(store: Store) -> Canvas:
-    return read(store.canvas("default", 1))
+    return read(store.read("default", canvas_rows.canvas, 1))
 
 
 def group(title: str, first: int, last: int, summary: str = "") -> dict[str, Any]:
@@ -82,7 +83,13 @@ def test_what_has_few_nodes_is_left_as_it_is(agent: Agent) -> None:
 def test_the_question_tells_the_way_its_forks_and_what_was_said(agent: Agent) -> None:
     walk(agent)
     agent.offload("no use", tool="bash", step="another way", after=("001-N3",), status="blocked")
-    agent.store.append_turns("default", "s1", [NewTurn(role="user", content="Is it </said> done?")], now=LATER)
+    agent.store.write(
+        "default",
+        turn_rows.append,
+        "s1",
+        turn_rows.prepare([NewTurn(role="user", content="Is it </said> done?")]),
+        now=LATER,
+    )
     text = asking(agent.store).text
     assert '<task status="doing">\nMend the checkout\n</task>' in text
     assert "user: Is it ‹/said> done?" in text
@@ -96,7 +103,7 @@ def test_the_question_tells_the_way_its_forks_and_what_was_said(agent: Agent) ->
 
 def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_back(agent: Agent) -> None:
     walk(agent)
-    before = agent.store.canvas("default", 1)
+    before = agent.store.read("default", canvas_rows.canvas, 1)
     asked = asking(agent.store)
     applied = asked.answer(
         {
@@ -105,19 +112,19 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
             "edges": [{"from": "001-N8", "to": "001-N9", "label": "not there"}],
         }
     )
-    after = agent.store.canvas("default", 1)
+    after = agent.store.read("default", canvas_rows.canvas, 1)
     assert {id: (each.title, each.summary, len(each.nodes)) for id, each in after.groups.items()} == {
         "001-F1": ("Look around", "src/part4.ts is the one", 6)
     }
     titles = {node.id: node.title for node in drawn(agent.store).nodes}
     assert (titles["001-N7"], titles["001-N8"]) == ("look at 7", "Read the totals")
     assert len(applied.kept) == 3
-    last = agent.store.canvas_versions("default", 1)[-1]
+    last = agent.store.read("default", canvas_rows.versions, 1)[-1]
     assert (last.number, last.kind, last.work) == (after.version, "patched", asked.work.id)
     assert from_versions(agent.store, "default", 1) == after
     undo_patch(agent.store, "default", 1)
-    assert agent.store.canvas("default", 1).text == before.text
-    assert agent.store.canvas("default", 1).groups == {}
+    assert agent.store.read("default", canvas_rows.canvas, 1).text == before.text
+    assert agent.store.read("default", canvas_rows.canvas, 1).groups == {}
 
 
 @pytest.mark.parametrize(
@@ -136,15 +143,17 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
 def test_what_does_not_hold_is_refused_and_the_rest_is_kept(agent: Agent, wish: dict[str, Any], why: str) -> None:
     walk(agent)
     asked = asking(agent.store)
-    before = agent.store.canvas("default", 1)
+    before = agent.store.read("default", canvas_rows.canvas, 1)
     with pytest.raises(InvalidInput, match=why):
         asked.answer(wish)
-    assert agent.store.canvas("default", 1) == before
+    assert agent.store.read("default", canvas_rows.canvas, 1) == before
     good = group("Look around", 10, 12)
     applied = asked.answer({**wish, "groups": [*wish.get("groups", []), good]})
     assert len(applied.refused) == 1
     assert why in applied.refused[0]
-    assert [each.title for each in agent.store.canvas("default", 1).groups.values()] == ["Look around"]
+    assert [each.title for each in agent.store.read("default", canvas_rows.canvas, 1).groups.values()] == [
+        "Look around"
+    ]
 
 
 def test_a_task_that_nobody_named_gets_the_goal_that_its_steps_tell(agent: Agent) -> None:
@@ -157,15 +166,15 @@ def test_a_task_that_nobody_named_gets_the_goal_that_its_steps_tell(agent: Agent
 def test_a_task_is_over_only_when_it_rests_and_a_later_step_opens_it_again(agent: Agent) -> None:
     walk(agent)
     asking(agent.store, now=START + timedelta(minutes=5)).answer({"finished": "the user said thanks"})
-    assert agent.store.canvas("default", 1).status == "doing"
+    assert agent.store.read("default", canvas_rows.canvas, 1).status == "doing"
     walk(agent)
     asking(agent.store).answer({"finished": "the user said thanks"})
-    row = agent.store.canvas("default", 1)
+    row = agent.store.read("default", canvas_rows.canvas, 1)
     assert (row.status, row.folded) == ("done", True)
     assert from_versions(agent.store, "default", 1) == row
     agent.seconds = 10_000
     walk(agent, 1)
-    assert agent.store.canvas("default", 1).status == "doing"
+    assert agent.store.read("default", canvas_rows.canvas, 1).status == "doing"
 
 
 def test_steps_taken_meanwhile_stay_and_what_no_longer_holds_is_refused(agent: Agent) -> None:
@@ -173,7 +182,7 @@ def test_steps_taken_meanwhile_stay_and_what_no_longer_holds_is_refused(agent: A
     asked = asking(agent.store)
     agent.offload("more", step="look at 5")  # 001-N5 is being worked on again
     applied = asked.answer({"groups": [group("Look around", 4, 6), group("Look on", 10, 12)]})
-    assert [each.title for each in agent.store.canvas("default", 1).groups.values()] == ["Look on"]
+    assert [each.title for each in agent.store.read("default", canvas_rows.canvas, 1).groups.values()] == ["Look on"]
     assert "001-N5, which is in progress" in applied.refused[0]
 
 
@@ -233,4 +242,4 @@ def test_whatever_is_kept_can_be_drawn_anew(agent: Agent) -> None:
             "titles": [{"id": "001-N6", "title": 'Half "way"'}, {"id": "001-N8", "title": "x" * 200}],
         }
     )
-    assert from_versions(agent.store, "default", 1) == agent.store.canvas("default", 1)
+    assert from_versions(agent.store, "default", 1) == agent.store.read("default", canvas_rows.canvas, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from mcp_memory.core.types import Ref
 from mcp_memory.shortterm import chunks
 from mcp_memory.shortterm.offload import OffloadRequest, keep
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import ref_rows, tombstone_rows, word_index
 from mcp_memory.store.values import Filters
 from tests.shortterm.agent import Agent
 
@@ -73,7 +76,7 @@ def rows(store: Store, ref: str) -> list[tuple[tuple[int, int], tuple[int, int]]
     last = store.totals("default", "chunk").newest
     return [
         (one.lines, one.span)
-        for one, _ in store.chunks("default", [f"c{n}" for n in range(1, last + 1)])
+        for one, _ in store.read("default", word_index.chunks_by_id, [f"c{n}" for n in range(1, last + 1)])
         if one.ref == ref
     ]
 
@@ -111,25 +114,27 @@ def test_a_result_that_cannot_be_read_is_passed_over(agent: Agent) -> None:
     while chunks.index_next(agent.store, passing, "default", lambda: True):
         pass
     assert passing == {"default": {lost.id}}
-    assert {one.ref for one, _ in agent.store.chunks("default", ["c1", "c2", "c3"])} == {other.id}
+    assert {one.ref for one, _ in agent.store.read("default", word_index.chunks_by_id, ["c1", "c2", "c3"])} == {
+        other.id
+    }
 
 
 def test_a_result_forgotten_while_it_was_to_be_read_is_indexed_when_it_comes_back(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ref, read = waiting(agent, "one\n" * 500).id, agent.store.read_ref
+    ref, read = waiting(agent, "one\n" * 500).id, agent.store.read
     gone: list[str] = []
 
-    def late(space: str, id: str) -> bytes:
-        if not gone:
-            gone.append(agent.store.forget(space, [id], reason="", now=agent.now).id)
-        return read(space, id)
+    def late(space: str, work: Any, *args: Any, **kwargs: Any) -> Any:
+        if work is ref_rows.read_bytes and not gone:
+            gone.append(agent.store.write(space, tombstone_rows.forget, [*args], reason="", now=agent.now).id)
+        return read(space, work, *args, **kwargs)
 
-    monkeypatch.setattr(agent.store, "read_ref", late)
+    monkeypatch.setattr(agent.store, "read", late)
     passing: dict[str, set[str]] = {}
     assert chunks.index_next(agent.store, passing, "default", lambda: True)
     assert not chunks.index_next(agent.store, passing, "default", lambda: True)
-    agent.store.undo_forget("default", gone[0], now=agent.now)
+    agent.store.write("default", tombstone_rows.undo, gone[0], now=agent.now)
     while chunks.index_next(agent.store, passing, "default", lambda: True):
         pass
     assert agent.store.index_progress().unindexed_refs == 0

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, parse
 from mcp_memory.shortterm.canvas.placement import call_intent, continues, extend_title
+from mcp_memory.store.sql import canvas_rows
 from tests.shortterm.agent import Agent
 
 
@@ -40,7 +41,7 @@ def shell(agent: Agent, *commands: str, result: str = "fine\n" * 9) -> list[str]
     """Run them, and return the titles of the canvas with their nodes' numbers."""
     for command in commands:
         agent.offload(f"{result}{agent.seconds}", tool="bash", arguments={"command": command})
-    nodes = parse(agent.store.canvas("default", 1).text).nodes
+    nodes = parse(agent.store.read("default", canvas_rows.canvas, 1).text).nodes
     return [f"{node.id[4:]} {node.title}" for node in nodes]
 
 
@@ -70,7 +71,7 @@ def test_a_dead_end_and_a_step_that_was_named_stand_alone(agent: Agent) -> None:
     agent.offload("b", arguments={"path": "b.py"}, status="blocked")
     agent.offload("c", arguments={"path": "c.py"}, step="Read the third")
     agent.offload("d", arguments={"path": "d.py"})
-    titles = [node.title for node in parse(agent.store.canvas("default", 1).text).nodes]
+    titles = [node.title for node in parse(agent.store.read("default", canvas_rows.canvas, 1).text).nodes]
     assert titles == ["Read a.py", "Read b.py", "Read the third", "Read d.py"]
 
 

@@ -16,6 +16,7 @@ from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.flowchart import parse, read
 from mcp_memory.shortterm.offload import MAX_BYTES
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, home_rows, record_rows, ref_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.shortterm.agent import Agent, tear
 
@@ -27,8 +28,8 @@ CIRCLE.append(CIRCLE)
 def test_a_result_becomes_a_ref_a_record_and_a_step(agent: Agent, home: Path) -> None:
     answer = agent.offload(LOG, tool="Read", arguments={"path": "log/app.log"}, tool_call_id="c1", task="Fix the login")
     assert (answer.node, answer.task, answer.canvas, answer.session) == ("001-N1", "fix-the-login", "001", "s1")
-    assert agent.store.read_ref("default", answer.ref) == LOG.encode()
-    (record,) = agent.store.records("default")
+    assert agent.store.read("default", ref_rows.read_bytes, answer.ref) == LOG.encode()
+    (record,) = agent.store.read("default", record_rows.list_records)
     assert record == Record(
         timestamp=record.timestamp,
         node_id="001-N1",
@@ -62,7 +63,7 @@ def test_what_is_offloaded_reads_back_byte_for_byte(
     try:
         answer = Agent(store).offload(result)
         expected = result.encode("utf-8", "surrogatepass") if isinstance(result, str) else result
-        assert store.read_ref("default", answer.ref) == expected
+        assert store.read("default", ref_rows.read_bytes, answer.ref) == expected
         answer.preview.encode()
         answer.summary.encode()
     finally:
@@ -91,7 +92,7 @@ def test_the_same_call_with_the_same_bytes_is_taken_in_once(agent: Agent) -> Non
     other_bytes, other_session = agent.offload("x" * 99, tool_call_id="c1"), Agent(agent.store, session="s2")
     assert other_bytes.ref != first.ref
     assert other_session.offload(LOG, tool_call_id="c1").node == "002-N1"
-    assert len(agent.store.records("default")) == 3
+    assert len(agent.store.read("default", record_rows.list_records)) == 3
 
 
 def test_the_tokens_of_a_very_long_result_are_estimated_from_samples(agent: Agent) -> None:
@@ -109,10 +110,13 @@ def test_secrets_are_out_of_everything_and_in_the_file_only_where_that_is_wanted
         task="Clone it",
         keep_secrets=kept,
     )
-    (record,) = agent.store.records("default")
-    shown = f"{answer.preview}{answer.summary}{record}{agent.store.canvas('default', 1).text}"
+    (record,) = agent.store.read("default", record_rows.list_records)
+    shown = f"{answer.preview}{answer.summary}{record}{agent.store.read('default', canvas_rows.canvas, 1).text}"
     assert secret not in shown
-    ref, data = agent.store.ref("default", answer.ref), agent.store.read_ref("default", answer.ref)
+    ref, data = (
+        agent.store.read("default", ref_rows.by_id, answer.ref),
+        agent.store.read("default", ref_rows.read_bytes, answer.ref),
+    )
     assert (secret.encode() in data) == kept
     assert secret not in str(ref.arguments)
     assert [(data[one.start : one.end].decode(), one.kind) for one in ref.masked] == (
@@ -139,17 +143,17 @@ def test_secrets_are_out_of_everything_and_in_the_file_only_where_that_is_wanted
 )
 def test_bad_input_is_refused_and_nothing_is_written(agent: Agent, wrong: dict[str, object], says: str) -> None:
     agent.offload(LOG)
-    before = agent.store.counts("default")
+    before = agent.store.read("default", home_rows.counts)
     with pytest.raises(InvalidInput, match=says):
         agent.offload(**wrong)  # type: ignore[arg-type]
-    assert agent.store.counts("default") == before
+    assert agent.store.read("default", home_rows.counts) == before
 
 
 def test_calls_without_a_step_merge_while_they_are_the_same_routine(agent: Agent) -> None:
     same = [agent.offload("same", arguments={"path": f"src/m{at}.py"}).node for at in range(5)]
     pytest_run = agent.offload(LOG, tool="bash", arguments={"command": "pytest -x"}).node
     git = agent.offload(LOG, tool="bash", arguments={"command": "git status"}).node
-    titles = [node.title for node in read(agent.store.canvas("default", 1)).nodes]
+    titles = [node.title for node in read(agent.store.read("default", canvas_rows.canvas, 1)).nodes]
     assert (set(same), pytest_run, git) == ({"001-N1"}, "001-N2", "001-N3")
     assert titles == ["Read src/m0.py (+4 more)", "pytest -x", "git status"]
 
@@ -159,7 +163,7 @@ def test_a_task_goes_on_and_an_earlier_one_is_taken_up_again(agent: Agent) -> No
         agent.offload(task=task).node for task in ("Fix login", "Write docs", None, "fix LOGIN!", "001", "write-docs")
     ]
     assert nodes == ["001-N1", "002-N1", "002-N1", "001-N1", "001-N1", "002-N1"]
-    active = agent.store.active_canvas("default", "s1")
+    active = agent.store.read("default", canvas_rows.active_canvas, "s1")
     assert active is not None
     assert active.label == "write-docs"
 
@@ -185,12 +189,14 @@ def test_work_on_a_folded_step_opens_its_group_and_a_folded_canvas(agent: Agent)
         agent.offload(step=step, task="T")
     agent.fold(action="fold", nodes=["001-N1", "001-N2"])
     after = agent.offload(step="Four", after=("001-F1",))
-    assert [edge.source for edge in read(agent.store.canvas("default", 1)).edges if edge.target == after.node] == [
-        "001-N2"
-    ]
+    assert [
+        edge.source
+        for edge in read(agent.store.read("default", canvas_rows.canvas, 1)).edges
+        if edge.target == after.node
+    ] == ["001-N2"]
     agent.fold(action="fold")
     agent.offload(step="one")
-    row = agent.store.canvas("default", 1)
+    row = agent.store.read("default", canvas_rows.canvas, 1)
     assert (row.folded, row.groups) == (False, {})
 
 
@@ -205,9 +211,11 @@ def test_writers_of_one_canvas_all_get_their_step(store: Store) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    canvas = read(store.canvas("default", 1))
+    canvas = read(store.read("default", canvas_rows.canvas, 1))
     assert len(canvas.nodes) == len({node.title for node in canvas.nodes}) == 25
-    assert {record.node_id for record in store.records("default")} == {node.id for node in canvas.nodes}
+    assert {record.node_id for record in store.read("default", record_rows.list_records)} == {
+        node.id for node in canvas.nodes
+    }
 
 
 def test_new_tasks_of_several_sessions_get_numbers_of_their_own(store: Store) -> None:
@@ -219,16 +227,19 @@ def test_new_tasks_of_several_sessions_get_numbers_of_their_own(store: Store) ->
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(row.number for row in store.canvases("default")) == [1, 2, 3, 4, 5, 6]
+    assert sorted(row.number for row in store.read("default", canvas_rows.list_canvases)) == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_canvas_whose_text_was_torn_is_drawn_anew_from_its_records(agent: Agent) -> None:
     agent.offload(task="Torn", step="One")
-    row = agent.store.canvas("default", 1)
+    row = agent.store.read("default", canvas_rows.canvas, 1)
     tear(agent.store, 1, "flowchart TD\n")
     assert agent.fold().text == row.text
     assert agent.offload(step="Two").node == "001-N2"
-    assert [node.title for node in parse(agent.store.canvas("default", 1).text).nodes] == ["One", "Two"]
+    assert [node.title for node in parse(agent.store.read("default", canvas_rows.canvas, 1).text).nodes] == [
+        "One",
+        "Two",
+    ]
 
 
 def test_what_is_cut_of_the_agents_own_words_is_said(agent: Agent) -> None:

@@ -12,6 +12,7 @@ from mcp_memory.models.metered import AnyStage
 from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.canvas_stage import CANVAS
 from mcp_memory.shortterm.summary_stage import SUMMARIES
+from mcp_memory.store.sql import canvas_rows, record_rows
 from tests.shortterm.agent import Agent
 from tests.shortterm.asking import Asking, context_at
 
@@ -38,7 +39,7 @@ def test_summaries_of_a_log_a_module_a_page_and_a_diff_hold_as_they_came(agent: 
     reply = parse(case["reply"], SUMMARIES.reply)
     applied = asking.answer(reply.model_dump())
     lines = {each.id: each.summary for each in reply.summaries}
-    records = dict(enumerate(agent.store.records("default"), start=1))
+    records = dict(enumerate(agent.store.read("default", record_rows.list_records), start=1))
     assert asking.basis.records == [number for number, each in records.items() if each.summary_by == "model"]
     assert len(asking.basis.records) >= 3  # of the others a program says enough
     for number in asking.basis.records:
@@ -52,7 +53,7 @@ def test_an_order_for_a_canvas_holds_but_for_what_its_rules_forbid(agent: Agent)
         after = (f"001-N{at}",) if at else ()
         agent.offload("line\n" * 50, task=case["task"], after=after, **call)
     applied = asked(CANVAS, agent).answer(parse(case["reply"], CANVAS.reply).model_dump(by_alias=True))
-    row = agent.store.canvas("default", 1)
+    row = agent.store.read("default", canvas_rows.canvas, 1)
     drawn = read(row)
     assert {id: each.title for id, each in row.groups.items()} == case["groups"]
     assert {node.id: node.title for node in drawn.nodes if node.id in case["titles"]} == case["titles"]

@@ -18,6 +18,7 @@ from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.canvas.state import Patch
 from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, due_records
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows, stage_outputs, tombstone_rows
 from mcp_memory.store.values import Conflict
 from tests.shortterm.agent import START, Agent, from_versions, patch_canvas
 from tests.shortterm.asking import Asking, context_at
@@ -49,7 +50,7 @@ def line(id: int, summary: str = "ferry leaves pier 2 at 4:15, 300 people", scor
 
 
 def newest(store: Store) -> Record:
-    return store.records("default")[-1]
+    return store.read("default", record_rows.list_records)[-1]
 
 
 # --- what is asked about ----------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def test_a_forgotten_result_and_a_task_of_last_week_are_left_alone(agent: Agent)
     assert len(due_records(agent.store, "default", LATER)) == 1
     assert due_records(agent.store, "default", START + FRESH + timedelta(hours=1)) == []
     asked = asking(agent.store)
-    agent.store.forget("default", [newest(agent.store).ref], reason="wrong file", now=LATER)
+    agent.store.write("default", tombstone_rows.forget, [newest(agent.store).ref], reason="wrong file", now=LATER)
     assert due_records(agent.store, "default", LATER) == []
     assert SUMMARIES.question(asked.context, asked.basis) is None
 
@@ -111,23 +112,27 @@ def test_a_better_summary_stands_in_the_row_in_a_further_line_of_the_file_and_on
     assert new == replace(old, **better)
     lines = [json.loads(each) for each in (home / "spaces/default/offload-s1.jsonl").read_text().splitlines()]
     assert lines[1] == lines[0] | better
-    (drawn,) = [each for each in read(agent.store.canvas("default", 1)).nodes if each.id == node]
+    (drawn,) = [each for each in read(agent.store.read("default", canvas_rows.canvas, 1)).nodes if each.id == node]
     assert drawn.summary == new.summary
     assert applied.kept == [f"001-N1 {new.ref}: {new.summary}"]
-    assert from_versions(agent.store, "default", 1) == agent.store.canvas("default", 1)
+    assert from_versions(agent.store, "default", 1) == agent.store.read("default", canvas_rows.canvas, 1)
 
 
 def test_a_node_that_went_on_keeps_its_newest_summary_and_a_patched_one_the_patch(agent: Agent) -> None:
     went_on, patched = large(agent, 0), large(agent, 1)
     agent.offload("short", step="read page 0")
     patch_canvas(agent.store, "default", 1, Patch(summaries={patched: "said otherwise"}))
-    before = {node.id: node.summary for node in read(agent.store.canvas("default", 1)).nodes}
+    before = {node.id: node.summary for node in read(agent.store.read("default", canvas_rows.canvas, 1)).nodes}
     asking(agent.store).answer({"summaries": [line(1), line(2)]})
-    after = {node.id: node.summary for node in read(agent.store.canvas("default", 1)).nodes}
+    after = {node.id: node.summary for node in read(agent.store.read("default", canvas_rows.canvas, 1)).nodes}
     assert after == before
     assert after[went_on] != line(1)["summary"]
-    assert [each.summary_by for each in agent.store.records("default")] == ["model", "model", "synopsis"]
-    assert from_versions(agent.store, "default", 1) == agent.store.canvas("default", 1)
+    assert [each.summary_by for each in agent.store.read("default", record_rows.list_records)] == [
+        "model",
+        "model",
+        "synopsis",
+    ]
+    assert from_versions(agent.store, "default", 1) == agent.store.read("default", canvas_rows.canvas, 1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +142,7 @@ def test_names_and_numbers_that_stand_nowhere_in_the_result_are_refused(agent: A
     large(agent, 0)
     large(agent, 1)
     applied = asking(agent.store).answer({"summaries": [line(1, invented), line(2)]})
-    assert [each.summary_by for each in agent.store.records("default")] == ["synopsis", "model"]
+    assert [each.summary_by for each in agent.store.read("default", record_rows.list_records)] == ["synopsis", "model"]
     assert "is neither in the result nor in its call" in applied.refused[0]
     assert due_records(agent.store, "default", LATER) == []  # once is enough
 
@@ -147,7 +152,7 @@ def test_names_may_be_put_together_and_known_from_the_results_beside_but_numbers
     agent.offload(f"4711 of 8,600 rows\n{PAGE}", tool="Read", step="two")
     told = [line(1, "RenameField.reduce_all of 8600 rows"), line(2, "8600 rows; RenameField and renameField agree")]
     applied = asking(agent.store).answer({"summaries": told})
-    assert [each.summary_by for each in agent.store.records("default")] == ["synopsis", "model"]
+    assert [each.summary_by for each in agent.store.read("default", record_rows.list_records)] == ["synopsis", "model"]
     assert "result 1: 8600 is neither" in applied.refused[0]
 
 
@@ -186,14 +191,17 @@ def test_a_step_that_is_taken_meanwhile_does_not_cost_the_answer(agent: Agent) -
         busy = True
 
         def __getattr__(self, name: str) -> Any:
-            if name == "commit" and self.busy:
+            return getattr(agent.store, name)
+
+        def write(self, space: str, work: Any, *args: Any, **kwargs: Any) -> Any:
+            if work is stage_outputs.commit and self.busy:
                 self.busy = False
                 agent.offload("three\nlines\nmore", step="another")
-            return getattr(agent.store, name)
+            return agent.store.write(space, work, *args, **kwargs)
 
     store: Any = Busy()
     asking(store).answer({"summaries": [line(1)]})
-    nodes = read(agent.store.canvas("default", 1)).nodes
+    nodes = read(agent.store.read("default", canvas_rows.canvas, 1)).nodes
     assert [each.title for each in nodes] == ["read page 0", "another"]
     assert nodes[0].summary == line(1)["summary"]
     assert nodes[0].id == node
@@ -223,11 +231,15 @@ def test_whatever_a_reply_says_the_agents_words_and_the_limits_hold(tmp_path: Pa
         try:
             asking(store).answer({"summaries": lines})
         except InvalidInput:
-            assert [each.summary_by for each in store.records("default")] == ["synopsis", "agent", "synopsis"]
-        records = store.records("default")
+            assert [each.summary_by for each in store.read("default", record_rows.list_records)] == [
+                "synopsis",
+                "agent",
+                "synopsis",
+            ]
+        records = store.read("default", record_rows.list_records)
         assert records[1].summary == "mine"
         assert all(len(each.summary) <= 200 and 0 <= each.score <= 10 for each in records)
         assert "sk-ant-a1" not in "".join(each.summary for each in records)
-        assert from_versions(store, "default", 1) == store.canvas("default", 1)
+        assert from_versions(store, "default", 1) == store.read("default", canvas_rows.canvas, 1)
     finally:
         store.close()

@@ -26,6 +26,7 @@ from mcp_memory.shortterm.canvas.state import (
     undo_patch,
 )
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows
 from tests.shortterm.agent import START, Agent, from_versions, patch_canvas, tear
 
 SPACES = count()
@@ -85,7 +86,7 @@ def test_whatever_was_done_what_is_rebuilt_is_what_is_stored(store: Store, done:
     agent.offload(task="One thing", step="a")
     for each in done:
         act(agent, **each)
-    for row in store.canvases(agent.space):
+    for row in store.read(agent.space, canvas_rows.list_canvases):
         held = state_of(row)
         assert from_versions(store, agent.space, row.number) == row
         assert parse(render(held.canvas)) == held.canvas
@@ -97,23 +98,23 @@ def test_whatever_was_done_what_is_rebuilt_is_what_is_stored(store: Store, done:
 def test_a_canvas_whose_row_and_file_were_lost_comes_back(agent: Agent) -> None:
     for step in ("Look", "Fix", "Test"):
         agent.offload(step=step, task="Fix login")
-    row = agent.store.canvas("default", 1)
+    row = agent.store.read("default", canvas_rows.canvas, 1)
     tear(agent.store, 1, "%% nothing\n")
     (agent.store.folder("default") / "mmds/001-fix-login.mmd").unlink()
     assert [each[:10] for each in canvas_problems(agent.store, "default")] == ["Canvas 001"]
-    assert agent.store.redraw_canvas("default", 1) == (row, True)
+    assert agent.store.write("default", canvas_rows.redraw, 1) == (row, True)
     assert (agent.store.folder("default") / "mmds/001-fix-login.mmd").read_text() == row.text
-    assert agent.store.redraw_canvas("default", 1) == (row, False)
+    assert agent.store.write("default", canvas_rows.redraw, 1) == (row, False)
 
 
 def test_versions_go_on_after_a_row_was_changed_from_outside(agent: Agent) -> None:
     agent.offload(step="Look", task="Fix login")
-    tear(agent.store, 1, agent.store.canvas("default", 1).text.replace("Look", "Stare"))
+    tear(agent.store, 1, agent.store.read("default", canvas_rows.canvas, 1).text.replace("Look", "Stare"))
     agent.offload(step="Fix")
-    row = agent.store.canvas("default", 1)
+    row = agent.store.read("default", canvas_rows.canvas, 1)
     assert "Stare" in row.text
     assert from_versions(agent.store, "default", 1) == row
-    assert "Look" in agent.store.canvas("default", 1, version=1).text
+    assert "Look" in agent.store.read("default", canvas_rows.canvas, 1, version=1).text
 
 
 @pytest.mark.slow
@@ -121,7 +122,7 @@ def test_the_versions_of_a_long_task_are_about_as_large_as_its_last(agent: Agent
     for step in range(60):
         agent.offload(step=f"Step number {step}, with some words of its own", task="Fix login")
     held = (agent.store.folder("default") / "canvases.jsonl").stat().st_size
-    assert held < 3 * len(agent.store.canvas("default", 1).text)
+    assert held < 3 * len(agent.store.read("default", canvas_rows.canvas, 1).text)
 
 
 # --- patches ----------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def patched(agent: Agent) -> Agent:
 
 
 def drawn(agent: Agent) -> CanvasState:
-    return state_of(agent.store.canvas("default", 1))
+    return state_of(agent.store.read("default", canvas_rows.canvas, 1))
 
 
 def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
@@ -183,11 +184,11 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
     ],
 )
 def test_a_patch_that_cannot_be_is_refused_whole(patched: Agent, patch: Patch, says: str) -> None:
-    before = patched.store.canvas("default", 1)
+    before = patched.store.read("default", canvas_rows.canvas, 1)
     with pytest.raises(InvalidInput, match="Nothing was changed") as refused:
         patch_canvas(patched.store, "default", 1, replace(patch, goal="Other words"))
     assert says in str(refused.value)
-    assert patched.store.canvas("default", 1) == before
+    assert patched.store.read("default", canvas_rows.canvas, 1) == before
 
 
 def test_rollback_undoes_the_last_patch_and_keeps_what_was_done_since(patched: Agent) -> None:

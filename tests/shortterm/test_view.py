@@ -20,6 +20,7 @@ from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, ren
 from mcp_memory.shortterm.canvas.folding import dissolve, fold_groups
 from mcp_memory.shortterm.canvas.placement import CanvasStep
 from mcp_memory.shortterm.canvas.view import CONFIG, illustrate, view
+from mcp_memory.store.sql import canvas_rows, record_rows
 from tests.shortterm.agent import Agent, FourCharacters, taken
 
 AT = datetime(2026, 4, 16, 12, tzinfo=UTC)
@@ -231,21 +232,21 @@ def four_steps(agent: Agent) -> None:
 def test_unfolding_gives_back_what_folding_took(agent: Agent, fold: list[str]) -> None:
     four_steps(agent)
     agent.fold(action="fold", nodes=["001-N1", "001-N2"])
-    before = agent.store.canvas("default", 1)
+    before = agent.store.read("default", canvas_rows.canvas, 1)
     agent.fold(action="fold", nodes=fold)
-    after = agent.store.canvas("default", 1)
+    after = agent.store.read("default", canvas_rows.canvas, 1)
     assert after != before
     agent.fold(action="unfold", nodes=["001-F2"] if fold else [])
-    assert replace(agent.store.canvas("default", 1), version=before.version) == before
+    assert replace(agent.store.read("default", canvas_rows.canvas, 1), version=before.version) == before
 
 
 def test_folding_leaves_the_file_whole(agent: Agent) -> None:
     four_steps(agent)
-    text = agent.store.canvas("default", 1).text
+    text = agent.store.read("default", canvas_rows.canvas, 1).text
     seen = agent.fold(action="fold", nodes=["001-N1", "001-N2"])
     assert shown(seen.text) == (["001-F1", "001-N3", "001-N4"], ["001-F1>001-N3", "001-N3>001-N4"])
     agent.fold(action="fold")
-    assert agent.store.canvas("default", 1).text == text
+    assert agent.store.read("default", canvas_rows.canvas, 1).text == text
     assert agent.fold(action="unfold").text == seen.text
     assert agent.fold(action="unfold", nodes=["001-N2"]).text == text
 
@@ -254,18 +255,20 @@ def test_a_group_inside_a_group_opens_by_itself(agent: Agent) -> None:
     four_steps(agent)
     agent.fold(action="fold", nodes=["001-N1", "001-N2"])
     agent.fold(action="fold", nodes=["001-F1", "001-N3"])
-    assert agent.store.canvas("default", 1).groups == {
+    assert agent.store.read("default", canvas_rows.canvas, 1).groups == {
         "001-F1": Group(("001-N1", "001-N2")),
         "001-F2": Group(("001-F1", "001-N3")),
     }
     agent.fold(action="unfold", nodes=["001-F1"])
-    assert agent.store.canvas("default", 1).groups == {"001-F2": Group(("001-N1", "001-N2", "001-N3"))}
+    assert agent.store.read("default", canvas_rows.canvas, 1).groups == {
+        "001-F2": Group(("001-N1", "001-N2", "001-N3"))
+    }
 
 
 def test_complete_marks_and_folds_the_task_and_the_next_call_starts_another(agent: Agent) -> None:
     four_steps(agent)
     agent.fold(action="complete", nodes=["001-N4"])
-    canvas = parse(agent.store.canvas("default", 1).text)
+    canvas = parse(agent.store.read("default", canvas_rows.canvas, 1).text)
     assert (canvas.status, canvas.nodes[3].status) == ("doing", "done")
     seen = agent.fold(action="complete")
     assert (seen.status, seen.folded) == ("done", True)
@@ -279,7 +282,7 @@ def test_switch_folds_the_task_it_leaves_and_opens_the_other(agent: Agent) -> No
     agent.offload(task="Write docs")
     seen = agent.fold(action="switch", task="fix LOGIN")
     assert (seen.canvas, seen.folded) == ("001", False)
-    assert agent.store.canvas("default", 2).folded
+    assert agent.store.read("default", canvas_rows.canvas, 2).folded
     assert agent.offload().canvas == "001"
 
 
@@ -360,7 +363,7 @@ def test_a_search_of_a_node_passes_over_a_result_whose_file_is_torn(agent: Agent
 def test_pages_of_records_show_each_once_within_the_budget(agent: Agent) -> None:
     for at in range(12):
         agent.offload(step=f"step {at}", summary="s" * (at % 4) * 60, task="Fix login")
-    nodes = [record.node_id for record in agent.store.records("default")]
+    nodes = [record.node_id for record in agent.store.read("default", record_rows.list_records)]
     for budget in (50, 63, 100, 151, 400, 5000):
         cursor, seen = None, list[str]()
         while cursor is not None or not seen:

@@ -18,6 +18,19 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import (
+    atom_rows,
+    canvas_rows,
+    entity_rows,
+    home_rows,
+    job_rows,
+    page_rows,
+    record_rows,
+    ref_rows,
+    stage_outputs,
+    tombstone_rows,
+    turn_rows,
+)
 from mcp_memory.store.values import Change, Conflict, PersonaPage
 from tests.store.test_contract import ANY, NOW, append, atom, canvas, new_ref, record, user, vectors
 from tests.store.test_home import LAPTOP
@@ -73,15 +86,15 @@ def test_turns_of_many_writers_are_all_stored_under_numbers_without_gaps(store: 
     assert sorted(number for pair in given for number in pair) == list(range(1, 2 * WRITERS * TIMES + 1))
     assert all(second == first + 1 for first, second in given)  # one call's turns are next to each other
     for session in range(sessions):
-        turns = store.session_turns("me", f"s{session}", limit=999)
+        turns = store.read("me", turn_rows.session_turns, f"s{session}", limit=999)
         assert [turn.position for turn in turns] == list(range(2 * WRITERS * TIMES // sessions))
         assert numbers([turn.id for turn in turns]) == sorted(numbers([turn.id for turn in turns]))
-    assert store.counts("me").turns == 2 * WRITERS * TIMES
+    assert store.read("me", home_rows.counts).turns == 2 * WRITERS * TIMES
 
 
 def test_a_reader_never_sees_a_number_before_all_smaller_ones(store: Store) -> None:
     def look() -> list[int]:
-        return numbers([turn.id for turn in store.session_turns("me", "s", limit=999)])
+        return numbers([turn.id for turn in store.read("me", turn_rows.session_turns, "s", limit=999)])
 
     def write(writer: int) -> None:
         for time in range(TIMES):
@@ -99,9 +112,9 @@ def test_one_who_follows_the_change_feed_misses_no_change(store: Store) -> None:
 
     def follow() -> None:
         nonlocal last
-        upto = store.last_changes(last)
+        upto = store.read_home(home_rows.last_changes, last)
         for space in last:
-            found.update(store.changes(space, last[space]))
+            found.update(store.read(space, home_rows.changes, last[space]))
         last = upto
 
     def write(writer: int) -> None:
@@ -123,11 +136,13 @@ def test_spaces_that_are_made_at_once_are_each_made_once(store: Store) -> None:
             append(store, user(f"{writer} {time}"), space=f"space{(writer + time) % 4}")
 
     at_once(write)
-    assert store.spaces() == [f"space{number}" for number in range(4)]
-    for space in store.spaces():
-        ids = [turn.id for turn in store.session_turns(space, "s", limit=999)]
+    assert store.read_home(home_rows.spaces) == [f"space{number}" for number in range(4)]
+    for space in store.read_home(home_rows.spaces):
+        ids = [turn.id for turn in store.read(space, turn_rows.session_turns, "s", limit=999)]
         assert numbers(ids) == list(range(1, len(ids) + 1))
-    assert sum(store.counts(space).turns for space in store.spaces()) == WRITERS * TIMES
+    assert (
+        sum(store.read(space, home_rows.counts).turns for space in store.read_home(home_rows.spaces)) == WRITERS * TIMES
+    )
 
 
 def test_the_same_turn_from_many_writers_is_stored_once(store: Store) -> None:
@@ -140,28 +155,30 @@ def test_a_fact_of_one_value_has_one_value_whoever_states_it_last(store: Store) 
         for time in range(4):
             place = f"Place {writer} {time}"
             told = atom(f"Lives in {place}", entity="user", relation="lives_in", value=place, single_valued=True)
-            store.add_atom("me", told, now=NOW)
+            store.write("me", atom_rows.add, told, now=NOW)
 
     at_once(write)
-    assert [fact.atom for fact in store.facts("me", filters=ANY)] == [f"a{4 * WRITERS}"]
-    assert (store.counts("me").atoms, store.counts("me").current) == (4 * WRITERS, 1)
+    assert [fact.atom for fact in store.read("me", atom_rows.facts, filters=ANY)] == [f"a{4 * WRITERS}"]
+    assert (store.read("me", home_rows.counts).atoms, store.read("me", home_rows.counts).current) == (4 * WRITERS, 1)
 
 
 def test_the_same_statement_from_many_writers_is_one(store: Store) -> None:
-    told = at_once(lambda _: store.add_atom("me", atom("Likes tea", entities=["Maya"]), now=NOW))
+    told = at_once(lambda _: store.write("me", atom_rows.add, atom("Likes tea", entities=["Maya"]), now=NOW))
     assert {one.atom.id for one in told} == {"a1"}
     assert sorted(one.duplicate for one in told) == [False] + [True] * (WRITERS - 1)
-    assert [entity.name for entity in store.entities("me")] == ["Maya"]
+    assert [entity.name for entity in store.read("me", entity_rows.list_entities)] == ["Maya"]
 
 
 def test_the_same_bytes_from_many_writers_are_one_result(store: Store) -> None:
-    refs = at_once(lambda writer: store.put_ref("me", new_ref(b"data", tool=f"tool{writer}")))
+    refs = at_once(lambda writer: store.write("me", ref_rows.put, new_ref(b"data", tool=f"tool{writer}")))
     assert len(set(map(repr, refs))) == 1
-    assert store.read_ref("me", refs[0].id) == b"data"
+    assert store.read("me", ref_rows.read_bytes, refs[0].id) == b"data"
 
 
 def test_steps_of_many_writers_are_all_on_the_canvas(store: Store) -> None:
-    store.commit_step("me", record=record("001-N0", tool_call_id="first"), canvas=canvas(), expected=0)
+    store.write(
+        "me", record_rows.commit_step, record=record("001-N0", tool_call_id="first"), canvas=canvas(), expected=0
+    )
 
     def write(writer: int) -> None:
         for time in range(4):
@@ -169,11 +186,12 @@ def test_steps_of_many_writers_are_all_on_the_canvas(store: Store) -> None:
                 pass  # another was first: read again
 
     def step(call: str) -> bool:
-        row: CanvasRow = store.canvas("me", 1)
+        row: CanvasRow = store.read("me", canvas_rows.canvas, 1)
         text = f"{row.text}    {call}\n"
         try:
-            store.commit_step(
+            store.write(
                 "me",
+                record_rows.commit_step,
                 record=record(f"001-N{row.version}", tool_call_id=call),
                 canvas=replace(row, text=text),
                 expected=row.version,
@@ -183,19 +201,19 @@ def test_steps_of_many_writers_are_all_on_the_canvas(store: Store) -> None:
         return True
 
     at_once(write)
-    row = store.canvas("me", 1)
-    calls = [one.tool_call_id for one in store.records("me", limit=999)]
+    row = store.read("me", canvas_rows.canvas, 1)
+    calls = [one.tool_call_id for one in store.read("me", record_rows.list_records, limit=999)]
     assert row.version == len(calls) == 4 * WRITERS + 1
     assert row.text.split()[2:] == calls[1:]
-    assert [version.number for version in store.canvas_versions("me", 1)] == list(range(1, row.version + 1))
+    assert [version.number for version in store.read("me", canvas_rows.versions, 1)] == list(range(1, row.version + 1))
 
 
 def test_a_job_is_leased_to_one_of_many_and_committed_once(store: Store) -> None:
     append(store, user("x"))
 
     def take(writer: int) -> str | None:
-        work = store.lease_job(
-            "me", "persona", None, json.dumps({}), holder=f"{writer}", lease=timedelta(hours=1), now=NOW
+        work = store.write(
+            "me", job_rows.lease, "persona", None, json.dumps({}), holder=f"{writer}", lease=timedelta(hours=1), now=NOW
         )
         return None if work is None else work.id
 
@@ -203,26 +221,26 @@ def test_a_job_is_leased_to_one_of_many_and_committed_once(store: Store) -> None
 
     def commit(writer: int) -> bool:
         try:
-            store.commit("me", id, PersonaPage(text=f"# {writer}"), outcome={}, now=NOW)
+            store.write("me", stage_outputs.commit, id, PersonaPage(text=f"# {writer}"), outcome={}, now=NOW)
         except Conflict:
             return False
         return True
 
     assert sorted(at_once(commit)) == [False] * (WRITERS - 1) + [True]
-    assert len(store.persona_versions("me")) == 1
+    assert len(store.read("me", page_rows.persona_versions)) == 1
 
 
 def test_of_many_tokens_with_one_name_one_is_added(store: Store) -> None:
     def add(writer: int, name: str) -> bool:
         try:
-            store.add_token(replace(LAPTOP, id=f"{name}-{writer}", name=name))
+            store.write_home(home_rows.add_token, replace(LAPTOP, id=f"{name}-{writer}", name=name))
         except InvalidInput:
             return False
         return True
 
     for number in range(8):
         assert sorted(at_once(partial(add, name=f"n{number}"))) == [False] * (WRITERS - 1) + [True]
-    assert sorted(token.name for token in store.tokens()) == [f"n{number}" for number in range(8)]
+    assert sorted(token.name for token in store.read_home(home_rows.tokens)) == [f"n{number}" for number in range(8)]
 
 
 def test_vectors_of_many_writers_make_one_index(store: Store) -> None:
@@ -244,19 +262,21 @@ def test_forgetting_undoing_and_purging_while_others_write_loses_nothing(store: 
         for time in range(TIMES):
             if writer < 3:
                 append(store, user(f"new {time}"), session="new", space=space)
-                store.request_stage(space, "persona", f"secret {time} of all spaces")
+                store.write(space, job_rows.request_stage, "persona", f"secret {time} of all spaces")
                 continue
-            gone = store.forget(space, [f"t{2 * time + 1}"], reason="", now=NOW)
-            back = store.forget(space, [f"t{2 * time + 2}"], reason="", now=NOW)
+            gone = store.write(space, tombstone_rows.forget, [f"t{2 * time + 1}"], reason="", now=NOW)
+            back = store.write(space, tombstone_rows.forget, [f"t{2 * time + 2}"], reason="", now=NOW)
             store.purge(space, Purge(tombstones=[gone.id]), now=NOW)
-            store.undo_forget(space, back.id, now=NOW)
+            store.write(space, tombstone_rows.undo, back.id, now=NOW)
 
     at_once(write)
     for space in spaces:
-        assert len(store.session_turns(space, "s", limit=99)) == TIMES
-        assert len(store.session_turns(space, "new", limit=99)) == TIMES
-        assert numbers([one.id for one in store.tombstones(space)]) == list(range(1, 2 * TIMES + 1))
-        assert Counter((one.purged, one.undone) for one in store.tombstones(space)) == {
+        assert len(store.read(space, turn_rows.session_turns, "s", limit=99)) == TIMES
+        assert len(store.read(space, turn_rows.session_turns, "new", limit=99)) == TIMES
+        assert numbers([one.id for one in store.read(space, tombstone_rows.tombstones)]) == list(
+            range(1, 2 * TIMES + 1)
+        )
+        assert Counter((one.purged, one.undone) for one in store.read(space, tombstone_rows.tombstones)) == {
             (True, False): TIMES,
             (False, True): TIMES,
         }

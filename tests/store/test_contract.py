@@ -19,7 +19,18 @@ from mcp_memory.core.text import with_speaker
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import EmbeddedStore, Store
-from mcp_memory.store.sql import word_index
+from mcp_memory.store.sql import (
+    atom_rows,
+    canvas_rows,
+    home_rows,
+    page_rows,
+    record_rows,
+    ref_rows,
+    stage_outputs,
+    tombstone_rows,
+    turn_rows,
+    word_index,
+)
 from mcp_memory.store.values import (
     Change,
     Conflict,
@@ -46,7 +57,7 @@ def assistant(content: str, **more: Any) -> NewTurn:
 
 
 def append(store: Store, *turns: NewTurn, session: str = "s", space: str = "me", now: datetime = NOW) -> list[str]:
-    return [turn.id for turn in store.append_turns(space, session, turns, now=now).stored]
+    return [turn.id for turn in store.write(space, turn_rows.append, session, turn_rows.prepare(turns), now=now).stored]
 
 
 def atom(text: str, **more: Any) -> NewAtom:
@@ -74,8 +85,8 @@ def words(store: Store, text: str, *, filters: Filters = ANY, space: str = "me")
 
 def test_turns_come_back_verbatim_in_order_with_positions(store: Store) -> None:
     said = [user("  Hallo Welt \x00 ∂🎉\r\n", name="Ann"), assistant("ok", said_at=NOW - timedelta(days=3))]
-    stored = store.append_turns("me", "s", said, now=NOW).stored
-    assert stored == store.session_turns("me", "s")
+    stored = store.write("me", turn_rows.append, "s", turn_rows.prepare(said), now=NOW).stored
+    assert stored == store.read("me", turn_rows.session_turns, "s")
     assert [(t.position, t.role, t.name, t.content, t.said_at, t.learned_at) for t in stored] == [
         (0, "user", "Ann", "  Hallo Welt \x00 ∂🎉\r\n", NOW, NOW),
         (1, "assistant", None, "ok", NOW - timedelta(days=3), NOW),
@@ -85,15 +96,17 @@ def test_turns_come_back_verbatim_in_order_with_positions(store: Store) -> None:
 def test_the_hash_of_a_turn_depends_on_every_field_the_client_gave(store: Store) -> None:
     base = user("same", said_at=NOW)
     others = [assistant("same", said_at=NOW), replace(base, name="x"), replace(base, content="same "), user("same")]
-    hashes = {t.sha256 for t in store.append_turns("me", "s", [base, *others], now=NOW).stored}
+    hashes = {
+        t.sha256 for t in store.write("me", turn_rows.append, "s", turn_rows.prepare([base, *others]), now=NOW).stored
+    }
     assert len(hashes) == 5
 
 
 def test_a_growing_history_sent_again_and_again_is_stored_once(store: Store) -> None:
     history = [user("one"), assistant("two"), user("one"), assistant("four")]
-    counts = [store.append_turns("me", "s", history[:end], now=NOW) for end in (2, 4, 4)]
+    counts = [store.write("me", turn_rows.append, "s", turn_rows.prepare(history[:end]), now=NOW) for end in (2, 4, 4)]
     assert [(len(done.stored), done.duplicates) for done in counts] == [(2, 0), (2, 2), (0, 4)]
-    assert [t.content for t in store.session_turns("me", "s")] == ["one", "two", "one", "four"]
+    assert [t.content for t in store.read("me", turn_rows.session_turns, "s")] == ["one", "two", "one", "four"]
 
 
 def test_a_window_that_overlaps_the_end_adds_only_what_is_new(store: Store) -> None:
@@ -114,14 +127,20 @@ def test_a_lone_message_said_again_later_is_kept(store: Store) -> None:
 
 def test_a_client_id_tells_a_repeat_from_a_retry(store: Store) -> None:
     append(store, user("yes", client_id="m1"))
-    again = store.append_turns("me", "s", [user("yes", client_id="m1"), user("yes", client_id="m2")], now=NOW)
+    again = store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([user("yes", client_id="m1"), user("yes", client_id="m2")]),
+        now=NOW,
+    )
     assert (len(again.stored), again.duplicates) == (1, 1)
 
 
 def test_an_edited_message_is_kept_beside_the_first_one(store: Store) -> None:
     append(store, user("teh cat", client_id="m1"))
     append(store, user("the cat", client_id="m1"))
-    assert [t.content for t in store.session_turns("me", "s")] == ["teh cat", "the cat"]
+    assert [t.content for t in store.read("me", turn_rows.session_turns, "s")] == ["teh cat", "the cat"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -131,34 +150,34 @@ def test_however_a_conversation_is_cut_and_resent_it_is_stored_once(store: Store
     history = [(user if i % 2 == 0 else assistant)(f"message {i}") for i in range(12)]
     for end in [*cuts, 12]:
         append(store, *history[: max(cuts[0], end)], space=str(space))
-    assert [t.content for t in store.session_turns(str(space), "s")] == [t.content for t in history]
+    assert [t.content for t in store.read(str(space), turn_rows.session_turns, "s")] == [t.content for t in history]
 
 
 def test_the_surroundings_of_several_turns_hold_each_turn_once_by_session_in_order(store: Store) -> None:
     ids = append(store, *[user(str(i)) for i in range(9)])
     (other,) = append(store, user("elsewhere"), session="other")
-    store.forget("me", [ids[5]], reason="", now=NOW)
-    around = store.context_windows("me", [other, ids[7], ids[2], ids[4]], around=1)
+    store.write("me", tombstone_rows.forget, [ids[5]], reason="", now=NOW)
+    around = store.read("me", turn_rows.context_windows, [other, ids[7], ids[2], ids[4]], around=1)
     assert [t.content for t in around] == ["1", "2", "3", "4", "6", "7", "8", "elsewhere"]
-    assert store.context_windows("nobody", ids, around=1) == []
-    assert store.context_windows("me", [], around=1) == []
+    assert store.read("nobody", turn_rows.context_windows, ids, around=1) == []
+    assert store.read("me", turn_rows.context_windows, [], around=1) == []
 
 
 def test_a_search_can_be_held_to_the_rows_that_were_there_before(store: Store) -> None:
     (held,) = append(store, user("green kettle"))
-    told = store.add_atom("me", atom("Owns a green kettle"), now=NOW).atom.id
+    told = store.write("me", atom_rows.add, atom("Owns a green kettle"), now=NOW).atom.id
     upto = {"turn": store.totals("me", "turn").newest, "atom": store.totals("me", "atom").newest}
     append(store, user("another green kettle"))
-    store.add_atom("me", atom("Owns another green kettle"), now=NOW)
+    store.write("me", atom_rows.add, atom("Owns another green kettle"), now=NOW)
     assert words(store, "kettle", filters=Filters(upto=upto["turn"])) == [held]
     (posting,) = store.postings("me", "atom", ["kettl"], filters=Filters(upto=upto["atom"]))
     assert [f"a{row}" for row in posting.rows.tolist()] == [told]
-    assert [a.id for a in store.list_atoms("me", filters=Filters(upto=upto["atom"]))] == [told]
+    assert [a.id for a in store.read("me", atom_rows.list_atoms, filters=Filters(upto=upto["atom"]))] == [told]
 
 
 def test_the_last_turns_are_the_newest_of_their_roles_oldest_first(store: Store) -> None:
     append(store, user("u1"), assistant("a1"), user("u2"), assistant("a2"), NewTurn(role="tool", content="t"))
-    last = store.last_turns("me", "s", limit=3, roles=("user", "assistant"))
+    last = store.read("me", turn_rows.last_turns, "s", limit=3, roles=("user", "assistant"))
     assert [t.content for t in last] == ["a1", "u2", "a2"]
 
 
@@ -166,10 +185,18 @@ def test_turns_are_listed_by_the_time_they_were_said_newest_first(store: Store) 
     days = (3, 1, 2, 3)
     said = [NewTurn(role="user", content=f"t{n}", said_at=NOW + timedelta(days=day)) for n, day in enumerate(days)]
     append(store, *said, NewTurn(role="assistant", content="reply", said_at=NOW))
-    store.add_atom("me", atom("Owns a green kettle"), now=NOW)
-    assert [t.content for t in store.list_turns("me", filters=Filters())] == ["t3", "t0", "t2", "t1", "reply"]
-    first, second = store.list_turns("me", filters=Filters(role="user"), limit=2)
-    rest = store.list_turns("me", filters=Filters(role="user", since=NOW + timedelta(days=2)), after=second.id)
+    store.write("me", atom_rows.add, atom("Owns a green kettle"), now=NOW)
+    assert [t.content for t in store.read("me", turn_rows.list_turns, filters=Filters())] == [
+        "t3",
+        "t0",
+        "t2",
+        "t1",
+        "reply",
+    ]
+    first, second = store.read("me", turn_rows.list_turns, filters=Filters(role="user"), limit=2)
+    rest = store.read(
+        "me", turn_rows.list_turns, filters=Filters(role="user", since=NOW + timedelta(days=2)), after=second.id
+    )
     assert [t.content for t in (first, second, *rest)] == ["t3", "t0", "t2"]
 
 
@@ -177,16 +204,16 @@ def test_sessions_are_listed_by_their_latest_writing(store: Store) -> None:
     append(store, user("x"), session="a")
     append(store, user("y"), session="b", now=NOW + timedelta(hours=1))
     append(store, user("z"), session="a", now=NOW + timedelta(hours=2))
-    assert store.sessions("me") == [
+    assert store.read("me", turn_rows.sessions) == [
         SessionInfo(session="a", turns=2, first=NOW, last=NOW + timedelta(hours=2)),
         SessionInfo(session="b", turns=1, first=NOW + timedelta(hours=1), last=NOW + timedelta(hours=1)),
     ]
-    assert [info.session for info in store.sessions("me", prefix="b")] == ["b"]
+    assert [info.session for info in store.read("me", turn_rows.sessions, prefix="b")] == ["b"]
 
 
 def test_the_journal_has_a_line_for_each_turn_and_each_thing_told(embedded: EmbeddedStore) -> None:
     append(embedded, user("Grüße\u2028zwei"), session="s", now=NOW)
-    embedded.add_atom("me", atom("Likes tea"), now=NOW)
+    embedded.write("me", atom_rows.add, atom("Likes tea"), now=NOW)
     lines = (embedded.folder("me") / "conversations" / "2026-11-20.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["content"] for line in lines] == ["Grüße\u2028zwei", "Likes tea"]
     assert json.loads(lines[1])["told"]["kind"] == "persona"
@@ -228,30 +255,34 @@ def test_a_journal_that_is_longer_than_its_rows_is_kept_beside_and_written_whole
 
 def test_no_verb_sees_another_space(store: Store) -> None:
     (turn,) = append(store, user("secret garden"), space="mine")
-    told = store.add_atom("mine", atom("Owns a garden", entity="user", relation="owns", value="garden"), now=NOW)
-    ref = store.put_ref("mine", new_ref(b"data"))
-    store.commit_step("mine", record=record(), canvas=canvas(), expected=0)
-    tomb = store.forget("mine", [ref.id], reason="", now=NOW)
+    told = store.write(
+        "mine", atom_rows.add, atom("Owns a garden", entity="user", relation="owns", value="garden"), now=NOW
+    )
+    ref = store.write("mine", ref_rows.put, new_ref(b"data"))
+    store.write("mine", record_rows.commit_step, record=record(), canvas=canvas(), expected=0)
+    tomb = store.write("mine", tombstone_rows.forget, [ref.id], reason="", now=NOW)
     append(store, user("mine is bare"), space="theirs")
     theirs = "theirs"
-    assert [one.content for one in store.turns(theirs, [turn, "t2"])] == ["mine is bare"]  # of the same number
-    assert store.session_turns(theirs, "s")[0].content == "mine is bare"
-    assert [one.content for one in store.context_windows(theirs, [turn], around=5)] == ["mine is bare"]
-    assert store.atoms(theirs, [told.atom.id]) == []
-    assert store.facts(theirs, filters=ANY) == []
+    assert [one.content for one in store.read(theirs, turn_rows.by_ids, [turn, "t2"])] == [
+        "mine is bare"
+    ]  # of the same number
+    assert store.read(theirs, turn_rows.session_turns, "s")[0].content == "mine is bare"
+    assert [one.content for one in store.read(theirs, turn_rows.context_windows, [turn], around=5)] == ["mine is bare"]
+    assert store.read(theirs, atom_rows.by_ids, [told.atom.id]) == []
+    assert store.read(theirs, atom_rows.facts, filters=ANY) == []
     assert words(store, "secret garden", space=theirs) == []
-    assert store.canvases(theirs) == []
-    assert store.records(theirs) == []
-    assert store.active_canvas(theirs) is None
+    assert store.read(theirs, canvas_rows.list_canvases) == []
+    assert store.read(theirs, record_rows.list_records) == []
+    assert store.read(theirs, canvas_rows.active_canvas) is None
     for unknown in (
-        lambda: store.ref(theirs, ref.id),
-        lambda: store.canvas(theirs, 1),
-        lambda: store.forget(theirs, ["t2"], reason="", now=NOW),
-        lambda: store.undo_forget(theirs, tomb.id, now=NOW),
+        lambda: store.read(theirs, ref_rows.by_id, ref.id),
+        lambda: store.read(theirs, canvas_rows.canvas, 1),
+        lambda: store.write(theirs, tombstone_rows.forget, ["t2"], reason="", now=NOW),
+        lambda: store.write(theirs, tombstone_rows.undo, tomb.id, now=NOW),
     ):
         with pytest.raises(NotFound):
             unknown()
-    assert store.spaces() == ["mine", "theirs"]
+    assert store.read_home(home_rows.spaces) == ["mine", "theirs"]
 
 
 def test_rows_are_numbered_within_their_space_without_gaps(store: Store) -> None:
@@ -259,10 +290,10 @@ def test_rows_are_numbered_within_their_space_without_gaps(store: Store) -> None
         for space in ("mine", "theirs"):
             append(store, user(text), space=space)
         with pytest.raises(NotFound):
-            store.add_atom("mine", atom("x", supersedes=("a9",)), now=NOW)
-    assert [turn.id for turn in store.session_turns("mine", "s")] == ["t1", "t2"]
-    assert [turn.id for turn in store.session_turns("theirs", "s")] == ["t1", "t2"]
-    assert store.add_atom("mine", atom("x"), now=NOW).atom.id == "a1"
+            store.write("mine", atom_rows.add, atom("x", supersedes=("a9",)), now=NOW)
+    assert [turn.id for turn in store.read("mine", turn_rows.session_turns, "s")] == ["t1", "t2"]
+    assert [turn.id for turn in store.read("theirs", turn_rows.session_turns, "s")] == ["t1", "t2"]
+    assert store.write("mine", atom_rows.add, atom("x"), now=NOW).atom.id == "a1"
 
 
 # --- search -----------------------------------------------------------------------------------------
@@ -302,8 +333,10 @@ def test_a_search_never_raises_for_any_text(store: Store, text: str) -> None:
 
 def test_a_term_of_which_most_was_forgotten_is_rare_again(store: Store) -> None:
     many = [NewTurn(role="user", content=f"ferry {i}", client_id=f"{i}") for i in range(1_500)]
-    stored = store.append_turns("me", "s", many, now=NOW).stored
-    store.append_turns("me", "s", [NewTurn(role="user", content="apples, pears")], now=NOW)
+    stored = store.write("me", turn_rows.append, "s", turn_rows.prepare(many), now=NOW).stored
+    store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="apples, pears")]), now=NOW
+    )
 
     def terms() -> set[str]:
         found = store.postings("me", "turn", index_terms("ferry apples pears"), filters=ANY)
@@ -311,7 +344,7 @@ def test_a_term_of_which_most_was_forgotten_is_rare_again(store: Store) -> None:
 
     rare = set(index_terms("apples pears"))
     assert terms() == rare
-    store.forget("me", [turn.id for turn in stored[3:]], reason="", now=NOW)
+    store.write("me", tombstone_rows.forget, [turn.id for turn in stored[3:]], reason="", now=NOW)
     assert terms() == rare.union(index_terms("ferry"))
 
 
@@ -348,9 +381,9 @@ def test_the_mark_of_rules_in_turns_that_an_earlier_version_indexed_changes_no_a
     monkeypatch.setattr(word_index, "terms_of_turn", indexed)
     append(store, *said, space="old")
     monkeypatch.undo()
-    gone = {space: store.forget(space, ["t1"], reason="", now=NOW).id for space in ("new", "old")}
-    store.undo_forget("old", gone["old"], now=NOW)
-    store.undo_forget("new", gone["new"], now=NOW)
+    gone = {space: store.write(space, tombstone_rows.forget, ["t1"], reason="", now=NOW).id for space in ("new", "old")}
+    store.write("old", tombstone_rows.undo, gone["old"], now=NOW)
+    store.write("new", tombstone_rows.undo, gone["new"], now=NOW)
     for query in ("kettle", "rule", "\ue000rule", "\ue000"):
         assert words(store, query, space="old") == words(store, query, space="new")
     assert words(store, "\ue000rule", space="old") == ["t2"]
@@ -361,7 +394,9 @@ def test_the_mark_of_rules_in_turns_that_an_earlier_version_indexed_changes_no_a
 
 def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:
     data = vectors([1, 0, 0, 0], [0.9, 0.1, 0, 0], [0, 1, 0, 0])
-    stored = store.append_turns("me", "s", [user("a"), assistant("b"), user("c")], now=NOW, vectors=data).stored
+    stored = store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare([user("a"), assistant("b"), user("c")]), now=NOW, vectors=data
+    ).stored
     a, b, c = (turn.id for turn in stored)
     near = store.nearest("me", "turn", vectors([1, 0, 0, 0]), filters=ANY, limit=3)
     assert [hit.id for hit in near] == [a, b, c]
@@ -372,7 +407,12 @@ def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:
 
 def test_the_vectors_of_rows_are_those_that_were_stored(store: Store) -> None:
     data = vectors([1, 0, 0, 0], [0.6, 0.8, 0, 0])
-    a, b = (turn.id for turn in store.append_turns("me", "s", [user("a"), user("b")], now=NOW, vectors=data).stored)
+    a, b = (
+        turn.id
+        for turn in store.write(
+            "me", turn_rows.append, "s", turn_rows.prepare([user("a"), user("b")]), now=NOW, vectors=data
+        ).stored
+    )
     found = store.vectors_of("me", "turn", [a, b, "t99"], data.identity)
     assert set(found) == {a, b}
     assert found[b] == pytest.approx([0.6, 0.8, 0, 0], abs=0.02)
@@ -384,15 +424,20 @@ def test_many_rows_are_searched_as_exactly_as_few(store: Store) -> None:
     rng = np.random.default_rng(7)
     data = rng.normal(size=(6_000, 64)).astype(np.float32)
     data[4_321] = data[17] + 0.05
-    store.append_turns(
-        "me", "s", [user(f"n{i}") for i in range(6_000)], now=NOW, vectors=Vectors(identity="test/64", data=data)
+    store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([user(f"n{i}") for i in range(6_000)]),
+        now=NOW,
+        vectors=Vectors(identity="test/64", data=data),
     )
     query = Vectors(identity="test/64", data=data[17:18])
     assert [hit.id for hit in store.nearest("me", "turn", query, filters=ANY, limit=2)] == ["t18", "t4322"]
 
 
 def test_an_unknown_model_finds_nothing_and_a_zero_vector_too(store: Store) -> None:
-    store.append_turns("me", "s", [user("a")], now=NOW, vectors=vectors([0, 0, 0, 0]))
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([user("a")]), now=NOW, vectors=vectors([0, 0, 0, 0]))
     assert store.nearest("me", "turn", vectors([1, 0, 0, 0], identity="other"), filters=ANY, limit=3) == []
     assert store.nearest("me", "turn", vectors([0, 0, 0, 0]), filters=ANY, limit=3) == []
 
@@ -407,13 +452,13 @@ def test_equal_scores_are_ordered_newest_first(store: Store) -> None:
 
 @pytest.mark.parametrize("query", [[1, 0], [1, 0, 0, 0, 0, 0, 0, 0]])
 def test_a_model_that_changed_its_width_behind_its_name_finds_nothing(store: Store, query: list[float]) -> None:
-    store.append_turns("me", "s", [user("near")], now=NOW, vectors=vectors([1, 0, 0, 0]))
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([user("near")]), now=NOW, vectors=vectors([1, 0, 0, 0]))
     assert store.nearest("me", "turn", vectors(query), filters=ANY, limit=3) == []
 
 
 def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
     append(store, user("one", name="Ann"), assistant("two"))
-    written = store.add_atom("me", atom("three"), now=NOW).atom
+    written = store.write("me", atom_rows.add, atom("three"), now=NOW).atom
     assert store.unembedded("me", "m", limit=10) == [
         (written.id, "three"),
         ("t1", "one"),
@@ -446,17 +491,22 @@ def test_rows_that_lose_their_vectors_are_in_the_queue_again(store: Store) -> No
     append(store, user("one"), assistant("two"))
     store.put_vectors([("me", "t1"), ("me", "t2")], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
     assert store.unembedded("me", "m", limit=10) == []
-    forgotten = store.forget("me", ["t1"], reason="", now=NOW)
+    forgotten = store.write("me", tombstone_rows.forget, ["t1"], reason="", now=NOW)
     assert store.unembedded("me", "m", limit=10) == []
-    store.undo_forget("me", forgotten.id, now=NOW)
+    store.write("me", tombstone_rows.undo, forgotten.id, now=NOW)
     assert store.unembedded("me", "m", limit=10) == [("t1", "one")]
     store.drop_vector_index("m")
     assert store.unembedded("me", "m", limit=10) == [("t1", "one"), ("t2", "two")]
 
 
 def test_vectors_of_any_width_are_kept(store: Store) -> None:
-    stored = store.append_turns(
-        "me", "s", [user("a"), user("b")], now=NOW, vectors=vectors([1, 0, 0], [0, 0, 1], identity="three")
+    stored = store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([user("a"), user("b")]),
+        now=NOW,
+        vectors=vectors([1, 0, 0], [0, 0, 1], identity="three"),
     ).stored
     hits = store.nearest("me", "turn", vectors([0, 0, 1], identity="three"), filters=ANY, limit=1)
     assert [hit.id for hit in hits] == [stored[1].id]
@@ -466,83 +516,91 @@ def test_vectors_of_any_width_are_kept(store: Store) -> None:
 
 
 def test_an_atom_rests_on_a_note_of_the_same_words(store: Store) -> None:
-    held = store.add_atom("me", atom("Plays the cello"), now=NOW).atom
-    (note,) = store.turns("me", [held.evidence])
+    held = store.write("me", atom_rows.add, atom("Plays the cello"), now=NOW).atom
+    (note,) = store.read("me", turn_rows.by_ids, [held.evidence])
     assert (note.role, note.content[slice(*held.span)]) == ("note", "Plays the cello")
 
 
 def test_a_single_valued_fact_closes_the_one_before_and_keeps_it(store: Store) -> None:
     fact = {"entity": "user", "relation": "lives_in", "single_valued": True}
-    berlin = store.add_atom("me", atom("Lives in Berlin", value="Berlin", **fact), now=NOW).atom
+    berlin = store.write("me", atom_rows.add, atom("Lives in Berlin", value="Berlin", **fact), now=NOW).atom
     later = NOW + timedelta(days=9)
-    done = store.add_atom("me", atom("Lives in Rome", value="Rome", valid_from=later, **fact), now=later)
+    done = store.write("me", atom_rows.add, atom("Lives in Rome", value="Rome", valid_from=later, **fact), now=later)
     assert [(old.id, old.valid_to, old.superseded_by) for old in done.replaced] == [(berlin.id, later, done.atom.id)]
-    assert [fact.value for fact in store.facts("me", filters=Filters(entity="USER"))] == ["Rome"]
+    assert [fact.value for fact in store.read("me", atom_rows.facts, filters=Filters(entity="USER"))] == ["Rome"]
     then = Filters(as_of=NOW + timedelta(days=1))
-    assert [fact.value for fact in store.facts("me", filters=then)] == ["Berlin"]
-    assert [a.id for a in store.list_atoms("me", filters=then)] == [berlin.id]
+    assert [fact.value for fact in store.read("me", atom_rows.facts, filters=then)] == ["Berlin"]
+    assert [a.id for a in store.read("me", atom_rows.list_atoms, filters=then)] == [berlin.id]
 
 
 def test_a_relation_with_many_values_keeps_them_all(store: Store) -> None:
     for value in ("tea", "coffee"):
-        store.add_atom("me", atom(f"Likes {value}", entity="user", relation="likes", value=value), now=NOW)
-    assert store.facts("me", filters=ANY, relation="likes") == [
+        store.write("me", atom_rows.add, atom(f"Likes {value}", entity="user", relation="likes", value=value), now=NOW)
+    assert store.read("me", atom_rows.facts, filters=ANY, relation="likes") == [
         Fact(atom="a1", entity="user", relation="likes", value="tea", valid_from=NOW),
         Fact(atom="a2", entity="user", relation="likes", value="coffee", valid_from=NOW),
     ]
 
 
 def test_what_an_atom_supersedes_is_closed_never_deleted(store: Store) -> None:
-    old = store.add_atom("me", atom("Works nights"), now=NOW).atom
-    done = store.add_atom("me", atom("Works days", supersedes=[old.id]), now=NOW + timedelta(days=1))
-    assert [a.superseded_by for a in store.atoms("me", [old.id])] == [done.atom.id]
+    old = store.write("me", atom_rows.add, atom("Works nights"), now=NOW).atom
+    done = store.write("me", atom_rows.add, atom("Works days", supersedes=[old.id]), now=NOW + timedelta(days=1))
+    assert [a.superseded_by for a in store.read("me", atom_rows.by_ids, [old.id])] == [done.atom.id]
     with pytest.raises(InvalidInput, match="replaced already by a2"):
-        store.add_atom("me", atom("Works never", supersedes=[old.id]), now=NOW)
+        store.write("me", atom_rows.add, atom("Works never", supersedes=[old.id]), now=NOW)
     with pytest.raises(NotFound, match="no atom a99"):
-        store.add_atom("me", atom("Works never", supersedes=["a99"]), now=NOW)
-    assert store.counts("me").atoms == 2
+        store.write("me", atom_rows.add, atom("Works never", supersedes=["a99"]), now=NOW)
+    assert store.read("me", home_rows.counts).atoms == 2
 
 
 def test_the_same_statement_twice_is_one_atom(store: Store) -> None:
-    first = store.add_atom("me", atom("Likes tea."), now=NOW)
-    again = store.add_atom("me", atom("likes  TEA"), now=NOW)
+    first = store.write("me", atom_rows.add, atom("Likes tea."), now=NOW)
+    again = store.write("me", atom_rows.add, atom("likes  TEA"), now=NOW)
     assert (again.duplicate, again.atom) == (True, first.atom)
-    assert not store.add_atom("me", atom("Likes tea", entity="user", relation="likes", value="tea"), now=NOW).duplicate
+    assert not store.write(
+        "me", atom_rows.add, atom("Likes tea", entity="user", relation="likes", value="tea"), now=NOW
+    ).duplicate
 
 
 def test_a_statement_told_again_to_supersede_another_is_held_once(store: Store) -> None:
-    old, new = (store.add_atom("me", atom(text), now=NOW).atom for text in ("Allergic to sesame", "Allergic to cashew"))
-    done = store.add_atom("me", atom("allergic to cashew.", supersedes=[old.id]), now=NOW)
+    old, new = (
+        store.write("me", atom_rows.add, atom(text), now=NOW).atom
+        for text in ("Allergic to sesame", "Allergic to cashew")
+    )
+    done = store.write("me", atom_rows.add, atom("allergic to cashew.", supersedes=[old.id]), now=NOW)
     assert [replaced.id for replaced in done.replaced] == [old.id, new.id]
-    assert [held.id for held in store.list_atoms("me", filters=ANY)] == [done.atom.id]
+    assert [held.id for held in store.read("me", atom_rows.list_atoms, filters=ANY)] == [done.atom.id]
 
 
 def test_nothing_ends_before_it_began(store: Store) -> None:
-    old = store.add_atom("me", atom("A", valid_from=NOW), now=NOW).atom
+    old = store.write("me", atom_rows.add, atom("A", valid_from=NOW), now=NOW).atom
     early = atom("B", supersedes=[old.id], valid_from=NOW - timedelta(days=99))
-    assert [a.valid_to for a in store.add_atom("me", early, now=NOW).replaced] == [NOW]
+    assert [a.valid_to for a in store.write("me", atom_rows.add, early, now=NOW).replaced] == [NOW]
 
 
 def test_standing_rules_are_listed_first_then_by_priority_then_age(store: Store) -> None:
     for text, priority in [("low", 10), ("high", 90), ("rule", -1), ("high too", 90)]:
-        store.add_atom("me", atom(text, priority=priority), now=NOW)
-    listed = store.list_atoms("me", filters=ANY)
+        store.write("me", atom_rows.add, atom(text, priority=priority), now=NOW)
+    listed = store.read("me", atom_rows.list_atoms, filters=ANY)
     assert [a.text for a in listed] == ["rule", "high", "high too", "low"]
-    assert store.list_atoms("me", filters=ANY, after=listed[1].id) == listed[2:]
+    assert store.read("me", atom_rows.list_atoms, filters=ANY, after=listed[1].id) == listed[2:]
 
 
 def test_the_persona_is_versioned_and_the_same_text_changes_nothing(store: Store) -> None:
-    assert store.persona("me") is None
+    assert store.read("me", page_rows.persona) is None
     versions = [
-        store.commit("me", None, PersonaPage(text=text), outcome={}, now=NOW).version for text in ("# A", "# A", "# B")
+        store.write("me", stage_outputs.commit, None, PersonaPage(text=text), outcome={}, now=NOW).version
+        for text in ("# A", "# A", "# B")
     ]
     assert versions == [1, 1, 2]
-    assert store.persona("me") == PersonaVersion(version=2, text="# B", at=NOW, by_model=False, reason="")
-    assert [page.text for page in store.persona_versions("me")] == ["# B", "# A"]
+    assert store.read("me", page_rows.persona) == PersonaVersion(
+        version=2, text="# B", at=NOW, by_model=False, reason=""
+    )
+    assert [page.text for page in store.read("me", page_rows.persona_versions)] == ["# B", "# A"]
 
 
 def test_the_file_of_the_persona_is_its_page(embedded: EmbeddedStore) -> None:
-    embedded.commit("me", None, PersonaPage(text="# B"), outcome={}, now=NOW)
+    embedded.write("me", stage_outputs.commit, None, PersonaPage(text="# B"), outcome={}, now=NOW)
     embedded.write_persona_file("me", "# B\n\n- work\n")
     assert (embedded.folder("me") / "persona.md").read_text() == "# B\n\n- work\n"
 
@@ -551,39 +609,52 @@ def test_the_file_of_the_persona_is_its_page(embedded: EmbeddedStore) -> None:
 
 
 def test_what_is_forgotten_is_in_no_search_or_listing_until_it_is_undone(store: Store) -> None:
-    done = store.append_turns("me", "s", [user("buried treasure")], now=NOW, vectors=vectors([1, 0, 0, 0]))
+    done = store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([user("buried treasure")]),
+        now=NOW,
+        vectors=vectors([1, 0, 0, 0]),
+    )
     turn = done.stored[0].id
-    held = store.add_atom("me", atom("Buried it", entity="user", relation="buried", value="it"), now=NOW).atom
-    ref = store.put_ref("me", new_ref(b"map"))
-    tomb = store.forget("me", [turn, held.id, ref.id], reason="asked", now=NOW)
+    held = store.write(
+        "me", atom_rows.add, atom("Buried it", entity="user", relation="buried", value="it"), now=NOW
+    ).atom
+    ref = store.write("me", ref_rows.put, new_ref(b"map"))
+    tomb = store.write("me", tombstone_rows.forget, [turn, held.id, ref.id], reason="asked", now=NOW)
     assert set(tomb.ids) == {turn, held.id, ref.id}
     assert words(store, "treasure") == []
     assert store.nearest("me", "turn", vectors([1, 0, 0, 0]), filters=ANY, limit=5) == []
-    assert (store.turns("me", [turn]), store.session_turns("me", "s"), store.atoms("me", [held.id])) == ([], [], [])
-    assert store.facts("me", filters=ANY) == []
+    assert (
+        store.read("me", turn_rows.by_ids, [turn]),
+        store.read("me", turn_rows.session_turns, "s"),
+        store.read("me", atom_rows.by_ids, [held.id]),
+    ) == ([], [], [])
+    assert store.read("me", atom_rows.facts, filters=ANY) == []
     with pytest.raises(NotFound):
-        store.read_ref("me", ref.id)
-    store.undo_forget("me", tomb.id, now=NOW)
+        store.read("me", ref_rows.read_bytes, ref.id)
+    store.write("me", tombstone_rows.undo, tomb.id, now=NOW)
     assert words(store, "treasure") == [turn]
     assert store.unembedded("me", "test/4", limit=9) == [(held.id, "Buried it"), (turn, "buried treasure")]
-    assert store.read_ref("me", ref.id) == b"map"
-    assert store.atoms("me", [held.id]) == [held]
+    assert store.read("me", ref_rows.read_bytes, ref.id) == b"map"
+    assert store.read("me", atom_rows.by_ids, [held.id]) == [held]
 
 
 def test_forgetting_is_all_or_nothing(store: Store) -> None:
     (turn,) = append(store, user("stay"))
     with pytest.raises(NotFound, match="t99"):
-        store.forget("me", [turn, "t99"], reason="", now=NOW)
+        store.write("me", tombstone_rows.forget, [turn, "t99"], reason="", now=NOW)
     assert words(store, "stay") == [turn]
 
 
 def test_undoing_cannot_make_two_truths_of_one(store: Store) -> None:
     fact = {"entity": "user", "relation": "lives_in", "single_valued": True}
-    old = store.add_atom("me", atom("In Berlin", value="Berlin", **fact), now=NOW).atom
-    tomb = store.forget("me", [old.id], reason="", now=NOW)
-    store.add_atom("me", atom("In Rome", value="Rome", **fact), now=NOW)
+    old = store.write("me", atom_rows.add, atom("In Berlin", value="Berlin", **fact), now=NOW).atom
+    tomb = store.write("me", tombstone_rows.forget, [old.id], reason="", now=NOW)
+    store.write("me", atom_rows.add, atom("In Rome", value="Rome", **fact), now=NOW)
     with pytest.raises(InvalidInput, match="Rome"):
-        store.undo_forget("me", tomb.id, now=NOW)
+        store.write("me", tombstone_rows.undo, tomb.id, now=NOW)
 
 
 # --- refs, records, canvases ------------------------------------------------------------------------
@@ -641,21 +712,21 @@ def canvas(number: int = 1, **more: Any) -> CanvasRow:
     ),
 )
 def test_a_ref_reads_back_byte_for_byte_whatever_is_in_it(store: Store, data: bytes, tool: str, arguments: Any) -> None:
-    ref = store.put_ref("me", new_ref(data, tool=tool, arguments=arguments))
-    assert store.read_ref("me", ref.id) == data
-    assert store.ref("me", ref.id[2:]) == ref
+    ref = store.write("me", ref_rows.put, new_ref(data, tool=tool, arguments=arguments))
+    assert store.read("me", ref_rows.read_bytes, ref.id) == data
+    assert store.read("me", ref_rows.by_id, ref.id[2:]) == ref
 
 
 def test_the_same_bytes_are_kept_once_in_a_space(store: Store) -> None:
-    first = store.put_ref("me", new_ref(b"abc"))
-    assert store.put_ref("me", new_ref(b"abc", tool="cat")) == first
-    assert store.counts("me").refs == 1
-    assert store.put_ref("you", new_ref(b"abc", tool="cat")).tool == "cat"
+    first = store.write("me", ref_rows.put, new_ref(b"abc"))
+    assert store.write("me", ref_rows.put, new_ref(b"abc", tool="cat")) == first
+    assert store.read("me", home_rows.counts).refs == 1
+    assert store.write("you", ref_rows.put, new_ref(b"abc", tool="cat")).tool == "cat"
 
 
 def test_the_same_bytes_are_one_file(embedded: EmbeddedStore) -> None:
     for tool in ("bash", "cat"):
-        embedded.put_ref("me", new_ref(b"abc", tool=tool))
+        embedded.write("me", ref_rows.put, new_ref(b"abc", tool=tool))
     assert len(list((embedded.folder("me") / "refs").iterdir())) == 1
 
 
@@ -663,7 +734,7 @@ def test_a_ref_file_is_front_matter_then_the_bytes(embedded: EmbeddedStore) -> N
     import yaml
 
     data = b"---\nraw \xff\x00 bytes"
-    ref = embedded.put_ref("me", new_ref(data, tool="web fetch!"))
+    ref = embedded.write("me", ref_rows.put, new_ref(data, tool="web fetch!"))
     content = (embedded.folder("me") / ref.path).read_bytes()
     head, body = content[4:].split(b"\n---\n", 1)
     assert (content[:4], body) == (b"---\n", data)
@@ -683,7 +754,7 @@ def test_a_ref_file_is_front_matter_then_the_bytes(embedded: EmbeddedStore) -> N
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "remove", "front", "unreadable"])
 def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(embedded: EmbeddedStore, harm: str) -> None:
-    ref = embedded.put_ref("me", new_ref(b"important words"))
+    ref = embedded.write("me", ref_rows.put, new_ref(b"important words"))
     path = embedded.folder("me") / ref.path
     whole = path.read_bytes()
     match harm:
@@ -699,25 +770,25 @@ def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(embedded: Embedd
         case _:
             path.unlink()
     with pytest.raises(Damaged, match=ref.id):
-        embedded.read_ref("me", ref.id)
+        embedded.read("me", ref_rows.read_bytes, ref.id)
     assert [line for line in embedded.problems() if ref.id in line]
-    assert embedded.put_ref("me", new_ref(b"important words")).id == ref.id  # the same bytes again mend it
-    assert embedded.read_ref("me", ref.id) == b"important words"
+    assert embedded.write("me", ref_rows.put, new_ref(b"important words")).id == ref.id  # the same bytes again mend it
+    assert embedded.read("me", ref_rows.read_bytes, ref.id) == b"important words"
 
 
 def test_a_step_is_a_record_and_a_canvas_together(store: Store) -> None:
-    store.commit_step("me", record=record(), canvas=canvas(), expected=0)
+    store.write("me", record_rows.commit_step, record=record(), canvas=canvas(), expected=0)
     step = record("001-N2", tool_call="bash pwd")
-    store.commit_step("me", record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
-    assert store.records("me", node="001-N2") == [step]
-    assert [r.node_id for r in store.records("me", node="001")] == ["001-N1", "001-N2"]
-    assert store.active_canvas("me", "s") == canvas(text="flowchart TD\n    x\n", version=2)
+    store.write("me", record_rows.commit_step, record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
+    assert store.read("me", record_rows.list_records, node="001-N2") == [step]
+    assert [r.node_id for r in store.read("me", record_rows.list_records, node="001")] == ["001-N1", "001-N2"]
+    assert store.read("me", canvas_rows.active_canvas, "s") == canvas(text="flowchart TD\n    x\n", version=2)
 
 
 def test_the_files_of_a_step_are_a_line_and_a_drawing(embedded: EmbeddedStore) -> None:
-    embedded.commit_step("me", record=record(), canvas=canvas(), expected=0)
+    embedded.write("me", record_rows.commit_step, record=record(), canvas=canvas(), expected=0)
     step = record("001-N2", tool_call="bash pwd")
-    embedded.commit_step("me", record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
+    embedded.write("me", record_rows.commit_step, record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
     lines = (embedded.folder("me") / "offload-s.jsonl").read_text().splitlines()
     assert list(json.loads(lines[1])) == [
         "timestamp",
@@ -740,12 +811,14 @@ def test_the_files_of_a_step_are_a_line_and_a_drawing(embedded: EmbeddedStore) -
 
 
 def test_a_canvas_that_moved_on_is_a_conflict_and_nothing_is_written(store: Store) -> None:
-    store.commit_step("me", record=record(), canvas=canvas(), expected=0)
+    store.write("me", record_rows.commit_step, record=record(), canvas=canvas(), expected=0)
     for expected in (0, 2):
         with pytest.raises(Conflict):
-            store.commit_step("me", record=record("001-N2"), canvas=canvas(text="other"), expected=expected)
-    assert len(store.records("me")) == 1
-    assert store.canvas("me", 1).text == "flowchart TD\n"
+            store.write(
+                "me", record_rows.commit_step, record=record("001-N2"), canvas=canvas(text="other"), expected=expected
+            )
+    assert len(store.read("me", record_rows.list_records)) == 1
+    assert store.read("me", canvas_rows.canvas, 1).text == "flowchart TD\n"
 
 
 def test_each_change_of_a_canvas_is_a_version_that_can_be_read_again(store: Store) -> None:
@@ -756,69 +829,90 @@ def test_each_change_of_a_canvas_is_a_version_that_can_be_read_again(store: Stor
         canvas(text="flowchart TD\n    b\n    c", label="other", groups=groups),
         canvas(text="flowchart TD\n    a\n"),
     ]
-    store.commit_step("me", record=record(), canvas=rows[0], expected=0, step="s1")
-    store.save_canvas("me", rows[1], expected=1, kind="folded")
-    store.commit_step("me", record=record("001-N2"), canvas=rows[2], expected=2)
+    store.write("me", record_rows.commit_step, record=record(), canvas=rows[0], expected=0, step="s1")
+    store.write("me", canvas_rows.save, rows[1], expected=1, kind="folded")
+    store.write("me", record_rows.commit_step, record=record("001-N2"), canvas=rows[2], expected=2)
     with pytest.raises(Conflict):
-        store.save_canvas("me", canvas(), expected=2)
-    store.save_canvas("me", rows[3], expected=3, kind="undone", detail="2")
+        store.write("me", canvas_rows.save, canvas(), expected=2)
+    store.write("me", canvas_rows.save, rows[3], expected=3, kind="undone", detail="2")
     for version, row in enumerate(rows, start=1):
-        assert store.canvas("me", 1, version=version) == replace(row, version=version)
-    versions = store.canvas_versions("me", 1)
+        assert store.read("me", canvas_rows.canvas, 1, version=version) == replace(row, version=version)
+    versions = store.read("me", canvas_rows.versions, 1)
     assert [(each.number, each.kind, each.detail, each.label) for each in versions] == [
         (1, "step", "", "fix-login"),
         (2, "folded", "", "fix-login"),
         (3, "step", "", "other"),
         (4, "undone", "2", "fix-login"),
     ]
-    assert store.canvas_steps("me", 1) == [
+    assert store.read("me", record_rows.canvas_steps, 1) == [
         TakenStep(record=record(), step="s1"),
         TakenStep(record=record("001-N2"), step=None),
     ]
-    assert [store.last_step("me", node) for node in ("001-N1", "001-N2", "001-N3")] == ["s1", None, None]
-    assert store.canvas_versions("me", 2) == store.canvas_versions("you", 1) == store.canvas_steps("me", 2) == []
+    assert [store.read("me", record_rows.last_step, node) for node in ("001-N1", "001-N2", "001-N3")] == [
+        "s1",
+        None,
+        None,
+    ]
+    assert (
+        store.read("me", canvas_rows.versions, 2)
+        == store.read("you", canvas_rows.versions, 1)
+        == store.read("me", record_rows.canvas_steps, 2)
+        == []
+    )
     with pytest.raises(NotFound, match="Version 5 of canvas 001"):
-        store.canvas("me", 1, version=5)
+        store.read("me", canvas_rows.canvas, 1, version=5)
 
 
 def test_groups_keep_their_words(store: Store) -> None:
     groups = {"001-F1": Group(("001-N1", "001-N2"), 'Look "about"', "found é"), "001-F2": Group(("001-F1",))}
-    store.commit_step("me", record=record(), canvas=canvas(groups=groups), expected=0)
-    assert store.canvas("me", 1).groups == groups
+    store.write("me", record_rows.commit_step, record=record(), canvas=canvas(groups=groups), expected=0)
+    assert store.read("me", canvas_rows.canvas, 1).groups == groups
 
 
 def test_each_session_has_its_own_active_canvas(store: Store) -> None:
-    store.commit_step("me", record=record(), canvas=canvas(1), expected=0)
-    store.commit_step("me", record=record("002-N1", session="t"), canvas=canvas(2, session="t", label="b"), expected=0)
-    active = [store.active_canvas("me", session) for session in ("s", "t", None, "nobody")]
+    store.write("me", record_rows.commit_step, record=record(), canvas=canvas(1), expected=0)
+    store.write(
+        "me",
+        record_rows.commit_step,
+        record=record("002-N1", session="t"),
+        canvas=canvas(2, session="t", label="b"),
+        expected=0,
+    )
+    active = [store.read("me", canvas_rows.active_canvas, session) for session in ("s", "t", None, "nobody")]
     assert [row.number if row else None for row in active] == [1, 2, 2, None]
-    store.activate("me", "s", 1, now=NOW)
-    store.activate("me", "t", None, now=NOW)
-    active = [store.active_canvas("me", session) for session in ("s", "t", None)]
+    store.write("me", canvas_rows.activate, "s", 1, now=NOW)
+    store.write("me", canvas_rows.activate, "t", None, now=NOW)
+    active = [store.read("me", canvas_rows.active_canvas, session) for session in ("s", "t", None)]
     assert [row.number if row else None for row in active] == [1, None, 1]
-    assert store.next_canvas_number("me") == 3
+    assert store.read("me", canvas_rows.next_number) == 3
 
 
 # --- the change feed --------------------------------------------------------------------------------
 
 
 def test_every_write_shows_in_the_change_feed_once(store: Store) -> None:
-    assert store.last_change("me") == 0
+    assert store.read("me", home_rows.last_change) == 0
     append(store, user("first"))
-    seen = store.last_change("me")
+    seen = store.read("me", home_rows.last_change)
     append(store, user("a"))
     append(store, user("b"))
-    store.commit("me", None, PersonaPage(text="# P"), outcome={}, now=NOW)
-    assert store.changes("me", seen) == [Change(space="me", topic="session:s"), Change(space="me", topic="persona")]
-    assert store.changes("me", store.last_change("me")) == []
-    assert store.changes("you", 0) == []
-    assert store.last_changes(["you", "me"]) == {"me": store.last_change("me"), "you": 0}
+    store.write("me", stage_outputs.commit, None, PersonaPage(text="# P"), outcome={}, now=NOW)
+    assert store.read("me", home_rows.changes, seen) == [
+        Change(space="me", topic="session:s"),
+        Change(space="me", topic="persona"),
+    ]
+    assert store.read("me", home_rows.changes, store.read("me", home_rows.last_change)) == []
+    assert store.read("you", home_rows.changes, 0) == []
+    assert store.read_home(home_rows.last_changes, ["you", "me"]) == {
+        "me": store.read("me", home_rows.last_change),
+        "you": 0,
+    }
 
 
 def test_one_who_has_seen_more_than_the_store_has_is_told_everything(store: Store) -> None:
     append(store, user("a"))
-    store.commit("me", None, PersonaPage(text="# P"), outcome={}, now=NOW)
-    changes = store.changes("me", store.last_change("me") + 1)
+    store.write("me", stage_outputs.commit, None, PersonaPage(text="# P"), outcome={}, now=NOW)
+    changes = store.read("me", home_rows.changes, store.read("me", home_rows.last_change) + 1)
     assert {change.topic for change in changes} == {"session:s", "persona"}
 
 
@@ -831,9 +925,17 @@ def test_a_sound_store_is_sound_however_often_it_is_asked_between_writes(embedde
 def test_growth_counts_what_came_since_a_moment_and_nothing_of_other_spaces(store: Store) -> None:
     first = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     later = first + timedelta(minutes=1)
-    store.append_turns("me", "s", [NewTurn(role="user", content="One.")], now=first)
-    store.append_turns("other", "s", [NewTurn(role="user", content="Not mine.")], now=first)
-    store.append_turns("me", "s", [NewTurn(role="user", content=text) for text in ("Two.", "Three.")], now=later)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="One.")]), now=first)
+    store.write(
+        "other", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="Not mine.")]), now=first
+    )
+    store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([NewTurn(role="user", content=text) for text in ("Two.", "Three.")]),
+        now=later,
+    )
     moments = (first, later, later + timedelta(seconds=1))
-    assert [store.grown("me", since=since).turns for since in moments] == [3, 2, 0]
-    assert (store.counts("me").turns, store.counts("me").sessions) == (3, 1)
+    assert [store.read("me", home_rows.grown, since=since).turns for since in moments] == [3, 2, 0]
+    assert (store.read("me", home_rows.counts).turns, store.read("me", home_rows.counts).sessions) == (3, 1)

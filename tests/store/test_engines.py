@@ -19,6 +19,21 @@ from mcp_memory.language.words import index_terms
 from mcp_memory.store.forgetting import Keeping, Purge, Which
 from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import (
+    atom_rows,
+    canvas_rows,
+    entity_rows,
+    exporting,
+    home_rows,
+    job_rows,
+    policy_rows,
+    quarantine_rows,
+    record_rows,
+    ref_rows,
+    stage_outputs,
+    tombstone_rows,
+    turn_rows,
+)
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, Filters, Layer
 from tests.postgres_server import PostgresServer
@@ -66,7 +81,7 @@ def turns(draw: st.DrawFn) -> Call:
         held=draw(st.sampled_from([(), ("odd",)])),
     )
     where, now = draw(session), draw(moment)
-    return lambda store, space: store.append_turns(space, where, [new], now=now)
+    return lambda store, space: store.write(space, turn_rows.append, where, turn_rows.prepare([new]), now=now)
 
 
 @st.composite
@@ -86,13 +101,13 @@ def atoms(draw: st.DrawFn) -> Call:
         **fact,
     )
     now = draw(moment)
-    return lambda store, space: store.add_atom(space, new, now=now)
+    return lambda store, space: store.write(space, atom_rows.add, new, now=now)
 
 
 @st.composite
 def results(draw: st.DrawFn) -> Call:
     new = new_ref(draw(text).encode(), tool=draw(name), session=draw(session), timestamp=draw(moment))
-    return lambda store, space: store.put_ref(space, new, refuse=False)
+    return lambda store, space: store.write(space, ref_rows.put, new, refuse=False)
 
 
 @st.composite
@@ -101,12 +116,12 @@ def steps(draw: st.DrawFn) -> Call:
     call, score = draw(st.sampled_from([None, "c1", "é"])), draw(st.integers(0, 9))
 
     def step(store: Store, space: str) -> object:
-        version = next((row.version for row in store.canvases(space) if row.number == number), 0)
+        version = next((row.version for row in store.read(space, canvas_rows.list_canvases) if row.number == number), 0)
         made = record(
             f"{number:03}-N{version}", session=where, tool_call_id=call, summary=words, timestamp=now, score=score
         )
         row = canvas(number, session=where, text=words, updated=now)
-        return store.commit_step(space, record=made, canvas=row, expected=version)
+        return store.write(space, record_rows.commit_step, record=made, canvas=row, expected=version)
 
     return step
 
@@ -117,11 +132,15 @@ def forgettings(draw: st.DrawFn) -> Call:
     match draw(st.sampled_from(["forget", "forget", "undo", "purge", "review"])):
         case "forget":
             how = draw(st.sampled_from(["ids", "retention"]))
-            return lambda store, space: store.forget(space, [f"{id}{number}"], reason="", now=now, how=how)
+            return lambda store, space: store.write(
+                space, tombstone_rows.forget, [f"{id}{number}"], reason="", now=now, how=how
+            )
         case "undo":
-            return lambda store, space: store.undo_forget(space, f"x{number % 3 + 1}", now=now)
+            return lambda store, space: store.write(space, tombstone_rows.undo, f"x{number % 3 + 1}", now=now)
         case "review":
-            return lambda store, space: store.review(space, [f"{id}{number}"], "released", now=now)
+            return lambda store, space: store.write(
+                space, quarantine_rows.review, [f"{id}{number}"], "released", now=now
+            )
         case _:
             purge = Purge(tombstones=[f"x{number % 3 + 1}"])
 
@@ -140,29 +159,56 @@ KEEPING: tuple[Keeping, ...] = ("turns", "results", "purge")
 
 def answers(store: Store, space: str) -> Iterator[object]:
     """Yield what every question about a space is answered."""
-    yield store.counts(space), store.grown(space, since=MIDDLE), [store.totals(space, layer) for layer in LAYERS]
-    yield [store.sessions(space, prefix=prefix) for prefix in ("", "a_", "S", "z%")]
-    yield [store.session_turns(space, name) for name in SESSIONS]
-    yield [store.last_turns(space, name, limit=2, roles=("user", "tool")) for name in SESSIONS]
-    yield store.context_windows(space, ["t2", "t5", "t8"], around=2)
-    yield sorted(store.known_client_ids(space, ["id1", "ID1", "é"]).items())
-    yield sorted(store.stored_calls(space, "s", ["c1", "é"]))
-    yield [store.list_atoms(space, filters=filters) for filters in FILTERS]
-    yield [store.facts(space, filters=filters) for filters in FILTERS]
-    yield [store.entities(space, prefix=prefix) for prefix in ("", *NAMES, "a", "e", "s")]
-    yield store.atoms_since(space, 2, limit=5), [store.evidence(space, f"a{number}") for number in range(1, 9)]
-    yield store.tombstones(space), store.quarantined(space), store.quarantined(space, ["t1", "a1", "t2"])
-    yield [store.matching(space, which) for which in
+    yield (
+        store.read(space, home_rows.counts),
+        store.read(space, home_rows.grown, since=MIDDLE),
+        [store.totals(space, layer) for layer in LAYERS],
+    )
+    yield [store.read(space, turn_rows.sessions, prefix=prefix) for prefix in ("", "a_", "S", "z%")]
+    yield [store.read(space, turn_rows.session_turns, name) for name in SESSIONS]
+    yield [store.read(space, turn_rows.last_turns, name, limit=2, roles=("user", "tool")) for name in SESSIONS]
+    yield store.read(space, turn_rows.context_windows, ["t2", "t5", "t8"], around=2)
+    yield sorted(store.read(space, turn_rows.known_client_ids, ["id1", "ID1", "é"]).items())
+    yield sorted(store.read(space, turn_rows.stored_calls, "s", ["c1", "é"]))
+    yield [store.read(space, atom_rows.list_atoms, filters=filters) for filters in FILTERS]
+    yield [store.read(space, atom_rows.facts, filters=filters) for filters in FILTERS]
+    yield [store.read(space, entity_rows.list_entities, prefix=prefix) for prefix in ("", *NAMES, "a", "e", "s")]
+    yield (
+        store.read(space, atom_rows.list_since, 2, limit=5),
+        [store.read(space, atom_rows.evidence, f"a{number}") for number in range(1, 9)],
+    )
+    yield (
+        store.read(space, tombstone_rows.tombstones),
+        store.read(space, quarantine_rows.list_quarantined),
+        store.read(space, quarantine_rows.list_quarantined, ["t1", "a1", "t2"]),
+    )
+    yield [store.read(space, tombstone_rows.matching, which) for which in
            (Which(), Which(session="s"), Which(since=MIDDLE), Which(until=MIDDLE), Which(terms=index_terms("apple")))]  # fmt: skip
-    yield [store.reach(space, [id]) for id in store.matching(space, Which())]
-    yield [store.overdue(space, what, before=MIDDLE, limit=3) for what in KEEPING]
-    yield [store.count_overdue(space, what, before=MIDDLE) for what in KEEPING]
-    yield store.canvases(space), [store.active_canvas(space, name) for name in (None, *SESSIONS)]
-    yield [(store.canvas_versions(space, number), store.canvas_steps(space, number)) for number in (1, 2, 3)]
-    yield store.records(space), store.records(space, session="s", start=1, limit=2), store.records(space, node="002")
-    yield store.canvas_growth(space, since=MIDDLE)
-    yield store.thin_records(space, after=0, since=NOW, most_score=5, least_tokens=50, limit=9)
-    yield store.backlog(space), store.stage_states(space), store.drafts(space)
+    yield [
+        store.read(space, tombstone_rows.reach_of, [id]) for id in store.read(space, tombstone_rows.matching, Which())
+    ]
+    yield [store.read(space, policy_rows.overdue, what, before=MIDDLE, limit=3) for what in KEEPING]
+    yield [store.read(space, policy_rows.count_overdue, what, before=MIDDLE) for what in KEEPING]
+    yield (
+        store.read(space, canvas_rows.list_canvases),
+        [store.read(space, canvas_rows.active_canvas, name) for name in (None, *SESSIONS)],
+    )
+    yield [
+        (store.read(space, canvas_rows.versions, number), store.read(space, record_rows.canvas_steps, number))
+        for number in (1, 2, 3)
+    ]
+    yield (
+        store.read(space, record_rows.list_records),
+        store.read(space, record_rows.list_records, session="s", start=1, limit=2),
+        store.read(space, record_rows.list_records, node="002"),
+    )
+    yield store.read(space, canvas_rows.growth, since=MIDDLE)
+    yield store.read(space, record_rows.thin_records, after=0, since=NOW, most_score=5, least_tokens=50, limit=9)
+    yield (
+        store.read(space, job_rows.backlog),
+        store.read(space, job_rows.stage_states),
+        store.read(space, stage_outputs.drafts),
+    )
     for layer in LAYERS:
         for filters in FILTERS[:8]:
             found = store.postings(space, layer, index_terms("apple zoe émile 茶 ab"), filters=filters)
@@ -174,7 +220,7 @@ def answers(store: Store, space: str) -> Iterator[object]:
     yield store.unembedded(space, "m", limit=999)
     rows: list[object] = []
     store.export_rows([space], lambda _, row: rows.append(row))
-    yield repr(rows).replace(store.home_id(), "HOME")
+    yield repr(rows).replace(store.read_home(exporting.home_id), "HOME")
 
 
 @pytest.fixture

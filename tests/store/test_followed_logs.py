@@ -10,6 +10,7 @@ import pytest
 from mcp_memory.core.errors import NotFound, Refused
 from mcp_memory.core.types import CanvasRow, NewTurn, Record
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import record_rows, ref_rows, tombstone_rows, turn_rows
 from mcp_memory.store.values import FollowedLog, NewRef
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -39,28 +40,41 @@ def new_ref(data: bytes, call: str | None = None) -> NewRef:
 
 def test_a_log_is_known_by_its_path_and_stands_where_it_was_noted_last(store: Store) -> None:
     other = replace(LOG, path="/logs/b.jsonl", client="codex", at=NOON + timedelta(minutes=1))
-    store.note_followed_log("me", LOG)
-    store.note_followed_log("me", other)
-    assert store.followed_logs("me") == [other, LOG]
+    store.write("me", turn_rows.note_followed_log, LOG)
+    store.write("me", turn_rows.note_followed_log, other)
+    assert store.read("me", turn_rows.followed_logs) == [other, LOG]
     further = replace(LOG, offset=300, tail="cc", state="{}", at=NOON + timedelta(minutes=2))
-    store.note_followed_log("me", further)
-    assert store.followed_logs("me") == [further, other]
-    assert store.followed_logs("me", path=LOG.path) == [further]
-    assert store.followed_logs("me", path="/logs/none.jsonl") == []
-    assert store.followed_logs("other") == []
+    store.write("me", turn_rows.note_followed_log, further)
+    assert store.read("me", turn_rows.followed_logs) == [further, other]
+    assert store.read("me", turn_rows.followed_logs, path=LOG.path) == [further]
+    assert store.read("me", turn_rows.followed_logs, path="/logs/none.jsonl") == []
+    assert store.read("other", turn_rows.followed_logs) == []
 
 
 def test_a_message_is_known_by_its_id_in_any_session_of_its_space_forgotten_or_not(store: Store) -> None:
     for session, id in (("one", "m1"), ("two", "m2"), ("two", None)):
-        store.append_turns("me", session, [NewTurn(role="user", content="Hello", client_id=id)], now=NOON)
-    store.forget("me", ["t1"], reason="", now=NOON)
+        store.write(
+            "me",
+            turn_rows.append,
+            session,
+            turn_rows.prepare([NewTurn(role="user", content="Hello", client_id=id)]),
+            now=NOON,
+        )
+    store.write("me", tombstone_rows.forget, ["t1"], reason="", now=NOON)
     wanted = ["m1", "m2", "m3", *(f"x{n}" for n in range(1_200))]
-    assert store.known_client_ids("me", wanted) == {"m1": True, "m2": False}
-    assert store.known_client_ids("other", wanted) == store.known_client_ids("me", []) == {}
+    assert store.read("me", turn_rows.known_client_ids, wanted) == {"m1": True, "m2": False}
+    assert (
+        store.read("other", turn_rows.known_client_ids, wanted)
+        == store.read("me", turn_rows.known_client_ids, [])
+        == {}
+    )
 
 
 def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not(store: Store) -> None:
-    plain, shown = store.put_ref("me", new_ref(b"one", "call-1")), store.put_ref("me", new_ref(b"two"))
+    plain, shown = (
+        store.write("me", ref_rows.put, new_ref(b"one", "call-1")),
+        store.write("me", ref_rows.put, new_ref(b"two")),
+    )
     record = Record(
         timestamp=NOON,
         node_id="001-N1",
@@ -86,19 +100,23 @@ def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not
         updated=NOON,
         version=0,
     )
-    store.commit_step("me", record=record, canvas=canvas, expected=0)
-    store.forget("me", [plain.id], reason="", now=NOON)
-    assert store.stored_calls("me", "s", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
-    assert store.stored_calls("me", "other", ["call-1"]) == store.stored_calls("other", "s", ["call-1"]) == set()
+    store.write("me", record_rows.commit_step, record=record, canvas=canvas, expected=0)
+    store.write("me", tombstone_rows.forget, [plain.id], reason="", now=NOON)
+    assert store.read("me", turn_rows.stored_calls, "s", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
+    assert (
+        store.read("me", turn_rows.stored_calls, "other", ["call-1"])
+        == store.read("other", turn_rows.stored_calls, "s", ["call-1"])
+        == set()
+    )
 
 
 def test_the_bytes_of_a_forgotten_ref_do_not_bring_it_back(store: Store) -> None:
-    held = store.put_ref("me", new_ref(b"once"))
-    store.forget("me", [held.id], reason="", now=NOON)
-    assert store.put_ref("me", new_ref(b"once"), refuse=False) == held
+    held = store.write("me", ref_rows.put, new_ref(b"once"))
+    store.write("me", tombstone_rows.forget, [held.id], reason="", now=NOON)
+    assert store.write("me", ref_rows.put, new_ref(b"once"), refuse=False) == held
     with pytest.raises(NotFound, match="forgotten"):
-        store.ref("me", held.id)
+        store.read("me", ref_rows.by_id, held.id)
     with pytest.raises(Refused, match="undo='x1'"):
-        store.put_ref("me", new_ref(b"once"))
-    store.undo_forget("me", "x1", now=NOON)
-    assert store.put_ref("me", new_ref(b"once")) == store.ref("me", held.id) == held
+        store.write("me", ref_rows.put, new_ref(b"once"))
+    store.write("me", tombstone_rows.undo, "x1", now=NOON)
+    assert store.write("me", ref_rows.put, new_ref(b"once")) == store.read("me", ref_rows.by_id, held.id) == held

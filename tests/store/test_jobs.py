@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn, Role, Stage
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, home_rows, job_rows, page_rows, stage_outputs, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import (
     Backlog,
@@ -48,17 +49,17 @@ def minutes(count: float) -> datetime:
 
 def say(store: Store, *roles: Role, session: str = "s", space: str = "me", now: datetime = NOON) -> list[str]:
     new = [NewTurn(role=role, content=role, client_id=uuid4().hex) for role in roles]
-    return [turn.id for turn in store.append_turns(space, session, new, now=now).stored]
+    return [turn.id for turn in store.write(space, turn_rows.append, session, turn_rows.prepare(new), now=now).stored]
 
 
 def tell(store: Store, text: str, session: str = "s") -> None:
     new = NewAtom(kind="persona", text=text, priority=80, confidence=1.0, session=session, valid_from=NOON)
-    store.add_atom("me", new, now=NOON)
+    store.write("me", atom_rows.add, new, now=NOON)
 
 
 def take(store: Store, stage: Stage = "persona", session: str | None = None, **more: Any) -> Work | None:
     given: dict[str, Any] = {"basis": "{}", "holder": "one", "now": NOON, "lease": LEASE}
-    return store.lease_job("me", stage, session, **{**given, **more})
+    return store.write("me", job_rows.lease, stage, session, **{**given, **more})
 
 
 def taken(store: Store, stage: Stage = "persona", session: str | None = None, **more: Any) -> Work:
@@ -73,8 +74,9 @@ def part(start: int, stop: int, session: str = "s") -> str:
 
 def read(store: Store, upto: int, *, session: str = "s", now: datetime = NOON, **counts: int) -> None:
     work = taken(store, "extract", session, now=now)
-    store.commit(
+    store.write(
         "me",
+        stage_outputs.commit,
         work.id,
         Extraction(upto={session: upto}, drafts=[], aliases={}),
         outcome={"turns": upto, **counts},
@@ -83,8 +85,13 @@ def read(store: Store, upto: int, *, session: str = "s", now: datetime = NOON, *
 
 
 def write_page(store: Store, work: Work, text: str = "page", *, upto: int = 0, now: datetime = NOON) -> int:
-    return store.commit(
-        "me", work.id, PersonaPage(text=text, reason="due", upto=upto), outcome={"characters": 4}, now=now
+    return store.write(
+        "me",
+        stage_outputs.commit,
+        work.id,
+        PersonaPage(text=text, reason="due", upto=upto),
+        outcome={"characters": 4},
+        now=now,
     ).version
 
 
@@ -95,16 +102,18 @@ def test_the_backlog_counts_what_users_and_assistants_said_since_the_cursor(stor
     say(store, "user", "assistant", "user")
     read(store, 1)
     say(store, "user", now=minutes(3))
-    assert store.backlog("me") == [Backlog(session="s", start=1, turns=3, asked=2, batches=1, last=minutes(3), flush=0)]
+    assert store.read("me", job_rows.backlog) == [
+        Backlog(session="s", start=1, turns=3, asked=2, batches=1, last=minutes(3), flush=0)
+    ]
 
 
 def test_the_backlog_leaves_out_notes_forgotten_turns_and_what_tools_and_systems_said(store: Store) -> None:
     say(store, "system", "user", "tool", "assistant")
     tell(store, "Maya likes tea")
     (late,) = say(store, "user", now=minutes(1))
-    store.forget("me", [late], reason="", now=NOON)
+    store.write("me", tombstone_rows.forget, [late], reason="", now=NOON)
     say(store, "tool", now=minutes(2))
-    (waits,) = store.backlog("me")
+    (waits,) = store.read("me", job_rows.backlog)
     assert (waits.start, waits.turns, waits.asked, waits.last) == (0, 2, 1, NOON)
 
 
@@ -112,18 +121,18 @@ def test_a_session_where_only_notes_and_tools_follow_the_cursor_has_no_backlog(s
     say(store, "user", "tool")
     tell(store, "Maya likes tea")
     read(store, 1)
-    assert store.backlog("me") == []
-    store.flush("me", "s")
-    assert store.backlog("me") == []
+    assert store.read("me", job_rows.backlog) == []
+    store.write("me", job_rows.flush, "s")
+    assert store.read("me", job_rows.backlog) == []
 
 
 def test_a_turn_brought_back_behind_the_cursor_stays_read(store: Store) -> None:
     (held,) = say(store, "user")
-    tombstone = store.forget("me", [held], reason="", now=NOON).id
+    tombstone = store.write("me", tombstone_rows.forget, [held], reason="", now=NOON).id
     say(store, "user")
     read(store, 2)
-    store.undo_forget("me", tombstone, now=NOON)
-    assert store.backlog("me") == []
+    store.write("me", tombstone_rows.undo, tombstone, now=NOON)
+    assert store.read("me", job_rows.backlog) == []
 
 
 def test_the_backlog_starts_with_the_session_written_to_last_and_knows_its_space(store: Store) -> None:
@@ -131,27 +140,27 @@ def test_the_backlog_starts_with_the_session_written_to_last_and_knows_its_space
         say(store, "user", session=session)
     say(store, "user", space="other")
     say(store, "user", session="new")
-    assert [waits.session for waits in store.backlog("me")] == ["new", "middle", "old"]
-    assert [waits.session for waits in store.backlog("me", limit=2)] == ["new", "middle"]
-    assert [(waits.session, waits.turns) for waits in store.backlog("me", session="old")] == [("old", 2)]
-    assert store.backlog("me", session="s") == store.backlog("nobody") == []
+    assert [waits.session for waits in store.read("me", job_rows.backlog)] == ["new", "middle", "old"]
+    assert [waits.session for waits in store.read("me", job_rows.backlog, limit=2)] == ["new", "middle"]
+    assert [(waits.session, waits.turns) for waits in store.read("me", job_rows.backlog, session="old")] == [("old", 2)]
+    assert store.read("me", job_rows.backlog, session="s") == store.read("nobody", job_rows.backlog) == []
 
 
 def test_a_flush_reaches_as_far_as_the_session_did_when_it_was_asked_for(store: Store) -> None:
     say(store, "user", "assistant")
-    store.flush("me", "s")
+    store.write("me", job_rows.flush, "s")
     say(store, "user")
-    assert [(waits.start, waits.flush) for waits in store.backlog("me")] == [(0, 2)]
+    assert [(waits.start, waits.flush) for waits in store.read("me", job_rows.backlog)] == [(0, 2)]
     read(store, 2)
-    assert [(waits.start, waits.flush) for waits in store.backlog("me")] == [(2, 2)]
+    assert [(waits.start, waits.flush) for waits in store.read("me", job_rows.backlog)] == [(2, 2)]
 
 
 def test_a_flush_of_a_session_without_turns_asks_for_nothing(store: Store) -> None:
-    before = store.last_change("me")
-    store.flush("me", "s")
-    store.flush("nobody", "s")
-    assert store.last_change("me") == before
-    assert store.spaces() == []
+    before = store.read("me", home_rows.last_change)
+    store.write("me", job_rows.flush, "s")
+    store.write("nobody", job_rows.flush, "s")
+    assert store.read("me", home_rows.last_change) == before
+    assert store.read_home(home_rows.spaces) == []
 
 
 def test_an_extraction_of_several_sessions_reads_all_of_them_and_replaces_their_unfinished_jobs(store: Store) -> None:
@@ -159,49 +168,65 @@ def test_an_extraction_of_several_sessions_reads_all_of_them_and_replaces_their_
     say(store, "user", "user")
     died = taken(store, "extract", "short", basis=part(0, 1, "short"), holder="died")
     work = taken(store, "extract", "s")
-    store.commit("me", work.id, Extraction(upto={"s": 2, "short": 1}, drafts=[], aliases={}), outcome={}, now=NOON)
-    assert (store.backlog("me"), store.jobs("me")) == ([], [])
+    store.write(
+        "me",
+        stage_outputs.commit,
+        work.id,
+        Extraction(upto={"s": 2, "short": 1}, drafts=[], aliases={}),
+        outcome={},
+        now=NOON,
+    )
+    assert (store.read("me", job_rows.backlog), store.read("me", job_rows.list_jobs)) == ([], [])
     with pytest.raises(Conflict):
-        store.commit("me", died.id, Extraction(upto={"short": 1}, drafts=[], aliases={}), outcome={}, now=NOON)
+        store.write(
+            "me",
+            stage_outputs.commit,
+            died.id,
+            Extraction(upto={"short": 1}, drafts=[], aliases={}),
+            outcome={},
+            now=NOON,
+        )
 
 
 # --- stages that were asked for ---------------------------------------------------------------------
 
 
 def test_a_stage_that_never_ran_has_a_state_once_it_is_wanted(store: Store) -> None:
-    assert store.stage_states("me") == {}
-    store.request_stage("me", "scenes", "somebody asked")
-    assert store.stage_states("me") == {"scenes": StageState(position=0, at=NEVER, wanted="somebody asked")}
-    assert store.stage_states("other") == {}
+    assert store.read("me", job_rows.stage_states) == {}
+    store.write("me", job_rows.request_stage, "scenes", "somebody asked")
+    assert store.read("me", job_rows.stage_states) == {
+        "scenes": StageState(position=0, at=NEVER, wanted="somebody asked")
+    }
+    assert store.read("other", job_rows.stage_states) == {}
 
 
 def test_a_commit_moves_the_cursor_and_settles_the_wish(store: Store) -> None:
-    store.request_stage("me", "persona", "first")
-    store.request_stage("me", "persona", "second")
+    store.write("me", job_rows.request_stage, "persona", "first")
+    store.write("me", job_rows.request_stage, "persona", "second")
     assert write_page(store, taken(store), upto=7, now=minutes(1)) == 1
-    assert store.stage_states("me") == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
+    assert store.read("me", job_rows.stage_states) == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
 
 
 def test_a_cursor_never_moves_backwards(store: Store) -> None:
     write_page(store, taken(store), upto=7)
     write_page(store, taken(store), upto=3, now=minutes(1))
-    assert store.stage_states("me") == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
+    assert store.read("me", job_rows.stage_states) == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
 
 
 def test_a_wish_made_while_the_question_is_out_outlives_its_answer(store: Store) -> None:
     work = taken(store)
-    store.request_stage("me", "persona", "an atom was forgotten")
+    store.write("me", job_rows.request_stage, "persona", "an atom was forgotten")
     write_page(store, work)
-    assert store.stage_states("me")["persona"].wanted == "an atom was forgotten"
+    assert store.read("me", job_rows.stage_states)["persona"].wanted == "an atom was forgotten"
     write_page(store, taken(store))
-    assert store.stage_states("me")["persona"].wanted is None
+    assert store.read("me", job_rows.stage_states)["persona"].wanted is None
 
 
 def test_a_wish_for_a_stage_without_a_cursor_is_settled_too(store: Store) -> None:
-    store.request_stage("me", "merge", "the session ends")
+    store.write("me", job_rows.request_stage, "merge", "the session ends")
     work = taken(store, "merge")
-    store.commit("me", work.id, Merge(merged=[]), outcome={}, now=NOON)
-    assert "merge" not in store.stage_states("me")
+    store.write("me", stage_outputs.commit, work.id, Merge(merged=[]), outcome={}, now=NOON)
+    assert "merge" not in store.read("me", job_rows.stage_states)
 
 
 # --- taking and giving back -------------------------------------------------------------------------
@@ -223,12 +248,14 @@ def test_a_work_that_is_taken_is_open_and_listed_until_it_is_done(store: Store) 
         at=NOON,
     )
     persona = taken(store, "persona")
-    assert store.jobs("me") == [extract, persona]
-    assert store.jobs("me", stage="extract") == [extract]
-    assert store.job("me", "w1") == extract
+    assert store.read("me", job_rows.list_jobs) == [extract, persona]
+    assert store.read("me", job_rows.list_jobs, stage="extract") == [extract]
+    assert store.read("me", job_rows.by_id, "w1") == extract
     write_page(store, persona, now=minutes(1))
-    assert store.jobs("me") == [extract]
-    assert store.job("me", persona.id) == replace(persona, state="done", done_at=minutes(1), outcome={"characters": 4})
+    assert store.read("me", job_rows.list_jobs) == [extract]
+    assert store.read("me", job_rows.by_id, persona.id) == replace(
+        persona, state="done", done_at=minutes(1), outcome={"characters": 4}
+    )
 
 
 def test_sessions_are_read_side_by_side_and_one_work_of_each(store: Store) -> None:
@@ -253,7 +280,7 @@ def test_whoever_asks_again_gets_the_same_question_and_time_for_it(store: Store)
 def test_a_holder_who_plans_anew_gets_a_new_question_in_place_of_the_old(store: Store) -> None:
     old, new = taken(store), taken(store, basis='{"more": 1}')
     assert (new.id, new.basis) == ("w2", '{"more": 1}')
-    assert store.jobs("me") == [new]
+    assert store.read("me", job_rows.list_jobs) == [new]
     with pytest.raises(Conflict):
         write_page(store, old)
 
@@ -270,13 +297,17 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_answer_stores_nothing(s
     assert take(store, holder="two", now=minutes(60)) is None  # by the database's clock, whatever others say
     pass_time(store, timedelta(minutes=1))
     ours = taken(store, holder="two", now=minutes(-60))
-    before = store.last_change("me")
+    before = store.read("me", home_rows.last_change)
     with pytest.raises(Conflict):
         write_page(store, late, "late")
     with pytest.raises(NotFound, match="ask for the next"):
-        store.job("me", late.id)
-    assert (store.persona("me"), store.stage_states("me"), store.last_change("me")) == (None, {}, before)
-    assert store.jobs("me") == [ours]
+        store.read("me", job_rows.by_id, late.id)
+    assert (
+        store.read("me", page_rows.persona),
+        store.read("me", job_rows.stage_states),
+        store.read("me", home_rows.last_change),
+    ) == (None, {}, before)
+    assert store.read("me", job_rows.list_jobs) == [ours]
 
 
 def test_an_answer_after_the_lease_counts_while_nobody_took_over(store: Store) -> None:
@@ -288,66 +319,68 @@ def test_a_work_is_answered_once(store: Store) -> None:
     write_page(store, work)
     with pytest.raises(Conflict):
         write_page(store, work, "again")
-    assert [version.text for version in store.persona_versions("me")] == ["page"]
+    assert [version.text for version in store.read("me", page_rows.persona_versions)] == ["page"]
 
 
 def test_a_work_of_another_space_is_not_found_nor_committed_nor_parked(store: Store) -> None:
     work = taken(store)
     with pytest.raises(NotFound):
-        store.job("other", work.id)
+        store.read("other", job_rows.by_id, work.id)
     with pytest.raises(Conflict):
-        store.commit("other", work.id, PersonaPage(text="page", reason="", upto=0), outcome={}, now=NOON)
-    store.park_job("other", work.id, error="no", wait=LEASE)
-    store.release_job("other", work.id)
-    assert store.jobs("me") == [work]
-    assert store.spaces() == ["me"]
+        store.write(
+            "other", stage_outputs.commit, work.id, PersonaPage(text="page", reason="", upto=0), outcome={}, now=NOON
+        )
+    store.write("other", job_rows.park, work.id, error="no", wait=LEASE)
+    store.write("other", job_rows.release, work.id)
+    assert store.read("me", job_rows.list_jobs) == [work]
+    assert store.read_home(home_rows.spaces) == ["me"]
 
 
 def test_a_parked_work_waits_and_carries_its_failures_on(store: Store) -> None:
     first = taken(store)
-    store.park_job("me", first.id, error="no answer", wait=timedelta(minutes=10))
-    assert store.jobs("me") == [replace(first, state="parked", attempts=1, error="no answer")]
-    assert timedelta(minutes=9) < (store.next_retry("me") or timedelta(0)) <= timedelta(minutes=10)
+    store.write("me", job_rows.park, first.id, error="no answer", wait=timedelta(minutes=10))
+    assert store.read("me", job_rows.list_jobs) == [replace(first, state="parked", attempts=1, error="no answer")]
+    assert timedelta(minutes=9) < (store.read("me", job_rows.next_retry) or timedelta(0)) <= timedelta(minutes=10)
     pass_time(store, timedelta(minutes=9))
     assert take(store) is None
     pass_time(store, timedelta(minutes=1))
-    assert store.next_retry("me") == timedelta(0)
+    assert store.read("me", job_rows.next_retry) == timedelta(0)
     second = taken(store)
     assert (second.state, second.attempts, second.error) == ("open", 1, "no answer")
-    store.park_job("me", second.id, error="gibberish", wait=timedelta(hours=1))
+    store.write("me", job_rows.park, second.id, error="gibberish", wait=timedelta(hours=1))
     third = taken(store, holder="two", eager=True)
     assert (third.attempts, third.error) == (2, "gibberish")
     write_page(store, third)
-    assert store.next_retry("me") is None
+    assert store.read("me", job_rows.next_retry) is None
     assert taken(store).attempts == 0
 
 
 def test_a_parked_work_can_still_be_answered(store: Store) -> None:
     work = taken(store)
-    store.park_job("me", work.id, error="no answer", wait=LEASE)
+    store.write("me", job_rows.park, work.id, error="no answer", wait=LEASE)
     assert write_page(store, work) == 1
 
 
 def test_a_work_given_back_is_free_at_once_and_keeps_what_it_knows_of_failures(store: Store) -> None:
     work = taken(store)
-    store.park_job("me", work.id, error="no answer", wait=timedelta(0))
+    store.write("me", job_rows.park, work.id, error="no answer", wait=timedelta(0))
     again = taken(store)
-    store.release_job("me", again.id)
+    store.write("me", job_rows.release, again.id)
     assert taken(store, holder="two").attempts == 1
 
 
 def test_giving_back_or_parking_what_is_gone_or_done_changes_nothing(store: Store) -> None:
     gone = taken(store)
     ours = taken(store, basis='{"more": 1}')
-    store.park_job("me", gone.id, error="no", wait=LEASE)
-    store.release_job("me", gone.id)
-    assert store.jobs("me") == [ours]
+    store.write("me", job_rows.park, gone.id, error="no", wait=LEASE)
+    store.write("me", job_rows.release, gone.id)
+    assert store.read("me", job_rows.list_jobs) == [ours]
     write_page(store, ours)
-    store.park_job("me", ours.id, error="no", wait=LEASE)
-    assert store.job("me", ours.id).state == "done"
+    store.write("me", job_rows.park, ours.id, error="no", wait=LEASE)
+    assert store.read("me", job_rows.by_id, ours.id).state == "done"
     parked = taken(store)
-    store.park_job("me", parked.id, error="no", wait=LEASE)
-    store.release_job("me", parked.id)
+    store.write("me", job_rows.park, parked.id, error="no", wait=LEASE)
+    store.write("me", job_rows.release, parked.id)
     assert take(store) is None
 
 
@@ -361,7 +394,7 @@ def test_a_plan_is_refused_once_another_has_read_those_turns(store: Store) -> No
 
 def test_a_plan_of_scenes_is_refused_once_another_has_told_those_atoms(store: Store) -> None:
     work = taken(store, "scenes", basis='{"after": 0}')
-    store.commit("me", work.id, SceneChanges(edits=[], upto=4), outcome={}, now=NOON)
+    store.write("me", stage_outputs.commit, work.id, SceneChanges(edits=[], upto=4), outcome={}, now=NOON)
     assert take(store, "scenes", basis='{"after": 0}') is None
     assert take(store, "scenes", basis='{"after": 4}') is not None
 
@@ -371,15 +404,15 @@ def test_an_extraction_that_would_not_move_the_cursor_on_stores_nothing(store: S
     read(store, 2)
     with pytest.raises(Conflict):
         read(store, 2)
-    assert [work.state for work in store.jobs("me")] == ["open"]
-    assert [(done.stage, done.works) for done in store.stage_logs("me")] == [("extract", 1)]
+    assert [work.state for work in store.read("me", job_rows.list_jobs)] == ["open"]
+    assert [(done.stage, done.works) for done in store.read("me", job_rows.stage_totals)] == [("extract", 1)]
 
 
 def test_only_a_session_that_is_there_can_be_read(store: Store) -> None:
     with pytest.raises(NotFound, match="'nowhere'"):
         take(store, "extract", "nowhere")
     with pytest.raises(NotFound, match="w12"):
-        store.job("me", "12")
+        store.read("me", job_rows.by_id, "12")
 
 
 def test_the_log_adds_up_by_stage_in_the_order_of_the_pyramid(store: Store) -> None:
@@ -388,11 +421,11 @@ def test_the_log_adds_up_by_stage_in_the_order_of_the_pyramid(store: Store) -> N
     read(store, 1, atoms=2)
     read(store, 2, atoms=2, refused=1)
     read(store, 3, now=minutes(4))
-    assert store.stage_logs("me") == [
+    assert store.read("me", job_rows.stage_totals) == [
         Done(stage="extract", works=3, asked=3, last=minutes(4), outcome={"atoms": 4, "refused": 1, "turns": 6}),
         Done(stage="persona", works=1, asked=1, last=minutes(9), outcome={"characters": 4}),
     ]
-    assert store.stage_logs("other") == []
+    assert store.read("other", job_rows.stage_totals) == []
 
 
 def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> None:
@@ -400,21 +433,21 @@ def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> No
     heard: list[set[str]] = []
 
     def after(change: Callable[[], T]) -> T:
-        before = store.last_change("me")
+        before = store.read("me", home_rows.last_change)
         result = change()
-        heard.append({found.topic for found in store.changes("me", before)})
+        heard.append({found.topic for found in store.read("me", home_rows.changes, before)})
         return result
 
     work = after(lambda: taken(store))
     after(lambda: take(store, holder="two"))
-    after(lambda: store.release_job("me", work.id))
-    after(lambda: store.park_job("me", work.id, error="no", wait=LEASE))
-    after(lambda: store.request_stage("me", "scenes", "asked"))
-    after(lambda: store.flush("me", "s"))
-    after(lambda: store.flush("me", "s"))
+    after(lambda: store.write("me", job_rows.release, work.id))
+    after(lambda: store.write("me", job_rows.park, work.id, error="no", wait=LEASE))
+    after(lambda: store.write("me", job_rows.request_stage, "scenes", "asked"))
+    after(lambda: store.write("me", job_rows.flush, "s"))
+    after(lambda: store.write("me", job_rows.flush, "s"))
     after(lambda: write_page(store, work))
     assert heard == [{"work"}, set(), {"work"}, {"work"}, {"work"}, {"work"}, set(), {"work", "persona"}]
-    assert Change(space="me", topic="work") in store.changes("me", 0)
+    assert Change(space="me", topic="work") in store.read("me", home_rows.changes, 0)
 
 
 # --- several processes ------------------------------------------------------------------------------
@@ -454,7 +487,7 @@ def test_of_two_processes_that_want_one_work_one_gets_it_and_one_answer_is_store
     for version in range(1, 9):
         got = at_once(lambda: take(first, holder="one"), lambda: take(second, holder="two"))
         (work,) = [work for work in got if isinstance(work, Work)]
-        assert second.jobs("me") == first.jobs("me") == [work]
+        assert second.read("me", job_rows.list_jobs) == first.read("me", job_rows.list_jobs) == [work]
         came = at_once(lambda: write_page(first, work), lambda: write_page(second, work))  # noqa: B023
         assert {version, Conflict} == {one if isinstance(one, int) else type(one) for one in came}
 
@@ -465,7 +498,7 @@ def test_of_two_processes_that_find_a_lease_run_out_one_takes_over(two: list[Sto
     pass_time(first, LEASE)
     got = at_once(lambda: take(first, holder="one"), lambda: take(second, holder="two"))
     (work,) = [work for work in got if isinstance(work, Work)]
-    assert [held.id for held in first.jobs("me")] == [work.id]
+    assert [held.id for held in first.read("me", job_rows.list_jobs)] == [work.id]
     assert work.id != lost.id
 
 
@@ -538,7 +571,7 @@ class Life:
         pass_time(self.stores[0], span)
 
     def plan(self, who: int, size: int) -> None:
-        found = self.stores[who].backlog(self.space, session="s")
+        found = self.stores[who].read(self.space, job_rows.backlog, session="s")
         self.plans[who] = (found[0].start, min(found[0].start + size, len(self.expected.roles))) if found else None
 
     def take(self, who: int, *, eager: bool) -> None:
@@ -546,8 +579,8 @@ class Life:
         if plan is None:
             return
         may = self.expected.may_take(plan, holder, self.now, eager=eager)
-        work = self.stores[who].lease_job(
-            self.space, "extract", "s", basis=part(*plan),
+        work = self.stores[who].write(
+            self.space, job_rows.lease, "extract", "s", basis=part(*plan),
             holder=holder, lease=LEASE, now=self.now, eager=eager,
         )  # fmt: skip
         assert (work is not None) == may
@@ -561,7 +594,14 @@ class Life:
         (basis,) = json.loads(work.basis)["parts"]
         current = self.expected.left is not None and self.expected.left.id == work.id
         try:
-            self.stores[who].commit(self.space, work.id, Extraction(upto={"s": basis["stop"]}, drafts=[], aliases={}), outcome={"turns": basis["stop"] - basis["start"]}, now=self.now)  # fmt: skip
+            self.stores[who].write(
+                self.space,
+                stage_outputs.commit,
+                work.id,
+                Extraction(upto={"s": basis["stop"]}, drafts=[], aliases={}),
+                outcome={"turns": basis["stop"] - basis["start"]},
+                now=self.now,
+            )
         except Conflict:
             assert not current
             return
@@ -571,22 +611,24 @@ class Life:
 
     def park(self, who: int, work: Work) -> None:
         wait = timedelta(minutes=3)
-        self.stores[who].park_job(self.space, work.id, error="failed", wait=wait)
+        self.stores[who].write(self.space, job_rows.park, work.id, error="failed", wait=wait)
         left = self.expected.left
         if left is not None and left.id == work.id:
             self.expected.left = replace(left, state="parked", attempts=left.attempts + 1, error="failed")
             self.expected.until = self.now + wait
 
     def release(self, who: int, work: Work) -> None:
-        self.stores[who].release_job(self.space, work.id)
+        self.stores[who].write(self.space, job_rows.release, work.id)
         left = self.expected.left
         if left is not None and left.id == work.id and left.state == "open":
             self.expected.until = self.now
 
     def compare(self) -> None:
         for store in self.stores:
-            assert store.jobs(self.space) == ([] if self.expected.left is None else [self.expected.left])
-            found = [(waits.start, waits.turns) for waits in store.backlog(self.space)]
+            assert store.read(self.space, job_rows.list_jobs) == (
+                [] if self.expected.left is None else [self.expected.left]
+            )
+            found = [(waits.start, waits.turns) for waits in store.read(self.space, job_rows.backlog)]
             assert found == ([(self.expected.read, self.expected.unread())] if self.expected.unread() else [])
 
     def finish(self) -> None:
@@ -612,7 +654,7 @@ def test_every_turn_is_in_exactly_one_batch_whatever_happens_to_those_who_read_i
     read = [position for start, stop in life.expected.batches for position in range(start, stop)]
     assert read == list(range(life.expected.read))
     assert life.expected.unread() == 0
-    (logged,) = two[0].stage_logs(life.space)
+    (logged,) = two[0].read(life.space, job_rows.stage_totals)
     assert (logged.works, logged.outcome) == (len(life.expected.batches), {"turns": len(read)})
 
 
@@ -621,24 +663,24 @@ def test_every_turn_is_in_exactly_one_batch_whatever_happens_to_those_who_read_i
 
 def test_a_pause_holds_for_every_process_until_it_is_ended(two: list[Store]) -> None:
     first, second = two
-    assert second.paused() is None
-    first.pause("too dear", now=NOON)
-    second.pause("far too dear", now=minutes(1))
-    assert first.paused() == ("far too dear", minutes(1))
-    second.resume()
-    second.resume()
-    assert first.paused() is None
+    assert second.read_home(home_rows.paused) is None
+    first.write_home(home_rows.pause, "too dear", now=NOON)
+    second.write_home(home_rows.pause, "far too dear", now=minutes(1))
+    assert first.read_home(home_rows.paused) == ("far too dear", minutes(1))
+    second.write_home(home_rows.resume)
+    second.write_home(home_rows.resume)
+    assert first.read_home(home_rows.paused) is None
 
 
 def test_imported_files_are_known_by_their_content_the_last_first(store: Store) -> None:
     chats = Imported(path="chats.jsonl", sha256="aa", modified=1, turns=40, at=NOON)
     notes = Imported(path="notes.jsonl", sha256="bb", modified=2, turns=3, at=minutes(1))
-    store.note_imported_file("me", chats)
-    store.note_imported_file("me", notes)
-    assert store.imported_files("me") == [notes, chats]
+    store.write("me", turn_rows.note_imported_file, chats)
+    store.write("me", turn_rows.note_imported_file, notes)
+    assert store.read("me", turn_rows.imported_files) == [notes, chats]
     moved = replace(chats, path="old/chats.jsonl", modified=9, turns=0, at=minutes(2))
-    store.note_imported_file("me", moved)
+    store.write("me", turn_rows.note_imported_file, moved)
     changed = replace(notes, sha256="cc", modified=5, at=minutes(3))
-    store.note_imported_file("me", changed)
-    assert store.imported_files("me") == [changed, moved, notes]
-    assert store.imported_files("other") == []
+    store.write("me", turn_rows.note_imported_file, changed)
+    assert store.read("me", turn_rows.imported_files) == [changed, moved, notes]
+    assert store.read("other", turn_rows.imported_files) == []

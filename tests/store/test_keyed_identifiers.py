@@ -18,6 +18,7 @@ from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.row_types import TurnRow
+from mcp_memory.store.sql import exporting, importing, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import FollowedLog, Imported
@@ -40,14 +41,17 @@ def client_ids(store: Store) -> list[str | None]:
 
 
 def test_the_id_that_an_importer_derives_is_stored_keyed_and_recognised(store: Store) -> None:
-    assert len(store.append_turns("me", "s", [MASKED, NATIVE], now=NOW).stored) == 2
+    assert len(store.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW).stored) == 2
     keyed, native = client_ids(store)
     assert keyed is not None
     assert keyed.startswith("import:")
     assert PLAIN.removeprefix("import-") not in keyed
     assert native == "msg-anselm-1"
-    assert store.append_turns("me", "s", [MASKED, NATIVE], now=NOW).duplicates == 2
-    assert store.known_client_ids("me", [PLAIN, "msg-anselm-1", "m9"]) == {PLAIN: False, "msg-anselm-1": False}
+    assert store.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW).duplicates == 2
+    assert store.read("me", turn_rows.known_client_ids, [PLAIN, "msg-anselm-1", "m9"]) == {
+        PLAIN: False,
+        "msg-anselm-1": False,
+    }
 
 
 HASH = hashlib.sha256(SECRET.encode())
@@ -68,14 +72,14 @@ LEFT = ("550e8400-e29b-41d4-a716-446655440000", "msg-anselm-1", "toolu_01A09q90q
 
 def test_ids_that_look_like_digests_are_stored_keyed_and_others_as_they_are(store: Store) -> None:
     turns = [NewTurn(role="user", content=f"turn {n}", client_id=id) for n, id in enumerate([*GIVEN, *LEFT])]
-    store.append_turns("me", "s", turns, now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW)
     stored = client_ids(store)
     keyed = stored[: len(GIVEN)]
     assert stored[len(GIVEN) :] == [*LEFT]
     assert all(one is not None and is_keyed(one) for one in keyed)
     assert len({*keyed}) == len(GIVEN)
-    assert store.append_turns("me", "s", turns, now=NOW).duplicates == len(turns)
-    assert store.known_client_ids("me", [*GIVEN, *LEFT]) == dict.fromkeys([*GIVEN, *LEFT], False)
+    assert store.write("me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW).duplicates == len(turns)
+    assert store.read("me", turn_rows.known_client_ids, [*GIVEN, *LEFT]) == dict.fromkeys([*GIVEN, *LEFT], False)
 
 
 @pytest.mark.parametrize("id", GIVEN)
@@ -84,45 +88,51 @@ def test_a_keyed_id_is_not_keyed_again(id: str) -> None:
 
 
 def test_a_purge_leaves_no_id_of_a_client_and_keeps_its_turn_out(store: Store) -> None:
-    ids = [turn.id for turn in store.append_turns("me", "s", [MASKED, NATIVE], now=NOW).stored]
-    gone = store.forget("me", ids, reason="", now=NOW)
+    ids = [
+        turn.id
+        for turn in store.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW).stored
+    ]
+    gone = store.write("me", tombstone_rows.forget, ids, reason="", now=NOW)
     store.purge("me", Purge(tombstones=[gone.id]), now=NOW)
-    assert store.known_client_ids("me", [PLAIN, "msg-anselm-1"]) == {PLAIN: True, "msg-anselm-1": True}
-    again = store.append_turns("me", "s", [MASKED, NATIVE], now=NOW)
+    assert store.read("me", turn_rows.known_client_ids, [PLAIN, "msg-anselm-1"]) == {PLAIN: True, "msg-anselm-1": True}
+    again = store.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW)
     assert (again.stored, again.forgotten) == ([], 2)
 
 
 def test_two_homes_key_the_same_id_differently(store: Store, tmp_path: Path) -> None:
     with closing(open_store(tmp_path / "other")) as other:
         for each in (store, other):
-            each.append_turns("me", "s", [MASKED], now=NOW)
+            each.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED]), now=NOW)
         assert client_ids(store) != client_ids(other)
 
 
 def test_a_history_is_recognised_where_its_export_was_imported(store: Store, tmp_path: Path) -> None:
-    store.append_turns("me", "s", [MASKED, NATIVE], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW)
     with closing(open_store(tmp_path / "other")) as other:
         for stored in (2, 0):
-            done = other.import_rows("me", exported(store), of=store_origin(store), names={}, now=NOW)
+            done = other.write("me", importing.import_rows, exported(store), of=store_origin(store), names={}, now=NOW)
             assert done.stored == stored
-        again = other.append_turns("me", "s", [MASKED, NATIVE], now=NOW)
+        again = other.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW)
         assert (again.stored, again.duplicates) == ([], 2)
 
 
 def store_origin(store: Store) -> Any:
     from mcp_memory.store.row_types import Origin
 
-    return Origin(store.home_id(), "me")
+    return Origin(store.read_home(exporting.home_id), "me")
 
 
 @pytest.mark.files
 def test_a_home_of_an_earlier_version_is_keyed_with_its_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_memory.store.sqlite.migrations.SCHEMA", SCHEMA[:4])
     with closing(open_store(home)) as old:
-        old.append_turns("me", "s", [MASKED, NATIVE], now=NOW)
-        old.note_imported_file("me", Imported(path="/h.jsonl", sha256="ab" * 32, modified=1, turns=1, at=NOW))
-        old.note_followed_log(
+        old.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW)
+        old.write(
+            "me", turn_rows.note_imported_file, Imported(path="/h.jsonl", sha256="ab" * 32, modified=1, turns=1, at=NOW)
+        )
+        old.write(
             "me",
+            turn_rows.note_followed_log,
             FollowedLog(
                 path="/l.jsonl", client="codex", session="s", offset=9, head="cd" * 12, tail="", state="{}", at=NOW
             ),
@@ -135,9 +145,11 @@ def test_a_home_of_an_earlier_version_is_keyed_with_its_files(home: Path, monkey
         with closing(open_store(home)) as store:
             assert client_ids(store) == [keyed, "msg-anselm-1"]
             assert store.problems() == []
-            assert store.append_turns("me", "s", [MASKED, NATIVE], now=NOW).duplicates == 2
-            assert store.imported_files("me")[0].sha256 != "ab" * 32
-            (log,) = store.followed_logs("me")
+            assert (
+                store.write("me", turn_rows.append, "s", turn_rows.prepare([MASKED, NATIVE]), now=NOW).duplicates == 2
+            )
+            assert store.read("me", turn_rows.imported_files)[0].sha256 != "ab" * 32
+            (log,) = store.read("me", turn_rows.followed_logs)
             assert (log.head != "cd" * 12, len(log.head), log.tail) == (True, 24, "")
     digest = PLAIN.removeprefix("import-").encode()
     journals = [path.read_bytes() for path in (home / "spaces").rglob("*.jsonl")]

@@ -15,6 +15,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres import vectors
 from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.transaction import home_transaction
+from mcp_memory.store.sql import tombstone_rows, turn_rows
 from mcp_memory.store.values import Filters, Scored, Vectors
 from tests.store.test_contract import NOW
 
@@ -40,7 +41,7 @@ def store(url: str) -> Iterator[PostgresStore]:
     opened = open_store(url)
     for space, count, seed in (("few", 100, 1), ("many", COUNT, 2)):
         turns = [NewTurn(role="user", content=f"n{number}") for number in range(count)]
-        opened.append_turns(space, "s", turns, now=NOW, vectors=made(count, seed))
+        opened.write(space, turn_rows.append, "s", turn_rows.prepare(turns), now=NOW, vectors=made(count, seed))
     yield opened
     opened.close()
 
@@ -88,7 +89,7 @@ def test_new_vectors_are_found_before_and_after_they_are_moved(store: PostgresSt
     move(store)
     for number in range(3):
         turns = [NewTurn(role="user", content=f"new {number} {place}") for place in range(9)]
-        store.append_turns("many", "t", turns, now=NOW, vectors=made(9, 4 + number))
+        store.write("many", turn_rows.append, "t", turn_rows.prepare(turns), now=NOW, vectors=made(9, 4 + number))
     assert tables(url) == {"turn_vec_1": 127, "turn_vec_1_of_2": COUNT}
     before = found(store)
     move(store)
@@ -129,9 +130,9 @@ def test_two_servers_that_move_at_once_move_every_vector_once(store: PostgresSto
 def test_a_moved_vector_goes_with_its_turn_and_comes_back_with_it(store: PostgresStore) -> None:
     move(store)
     first, *others = found(store)
-    gone = store.forget("many", [first.id], reason="", now=NOW)
+    gone = store.write("many", tombstone_rows.forget, [first.id], reason="", now=NOW)
     assert found(store)[:49] == others
-    store.undo_forget("many", gone.id, now=NOW)
+    store.write("many", tombstone_rows.undo, gone.id, now=NOW)
     store.put_vectors([("many", first.id)], Vectors(identity="m", data=made(COUNT, 2).data[[int(first.id[1:]) - 1]]))
     assert found(store) == [first, *others]
 

@@ -16,6 +16,7 @@ from mcp_memory.core.types import Role
 from mcp_memory.service.portable.writing import export
 from mcp_memory.store.nesting import NestedCall
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import home_rows, ref_rows, turn_rows
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Filters
@@ -23,10 +24,10 @@ from tests.store.test_concurrency import at_once
 from tests.store.test_contract import NOW, append, new_ref, user
 
 CALLS: list[Callable[[Store], object]] = [
-    lambda store: store.spaces(),
-    lambda store: store.session_turns("me", "s"),
+    lambda store: store.read_home(home_rows.spaces),
+    lambda store: store.read("me", turn_rows.session_turns, "s"),
     lambda store: store.totals("me", "turn"),
-    lambda store: store.append_turns("me", "s", [user("again")], now=NOW),
+    lambda store: store.write("me", turn_rows.append, "s", turn_rows.prepare([user("again")]), now=NOW),
     lambda store: store.export_rows(["me"], lambda space, row: None),
 ]
 
@@ -40,13 +41,13 @@ def test_a_call_inside_a_call_is_refused_at_once(store: Store, number: int) -> N
 
     with pytest.raises(NestedCall, match="inside a call of the store"):
         store.export_rows(["me"], call_again)
-    assert len(store.session_turns("me", "s")) == 1  # and the thread can go on
+    assert len(store.read("me", turn_rows.session_turns, "s")) == 1  # and the thread can go on
 
 
 def test_more_exports_at_once_than_connections_end(store: Store, tmp_path: Path) -> None:
     append(store, user("Hello."))
     for number in range(3):
-        store.put_ref("me", new_ref(f"result {number}\n".encode()))
+        store.write("me", ref_rows.put, new_ref(f"result {number}\n".encode()))
     made = at_once(lambda number: export(store, tmp_path / f"{number}.zip"), 12)
     assert len({one.sha256 for one in made}) == 1
     assert made[0].rows["me"]["refs"] == 3
@@ -63,18 +64,22 @@ def test_a_read_waits_a_limited_time_for_a_connection_and_says_so(home: Path) ->
         reading = [pool.submit(database.read, hold) for _ in range(4)]
         all_read.wait(20)
         with pytest.raises(StoreUnavailable, match="have been in use for 0 s"):
-            store.spaces()
+            store.read_home(home_rows.spaces)
         done.set()
         for one in reading:
             one.result(20)
-        assert store.spaces() == []
+        assert store.read_home(home_rows.spaces) == []
 
 
 def test_reads_at_once_say_what_they_say_one_by_one(store: Store) -> None:
     roles: tuple[Role, ...] = ("user", "assistant")
     for number in range(40):
-        store.append_turns(
-            f"space {number % 8}".replace(" ", "-"), "s", [user(f"word{number} {roles[number % 2]}")], now=NOW
+        store.write(
+            f"space {number % 8}".replace(" ", "-"),
+            turn_rows.append,
+            "s",
+            turn_rows.prepare([user(f"word{number} {roles[number % 2]}")]),
+            now=NOW,
         )
 
     def look(number: int) -> object:
@@ -90,7 +95,7 @@ def test_reads_at_once_say_what_they_say_one_by_one(store: Store) -> None:
 def test_caches_of_spaces_stay_bounded(home: Path) -> None:
     with closing(open_store(home)) as store:
         for number in range(300):
-            store.append_turns(f"s{number}", "s", [user(f"word{number}")], now=NOW)
+            store.write(f"s{number}", turn_rows.append, "s", turn_rows.prepare([user(f"word{number}")]), now=NOW)
             assert store.totals(f"s{number}", "turn").rows == 1
             assert store.totals(f"s{number}", "atom").rows == 0
         for cache, most in ((store._outlines._known, 250), (store._totals._known, 1_000)):  # pyright: ignore[reportPrivateUsage]

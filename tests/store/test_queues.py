@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import queues, ref_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sql.word_index import index_queue
 from mcp_memory.store.values import DISTIL, Claim, NewRef, Vectors
 from tests.leases import pass_time
@@ -22,11 +23,11 @@ DAY = timedelta(days=1)
 
 
 def write(store: Store, space: str) -> None:
-    store.append_turns(space, "s", [NewTurn(role="user", content=uuid4().hex)], now=NOW)
+    store.write(space, turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content=uuid4().hex)]), now=NOW)
 
 
 def claim(store: Store, space: str | None = None) -> Claim | None:
-    return store.claim_space(DISTIL, lease=MINUTE, space=space)
+    return queues.claim_space(store, DISTIL, lease=MINUTE, space=space)
 
 
 def claimed(store: Store, space: str | None = None) -> Claim:
@@ -38,17 +39,17 @@ def claimed(store: Store, space: str | None = None) -> Claim:
 def test_a_queue_that_is_opened_has_every_space_and_then_those_that_are_written_to(store: Store) -> None:
     write(store, "old")
     assert claim(store) is None
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     assert claimed(store).space == "old"
     assert claim(store) is None
     write(store, "new")
     assert claimed(store).space == "new"
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     assert claim(store) is None
 
 
 def test_the_space_that_has_been_due_longest_is_claimed_first_by_one_worker(store: Store) -> None:
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     for space in ("one", "two", "three"):
         write(store, space)
         pass_time(store, MINUTE)
@@ -60,45 +61,45 @@ def test_the_space_that_has_been_due_longest_is_claimed_first_by_one_worker(stor
 
 
 def test_a_released_space_is_due_after_a_while_or_when_it_is_written_to(store: Store) -> None:
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     write(store, "me")
-    store.release_space(claimed(store), again=10 * MINUTE)
+    store.write_home(queues.release, claimed(store), again=10 * MINUTE)
     pass_time(store, 9 * MINUTE)
     assert claim(store) is None
     pass_time(store, MINUTE)
-    store.release_space(claimed(store), again=DAY)
+    store.write_home(queues.release, claimed(store), again=DAY)
     write(store, "me")
     assert claimed(store).space == "me"
 
 
 def test_a_space_that_was_written_to_during_a_claim_is_due_again_behind_it(store: Store) -> None:
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     write(store, "me")
     ours = claimed(store)
     write(store, "me")
     assert claim(store) is None
-    store.release_space(ours, again=DAY)
+    store.write_home(queues.release, ours, again=DAY)
     assert claimed(store).space == "me"
 
 
 def test_the_space_of_a_worker_that_died_is_claimed_after_its_lease_and_a_late_release_changes_nothing(
     store: Store,
 ) -> None:
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     write(store, "me")
     late = claimed(store)
     assert claim(store, "me") is None
     pass_time(store, MINUTE)
     ours = claimed(store)
     assert (ours.space, ours.token != late.token) == ("me", True)
-    store.release_space(late, again=timedelta(0))
+    store.write_home(queues.release, late, again=timedelta(0))
     assert claim(store) is None
-    store.release_space(ours, again=timedelta(0))
+    store.write_home(queues.release, ours, again=timedelta(0))
     assert claimed(store).space == "me"
 
 
 def test_a_claim_of_a_clock_that_was_set_back_has_ended(store: Store) -> None:
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     write(store, "me")
     claimed(store)
     pass_time(store, -300 * DAY)
@@ -111,13 +112,13 @@ def test_one_space_can_be_claimed_whether_it_is_due_or_not(store: Store) -> None
     write(store, "me")  # the queue was never opened
     ours = claimed(store, "me")
     assert claim(store, "me") is None
-    store.release_space(ours, again=DAY)
+    store.write_home(queues.release, ours, again=DAY)
     assert claimed(store, "me").space == "me"
     assert claim(store, "nobody") is None
 
 
 def test_of_many_workers_that_ask_at_once_each_gets_another_space(store: Store) -> None:
-    store.open_queue(DISTIL)
+    store.write_home(queues.open_queue, DISTIL)
     spaces = [f"space-{number}" for number in range(6)]
     for space in spaces:
         write(store, space)
@@ -134,33 +135,33 @@ def test_of_many_workers_that_ask_at_once_each_gets_another_space(store: Store) 
 
 
 def index(store: Store, identity: str) -> str | None:
-    found = store.claim_space(index_queue(identity), lease=MINUTE)
+    found = queues.claim_space(store, index_queue(identity), lease=MINUTE)
     if found is None:
         return None
-    store.release_space(found, again=DAY)
+    store.write_home(queues.release, found, again=DAY)
     return found.space
 
 
 def test_a_space_is_due_for_the_models_that_have_not_embedded_what_was_written(store: Store) -> None:
     for model in ("m", "other"):
-        store.open_queue(index_queue(model))
+        store.write_home(queues.open_queue, index_queue(model))
     write(store, "me")
     assert [index(store, "m"), index(store, "m"), index(store, "other")] == ["me", None, "me"]
     ours = Vectors(identity="m", data=np.array([[1, 0, 0, 0]], np.float32))
     new = [NewTurn(role="user", content="embedded")]
-    store.append_turns("me", "s", new, now=NOW, vectors=ours)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(new), now=NOW, vectors=ours)
     assert [index(store, "m"), index(store, "other")] == [None, "me"]
     store.drop_vector_index("m")
     assert [index(store, "m"), index(store, "other")] == ["me", None]
 
 
 def test_a_space_is_due_for_indexing_when_a_result_or_something_forgotten_comes_to_it(store: Store) -> None:
-    store.open_queue(index_queue("m"))
+    store.write_home(queues.open_queue, index_queue("m"))
     write(store, "me")
     index(store, "m")
-    gone = store.forget("me", ["t1"], reason="", now=NOW)
+    gone = store.write("me", tombstone_rows.forget, ["t1"], reason="", now=NOW)
     assert index(store, "m") is None
-    store.undo_forget("me", gone.id, now=NOW)
+    store.write("me", tombstone_rows.undo, gone.id, now=NOW)
     assert index(store, "m") == "me"
     result = NewRef(
         tool="Read",
@@ -171,10 +172,10 @@ def test_a_space_is_due_for_indexing_when_a_result_or_something_forgotten_comes_
         data=b"beta",
         content_type="text/plain",
     )
-    store.put_ref("me", result)
-    assert store.waiting_spaces(index_queue("m")) == 1
+    store.write("me", ref_rows.put, result)
+    assert store.read_home(queues.count_waiting, index_queue("m")) == 1
     assert index(store, "m") == "me"
-    assert store.waiting_spaces(index_queue("m")) == 0
+    assert store.read_home(queues.count_waiting, index_queue("m")) == 0
 
 
 EVENTS = st.lists(st.tuples(st.sampled_from(("claim", "release", "wait")), st.integers(0, 3)), max_size=30)
@@ -190,14 +191,14 @@ def test_whatever_happens_a_space_has_one_worker_at_a_time(store: Store, events:
     for event, number in events:
         match event:
             case "claim":
-                found = store.claim_space(DISTIL, lease=lease, space=space)
+                found = queues.claim_space(store, DISTIL, lease=lease, space=space)
                 assert (found is None) == (left > 0)
                 if found is not None:
                     claims.append(found)
                     left = 2
             case "release" if claims:
                 released = claims[-1 - number % len(claims)]
-                store.release_space(released, again=DAY)
+                store.write_home(queues.release, released, again=DAY)
                 left = 0 if released is claims[-1] else left
             case _:
                 pass_time(store, number * MINUTE)

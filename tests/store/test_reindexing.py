@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import terms as term_ranges
 from mcp_memory.store.sqlite.index.rowids import rowid
@@ -44,7 +45,7 @@ def write_as_version_1(home: Path, content: str, terms: str) -> None:
 def aged(home: Path, turns: list[NewTurn]) -> None:
     """Make a store of turns whose only term is `old`, as some earlier version might have indexed them."""
     store = open_store(home)
-    store.append_turns("me", "s", turns, now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW)
     store.close()
     database = Database(home)
 
@@ -71,10 +72,10 @@ def renew(store: Store) -> None:
 
 
 def test_what_is_stored_now_never_waits(store: Store) -> None:
-    store.append_turns("me", "s", SAID, now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(SAID), now=NOW)
     told = NewAtom(kind="persona", text="Likes tea", priority=50, confidence=1.0, session="s", valid_from=NOW)
-    store.add_atom("me", told, now=NOW)
-    store.append_turns("you", "s", SAID[:3], now=NOW)
+    store.write("me", atom_rows.add, told, now=NOW)
+    store.write("you", turn_rows.append, "s", turn_rows.prepare(SAID[:3]), now=NOW)
     assert store.index_progress().stale_terms == 0
     assert store.maintain_indexes(limit=10) is False
 
@@ -95,9 +96,9 @@ def test_rows_are_found_by_their_old_terms_until_they_are_indexed_anew(old: Stor
 
 def test_rows_of_an_older_program_that_is_still_running_are_renewed_too(home: Path) -> None:
     store = open_store(home)
-    store.append_turns("me", "s", SAID, now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(SAID), now=NOW)
     write_as_version_1(home, "Die Krankenversicherung", "die krankenversicherung")
-    store.append_turns("me", "s", [NewTurn(role="user", content="And on")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="And on")]), now=NOW)
     assert store.index_progress().stale_terms == 1
     renew(store)
     assert (store.index_progress().stale_terms, found(store, "krankenversicher")) == (
@@ -125,7 +126,9 @@ def test_two_processes_may_renew_the_same_rows(home: Path) -> None:
     one, other = Database(home), open_store(home)
     batch = one.read(lambda con: term_ranges.next_batch(con, limit=7))
     assert batch is not None
-    other.append_turns("me", "s", [NewTurn(role="user", content="Das Haus am See")], now=NOW)
+    other.write(
+        "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="Das Haus am See")]), now=NOW
+    )
     renew(other)
     one.write(lambda con: term_ranges.commit_batch(con, batch, term_ranges.terms_of_batch(batch)))
     one.close()
@@ -141,11 +144,11 @@ def test_two_processes_may_renew_the_same_rows(home: Path) -> None:
 def test_what_is_forgotten_meanwhile_stays_out_and_what_is_brought_back_comes_in(home: Path) -> None:
     aged(home, SAID)
     one, other = Database(home), open_store(home)
-    gone = other.forget("me", ["t3"], reason="", now=NOW)
+    gone = other.write("me", tombstone_rows.forget, ["t3"], reason="", now=NOW)
     batch = one.read(lambda con: term_ranges.next_batch(con, limit=50))
     assert batch is not None
-    other.forget("me", ["t5"], reason="", now=NOW)
-    other.undo_forget("me", gone.id, now=NOW)
+    other.write("me", tombstone_rows.forget, ["t5"], reason="", now=NOW)
+    other.write("me", tombstone_rows.undo, gone.id, now=NOW)
     one.write(lambda con: term_ranges.commit_batch(con, batch, term_ranges.terms_of_batch(batch)))
     one.close()
     renew(other)

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres.store import PostgresStore, open_store
-from mcp_memory.store.sql import schema
+from mcp_memory.store.sql import atom_rows, ref_rows, schema, turn_rows
 from mcp_memory.store.values import NewAtom, NewRef, Vectors
 from mcp_memory.testing import HashEmbedder
 
@@ -23,9 +23,16 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 def store(url: str) -> Iterator[PostgresStore]:
     opened = open_store(url)
     for space in ("anna", "ben"):
-        opened.append_turns(space, "s", [NewTurn(role="user", content=f"{space} keeps bees")], now=NOON)
-        opened.put_ref(
+        opened.write(
             space,
+            turn_rows.append,
+            "s",
+            turn_rows.prepare([NewTurn(role="user", content=f"{space} keeps bees")]),
+            now=NOON,
+        )
+        opened.write(
+            space,
+            ref_rows.put,
             NewRef(
                 data=space.encode(),
                 tool="Bash",
@@ -36,8 +43,9 @@ def store(url: str) -> Iterator[PostgresStore]:
                 content_type="text/plain",
             ),
         )
-        opened.add_atom(
+        opened.write(
             space,
+            atom_rows.add,
             NewAtom(kind="persona", text="keeps bees", priority=50, confidence=1, session="s", valid_from=NOON),
             now=NOON,
         )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mcp_memory.core.types import NewTurn
+from mcp_memory.store.sql import tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.stored_vectors import quantise
 from mcp_memory.store.values import Filters, Scored, Vectors
@@ -36,9 +37,18 @@ def test_the_scan_finds_what_scoring_every_row_finds(home: Path, count: int, dim
     data = crowded(count, dimensions, seed=dimensions)
     store = open_store(home)
     turns = [NewTurn(role=("user", "assistant")[i % 2], content=f"n{i}") for i in range(count)]
-    store.append_turns("me", "s", turns, now=NOW, vectors=Vectors(identity="m", data=data))
-    store.append_turns("you", "s", turns[:30], now=NOW, vectors=Vectors(identity="m", data=data[:30]))
-    store.forget("me", [f"t{count // 4}", f"t{count}"], reason="", now=NOW)
+    store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW, vectors=Vectors(identity="m", data=data)
+    )
+    store.write(
+        "you",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare(turns[:30]),
+        now=NOW,
+        vectors=Vectors(identity="m", data=data[:30]),
+    )
+    store.write("me", tombstone_rows.forget, [f"t{count // 4}", f"t{count}"], reason="", now=NOW)
     live = [row for row in range(1, count) if row != count // 4]
     for number, limit in ((count // 3, 1), (0, 10), (count - 1, 300)):
         query = data[number] + 0.3 * data[7]
@@ -56,7 +66,9 @@ def test_scores_are_cosines_and_equal_rows_score_the_same_wherever_they_stand(ho
     data[[5, 1_029, 2_999]] = data[5]
     store = open_store(home)
     turns = [NewTurn(role="user", content=f"n{i}") for i in range(len(data))]
-    store.append_turns("me", "s", turns, now=NOW, vectors=Vectors(identity="m", data=data))
+    store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW, vectors=Vectors(identity="m", data=data)
+    )
     hits = store.nearest("me", "turn", Vectors(identity="m", data=data[5:6]), filters=Filters(), limit=3)
     assert hits == [Scored(id=id, score=hits[0].score) for id in ("t3000", "t1030", "t6")]
     assert hits[0].score == pytest.approx(1, abs=2e-3)  # what rounding to int8 costs
@@ -66,9 +78,11 @@ def test_scores_are_cosines_and_equal_rows_score_the_same_wherever_they_stand(ho
 def test_no_rows_no_hits(home: Path) -> None:
     store = open_store(home)
     asked = Vectors(identity="m", data=np.ones((1, 8), np.float32))
-    store.append_turns("me", "s", [NewTurn(role="user", content="a")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="a")]), now=NOW)
     assert store.nearest("me", "turn", asked, filters=Filters(), limit=3) == []
-    store.append_turns("you", "s", [NewTurn(role="user", content="a")], now=NOW, vectors=asked)
+    store.write(
+        "you", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="a")]), now=NOW, vectors=asked
+    )
     assert store.nearest("me", "turn", asked, filters=Filters(), limit=3) == []
     assert [hit.id for hit in store.nearest("you", "turn", asked, filters=Filters(role="user"), limit=3)] == ["t1"]
     assert store.nearest("you", "turn", asked, filters=Filters(role="system"), limit=3) == []

@@ -15,6 +15,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import Scene
 from mcp_memory.store.citations import scene_without
 from mcp_memory.store.protocol import EmbeddedStore, Store
+from mcp_memory.store.sql import atom_rows, home_rows, job_rows, page_rows, stage_outputs, tombstone_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, NewAtom, SceneChanges, SceneEdit
 from tests.store.embedded import problems
@@ -36,7 +37,7 @@ MADE = SceneEdit(
 
 
 def commit(store: Store, *edits: SceneEdit, now: datetime = NOW) -> None:
-    store.commit("s", None, SceneChanges(edits=edits, upto=0), outcome={}, now=now)
+    store.write("s", stage_outputs.commit, None, SceneChanges(edits=edits, upto=0), outcome={}, now=now)
 
 
 def edit(action: str, slug: str = MADE.slug, **changes: object) -> SceneEdit:
@@ -67,8 +68,8 @@ def test_a_scene_reads_back_as_it_was_made(store: Store) -> None:
         created=NOW,
         updated=NOW,
     )
-    assert (store.scenes("s"), store.scene_versions("s", made.slug)) == ([made], [made])
-    assert (store.scenes("other"), store.scene_versions("other", made.slug)) == ([], [])
+    assert (store.read("s", page_rows.scenes), store.read("s", page_rows.scene_versions, made.slug)) == ([made], [made])
+    assert (store.read("other", page_rows.scenes), store.read("other", page_rows.scene_versions, made.slug)) == ([], [])
 
 
 def test_its_file_is_front_matter_that_yaml_reads_over_markdown(embedded: EmbeddedStore) -> None:
@@ -88,14 +89,14 @@ def test_its_file_is_front_matter_that_yaml_reads_over_markdown(embedded: Embedd
 def test_the_hottest_stand_first_and_then_the_newest(store: Store) -> None:
     commit(store, edit("create", "b"), edit("create", "a"), edit("create", "hot", heat=7))
     commit(store, edit("create", "new"), now=LATER)
-    assert [scene.slug for scene in store.scenes("s")] == ["hot", "new", "a", "b"]
+    assert [scene.slug for scene in store.read("s", page_rows.scenes)] == ["hot", "new", "a", "b"]
 
 
 def test_versions_are_kept_and_the_newest_stands(store: Store) -> None:
     commit(store, MADE)
     commit(store, edit("update", body="- She moved (a2).", atoms=("a2",), heat=2, reason="moved"), now=LATER)
-    (stands,) = store.scenes("s")
-    first, second = reversed(store.scene_versions("s", MADE.slug))
+    (stands,) = store.read("s", page_rows.scenes)
+    first, second = reversed(store.read("s", page_rows.scene_versions, MADE.slug))
     assert stands == second
     assert (first.body, second.body) == (MADE.body, "- She moved (a2).")
     assert (second.version, second.created, second.updated, second.heat) == (2, NOW, LATER, 2)
@@ -105,13 +106,13 @@ def test_versions_are_kept_and_the_newest_stands(store: Store) -> None:
 def test_a_deleted_scene_is_gone_and_can_be_restored(store: Store) -> None:
     commit(store, MADE)
     commit(store, SceneEdit(action="delete", slug=MADE.slug, reason="told elsewhere"), now=LATER)
-    assert store.scenes("s") == []
-    assert [(one.action, one.title) for one in store.scene_versions("s", MADE.slug)] == [
+    assert store.read("s", page_rows.scenes) == []
+    assert [(one.action, one.title) for one in store.read("s", page_rows.scene_versions, MADE.slug)] == [
         ("delete", MADE.title),
         ("create", MADE.title),
     ]
     commit(store, edit("restore"), now=LATER)
-    (back,) = store.scenes("s")
+    (back,) = store.read("s", page_rows.scenes)
     assert (back.version, back.body, back.created) == (3, MADE.body, NOW)
 
 
@@ -127,14 +128,14 @@ def test_a_name_that_was_deleted_can_be_given_to_a_new_scene(store: Store) -> No
     commit(store, MADE)
     commit(store, SceneEdit(action="delete", slug=MADE.slug, reason="r"))
     commit(store, edit("create", body="- Another (a9)."), now=LATER)
-    (scene,) = store.scenes("s")
+    (scene,) = store.read("s", page_rows.scenes)
     assert (scene.version, scene.created, scene.body) == (3, LATER, "- Another (a9).")
 
 
 def test_a_merge_makes_its_scene_or_takes_the_place_of_one(store: Store) -> None:
     commit(store, edit("create", "a"), edit("create", "b"))
     commit(store, edit("merge", "b", heat=3), edit("delete", "a"), edit("merge", "c"))
-    assert [(scene.slug, scene.version) for scene in store.scenes("s")] == [("b", 2), ("c", 1)]
+    assert [(scene.slug, scene.version) for scene in store.read("s", page_rows.scenes)] == [("b", 2), ("c", 1)]
 
 
 @pytest.mark.parametrize(
@@ -156,25 +157,25 @@ def test_one_edit_that_cannot_be_leaves_all_of_them_undone(
     store: Store, wrong: SceneEdit, error: type[Exception]
 ) -> None:
     commit(store, MADE)
-    before = store.scenes("s"), store.last_change("s")
+    before = store.read("s", page_rows.scenes), store.read("s", home_rows.last_change)
     with pytest.raises(error):
         commit(store, edit("create", "fine"), edit("update", body="changed"), wrong)
-    assert (store.scenes("s"), store.last_change("s")) == before
+    assert (store.read("s", page_rows.scenes), store.read("s", home_rows.last_change)) == before
     commit(store)
-    assert (store.scenes("s"), problems(store)) == (before[0], [])
+    assert (store.read("s", page_rows.scenes), problems(store)) == (before[0], [])
 
 
 def test_an_edit_made_from_the_version_that_stands_lands(store: Store) -> None:
     commit(store, MADE)
     commit(store, edit("update", body="- New (a2).", version=1))
-    assert [scene.body for scene in store.scenes("s")] == ["- New (a2)."]
+    assert [scene.body for scene in store.read("s", page_rows.scenes)] == ["- New (a2)."]
 
 
 def test_who_watches_a_scene_or_the_page_above_is_told(store: Store) -> None:
     commit(store, MADE)
-    before = store.last_change("s")
+    before = store.read("s", home_rows.last_change)
     commit(store, edit("create", "other"), edit("update"))
-    assert {change.topic for change in store.changes("s", before)} == {
+    assert {change.topic for change in store.read("s", home_rows.changes, before)} == {
         "persona",
         f"scene:{MADE.slug}",
         "scene:other",
@@ -183,19 +184,35 @@ def test_who_watches_a_scene_or_the_page_above_is_told(store: Store) -> None:
 
 def test_a_commit_of_a_work_moves_the_cursor_and_asks_for_the_persona(store: Store) -> None:
     def take() -> str:
-        work = store.lease_job("s", "scenes", None, "{}", holder="me", lease=timedelta(hours=1), now=NOW)
+        work = store.write("s", job_rows.lease, "scenes", None, "{}", holder="me", lease=timedelta(hours=1), now=NOW)
         assert work is not None
         return work.id
 
     work = take()
-    store.commit("s", work, SceneChanges(edits=[MADE], upto=12, wanted="new name"), outcome={"created": 1}, now=NOW)
-    states = store.stage_states("s")
+    store.write(
+        "s",
+        stage_outputs.commit,
+        work,
+        SceneChanges(edits=[MADE], upto=12, wanted="new name"),
+        outcome={"created": 1},
+        now=NOW,
+    )
+    states = store.read("s", job_rows.stage_states)
     assert (states["scenes"].position, states["scenes"].at, states["persona"].wanted) == (12, NOW, "new name")
     with pytest.raises(Conflict):
-        store.commit("s", work, SceneChanges(edits=[edit("update", body="late")], upto=13), outcome={}, now=NOW)
-    assert [scene.body for scene in store.scenes("s")] == [MADE.body]
-    store.commit("s", take(), SceneChanges(edits=[], upto=13), outcome={}, now=LATER)
-    assert [(done.stage, done.works, done.outcome) for done in store.stage_logs("s")] == [("scenes", 2, {"created": 1})]
+        store.write(
+            "s",
+            stage_outputs.commit,
+            work,
+            SceneChanges(edits=[edit("update", body="late")], upto=13),
+            outcome={},
+            now=NOW,
+        )
+    assert [scene.body for scene in store.read("s", page_rows.scenes)] == [MADE.body]
+    store.write("s", stage_outputs.commit, take(), SceneChanges(edits=[], upto=13), outcome={}, now=LATER)
+    assert [(done.stage, done.works, done.outcome) for done in store.read("s", job_rows.stage_totals)] == [
+        ("scenes", 2, {"created": 1})
+    ]
 
 
 # --- files ------------------------------------------------------------------------------------------
@@ -221,10 +238,10 @@ def test_a_file_that_cannot_be_written_is_named_and_written_by_the_next_transact
     commit(embedded, MADE)
     file_of(embedded, "blocked").mkdir()
     commit(embedded, edit("create", "blocked"), edit("update", body="changed"))
-    assert {scene.body for scene in embedded.scenes("s") if scene.slug == MADE.slug} == {"changed"}
+    assert {scene.body for scene in embedded.read("s", page_rows.scenes) if scene.slug == MADE.slug} == {"changed"}
     assert [problem.partition(";")[0] for problem in embedded.problems()] == ["s: scenes/blocked.md is not a file"]
     file_of(embedded, "blocked").rmdir()
-    embedded.flush("s", "c")
+    embedded.write("s", job_rows.flush, "c")
     assert list(embedded.problems()) == []
 
 
@@ -233,6 +250,7 @@ import os, sys
 from datetime import datetime, UTC
 from pathlib import Path
 from mcp_memory.store import files
+from mcp_memory.store.sql import stage_outputs
 from mcp_memory.store.values import SceneChanges, SceneEdit
 from mcp_memory.store.sqlite.store import open_store
 
@@ -250,7 +268,7 @@ store = open_store(Path(sys.argv[1]))
 files.write_whole = dying
 make = lambda slug, action: SceneEdit(action=action, slug=slug, reason="r", title=slug, body="- Second (a2).")
 edits = [make("kept", "update"), make("gone", "delete"), make("new", "create"), make("newer", "create")]
-store.commit("s", None, SceneChanges(edits=edits), outcome={}, now=datetime(2026, 5, 8, tzinfo=UTC))
+store.write("s", stage_outputs.commit, None, SceneChanges(edits=edits), outcome={}, now=datetime(2026, 5, 8, tzinfo=UTC))
 os._exit(0)
 """
 
@@ -260,10 +278,10 @@ def test_copies_that_a_killed_process_did_not_write_are_written_at_the_next_open
     embedded: EmbeddedStore, home: Path, writes: int
 ) -> None:
     commit(embedded, edit("create", "kept"), edit("create", "gone"))
-    before = embedded.scenes("s")
+    before = embedded.read("s", page_rows.scenes)
     died = subprocess.run([sys.executable, "-c", KILLED, str(home), str(writes)], check=False)
     assert (died.returncode == 0) == (writes == 3)
-    assert embedded.scenes("s") != before
+    assert embedded.read("s", page_rows.scenes) != before
     open_store(home).close()
     assert names(embedded) == ["kept.md", "new.md", "newer.md"]
     assert list(embedded.problems()) == []
@@ -275,8 +293,9 @@ def test_copies_that_a_killed_process_did_not_write_are_written_at_the_next_open
 def told(store: Store, *texts: str) -> list[str]:
     """Have the store hold these statements, and return their ids."""
     return [
-        store.add_atom(
+        store.write(
             "s",
+            atom_rows.add,
             NewAtom(kind="persona", text=text, priority=70, confidence=1, session="c", valid_from=NOW),
             now=NOW,
         ).atom.id
@@ -292,38 +311,40 @@ def test_what_is_forgotten_leaves_the_file_at_once_and_comes_back_when_undone(em
     )
     commit(embedded, made)
     before = file_of(embedded, "maya").read_bytes()
-    tombstone = embedded.forget("s", [illness], reason="private", now=LATER)
+    tombstone = embedded.write("s", tombstone_rows.forget, [illness], reason="private", now=LATER)
     text = file_of(embedded, "maya").read_text(encoding="utf-8")
     assert [word for word in ("sthma", "Illness", illness) if word in text] == []
-    assert (embedded.scenes("s")[0].body, list(embedded.problems())) == (body, [])
-    embedded.undo_forget("s", tombstone.id, now=LATER)
+    assert (embedded.read("s", page_rows.scenes)[0].body, list(embedded.problems())) == (body, [])
+    embedded.write("s", tombstone_rows.undo, tombstone.id, now=LATER)
     assert file_of(embedded, "maya").read_bytes() == before
 
 
 def test_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(store: Store) -> None:
     (illness,) = told(store, "Maya has asthma.")
     commit(store, edit("create", "asthma", body=f"- Maya has asthma ({illness}).", atoms=(illness,)))
-    tombstone = store.forget("s", [illness], reason="private", now=LATER)
-    assert (store.scenes("s"), problems(store)) == ([], [])
-    store.undo_forget("s", tombstone.id, now=LATER)
-    assert ([scene.slug for scene in store.scenes("s")], problems(store)) == (["asthma"], [])
+    tombstone = store.write("s", tombstone_rows.forget, [illness], reason="private", now=LATER)
+    assert (store.read("s", page_rows.scenes), problems(store)) == ([], [])
+    store.write("s", tombstone_rows.undo, tombstone.id, now=LATER)
+    assert ([scene.slug for scene in store.read("s", page_rows.scenes)], problems(store)) == (["asthma"], [])
 
 
 def test_the_file_of_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(embedded: EmbeddedStore) -> None:
     (illness,) = told(embedded, "Maya has asthma.")
     commit(embedded, edit("create", "asthma", body=f"- Maya has asthma ({illness}).", atoms=(illness,)))
-    tombstone = embedded.forget("s", [illness], reason="private", now=LATER)
+    tombstone = embedded.write("s", tombstone_rows.forget, [illness], reason="private", now=LATER)
     assert names(embedded) == []
-    embedded.undo_forget("s", tombstone.id, now=LATER)
+    embedded.write("s", tombstone_rows.undo, tombstone.id, now=LATER)
     assert names(embedded) == ["asthma.md"]
 
 
 def test_a_scene_can_be_made_in_place_of_one_that_was_forgotten(store: Store) -> None:
     illness, walks = told(store, "Maya has asthma.", "Maya walks.")
     commit(store, edit("create", "health", body=f"- Asthma ({illness}).", atoms=(illness,)))
-    store.forget("s", [illness], reason="private", now=LATER)
+    store.write("s", tombstone_rows.forget, [illness], reason="private", now=LATER)
     commit(store, edit("create", "health", body=f"- She walks ({walks}).", atoms=(walks,)))
-    assert [(scene.version, scene.body) for scene in store.scenes("s")] == [(2, f"- She walks ({walks}).")]
+    assert [(scene.version, scene.body) for scene in store.read("s", page_rows.scenes)] == [
+        (2, f"- She walks ({walks}).")
+    ]
 
 
 def test_a_title_and_a_summary_stay_only_as_far_as_what_is_left_says_the_same(store: Store) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mcp_memory.core.types import NewTurn
+from mcp_memory.store.sql import tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
@@ -38,9 +39,16 @@ def _early(monkeypatch: pytest.MonkeyPatch) -> None:
 def store(home: Path) -> Iterator[SQLiteStore]:
     opened = open_store(home)
     turns = [NewTurn(role=("user", "assistant")[i % 2], content=f"n{i}") for i in range(COUNT)]
-    opened.append_turns("me", "s", turns, now=NOW, vectors=Vectors(identity="m", data=themed(COUNT, 1)))
+    opened.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare(turns),
+        now=NOW,
+        vectors=Vectors(identity="m", data=themed(COUNT, 1)),
+    )
     few = Vectors(identity="m", data=themed(20, 2))
-    opened.append_turns("you", "s", turns[:20], now=NOW, vectors=few)
+    opened.write("you", turn_rows.append, "s", turn_rows.prepare(turns[:20]), now=NOW, vectors=few)
     yield opened
     opened.close()
 
@@ -73,8 +81,13 @@ def test_sketches_lose_next_to_nothing_and_scores_stay_exact(store: SQLiteStore,
 def test_what_is_stored_after_the_sketches_is_found_at_once(store: SQLiteStore) -> None:
     extend(store)
     data = themed(1, 40)
-    new = store.append_turns(
-        "me", "s", [NewTurn(role="user", content="new")], now=NOW, vectors=Vectors(identity="m", data=data)
+    new = store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([NewTurn(role="user", content="new")]),
+        now=NOW,
+        vectors=Vectors(identity="m", data=data),
     )
     assert found(store, 40)[0].id == new.stored[0].id
 
@@ -82,9 +95,9 @@ def test_what_is_stored_after_the_sketches_is_found_at_once(store: SQLiteStore) 
 def test_what_is_forgotten_is_gone_and_comes_back_with_its_vector(store: SQLiteStore) -> None:
     extend(store)
     (first, second, *_) = found(store, 50)
-    gone = store.forget("me", [first.id], reason="", now=NOW)
+    gone = store.write("me", tombstone_rows.forget, [first.id], reason="", now=NOW)
     assert found(store, 50)[0] == second
-    store.undo_forget("me", gone.id, now=NOW)
+    store.write("me", tombstone_rows.undo, gone.id, now=NOW)
     ((id, _),) = store.unembedded("me", "m", limit=5)
     row = int(first.id[1:]) - 1
     store.put_vectors([("me", id)], Vectors(identity="m", data=themed(COUNT, 1)[row : row + 1]))
@@ -102,10 +115,11 @@ def test_filters_and_spaces_hold_with_sketches_as_without(store: SQLiteStore) ->
 
 def test_of_the_first_rows_of_a_store_only_those_of_the_space_are_found(store: SQLiteStore) -> None:
     extend(store)
-    store.append_turns(
+    store.write(
         "you",
+        turn_rows.append,
         "s",
-        [NewTurn(role="user", content=f"late {i}") for i in range(600)],
+        turn_rows.prepare([NewTurn(role="user", content=f"late {i}") for i in range(600)]),
         now=NOW,
         vectors=Vectors(identity="m", data=themed(600, 3)),
     )
@@ -142,7 +156,16 @@ def test_few_rows_or_short_vectors_are_left_to_the_exact_scan(home: Path) -> Non
     opened = open_store(home)
     turns = [NewTurn(role="user", content=f"n{i}") for i in range(1_200)]
     short = np.random.default_rng(0).normal(size=(1_200, 32)).astype(np.float32)
-    opened.append_turns("me", "s", turns, now=NOW, vectors=Vectors(identity="short", data=short))
-    opened.append_turns("me", "few", turns[:9], now=NOW, vectors=Vectors(identity="few", data=themed(9, 1)))
+    opened.write(
+        "me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW, vectors=Vectors(identity="short", data=short)
+    )
+    opened.write(
+        "me",
+        turn_rows.append,
+        "few",
+        turn_rows.prepare(turns[:9]),
+        now=NOW,
+        vectors=Vectors(identity="few", data=themed(9, 1)),
+    )
     assert not opened.maintain_indexes(limit=1_000)
     opened.close()

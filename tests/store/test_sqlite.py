@@ -17,6 +17,7 @@ import pytest
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
+from mcp_memory.store.sql import home_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.migrations import SCHEMA
@@ -31,6 +32,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.core.types import NewTurn
 
@@ -40,7 +42,7 @@ sys.stdin.readline()
 store = open_store(home)
 for i in range(count):
     turn = NewTurn(role="user", content=f"{name} {i}", client_id=f"{name}-{i}")
-    store.append_turns("me", "shared", [turn], now=datetime.now(UTC))
+    store.write("me", turn_rows.append, "shared", turn_rows.prepare([turn]), now=datetime.now(UTC))
     print(i, flush=True)
 store.close()
 """
@@ -74,7 +76,7 @@ def test_processes_that_start_together_on_an_empty_home_lose_nothing(home: Path)
         process.communicate(timeout=60)
         assert process.returncode == 0
     store = open_store(home)
-    turns = store.session_turns("me", "shared", limit=1000)
+    turns = store.read("me", turn_rows.session_turns, "shared", limit=1000)
     assert [turn.position for turn in turns] == list(range(45))
     for name in "abc":
         assert [t.content for t in turns if t.content[0] == name] == [f"{name} {i}" for i in range(15)]
@@ -91,9 +93,9 @@ def test_what_was_acknowledged_survives_a_kill(home: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     acknowledged += [int(line) for line in process.communicate(timeout=60)[0].split()]
     store = open_store(home)
-    held = {turn.content for turn in store.session_turns("me", "shared", limit=20_000)}
+    held = {turn.content for turn in store.read("me", turn_rows.session_turns, "shared", limit=20_000)}
     assert {f"k {i}" for i in acknowledged} <= held
-    store.append_turns("me", "shared", [NewTurn(role="user", content="after")], now=NOW)
+    store.write("me", turn_rows.append, "shared", turn_rows.prepare([NewTurn(role="user", content="after")]), now=NOW)
     assert store.problems() == []
     store.close()
 
@@ -108,7 +110,7 @@ def test_a_reader_cannot_write(home: Path) -> None:
 
 def test_a_reader_sees_one_moment_and_waits_for_no_writer(home: Path) -> None:
     store = open_store(home)
-    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="one")]), now=NOW)
     database = Database(home)
     writing, may_end = threading.Event(), threading.Event()
 
@@ -120,7 +122,7 @@ def test_a_reader_sees_one_moment_and_waits_for_no_writer(home: Path) -> None:
     writer = threading.Thread(target=lambda: database.write(hold))
     writer.start()
     assert writing.wait(30)
-    assert store.last_change("me") == 1
+    assert store.read("me", home_rows.last_change) == 1
     may_end.set()
     writer.join()
     database.close()
@@ -131,7 +133,7 @@ def test_a_reader_that_failed_half_way_holds_no_earlier_moment_for_the_next(home
     store = open_store(home)
     database = Database(home)
     turns = [NewTurn(role="user", content=f"{i}") for i in range(2)]
-    store.append_turns("me", "s", turns, now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW)
 
     def fails(con: apsw.Connection) -> None:
         rows = con.execute("SELECT id FROM turn")
@@ -142,7 +144,7 @@ def test_a_reader_that_failed_half_way_holds_no_earlier_moment_for_the_next(home
         with pytest.raises(ValueError, match="in the middle") as failed:
             database.read(fails)
         held.append(failed.value)  # and what its frames hold
-    store.append_turns("me", "s", [NewTurn(role="user", content="after")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="after")]), now=NOW)
     seen = [database.read(lambda con: con.execute("SELECT count(*) FROM turn").get) for _ in held]
     assert seen == [3] * 8
     database.close()
@@ -153,7 +155,7 @@ def test_a_write_that_failed_half_way_through_a_query_keeps_nobody_from_writing(
     store = open_store(home)
     database = Database(home)
     turns = [NewTurn(role="user", content=f"{i}") for i in range(2)]
-    store.append_turns("me", "s", turns, now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW)
 
     def fails(con: apsw.Connection) -> None:
         rows = con.execute("SELECT id FROM turn")
@@ -161,7 +163,7 @@ def test_a_write_that_failed_half_way_through_a_query_keeps_nobody_from_writing(
 
     with pytest.raises(ValueError, match="in the middle") as failed:
         database.write(fails)
-    store.append_turns("me", "s", [NewTurn(role="user", content="after")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="after")]), now=NOW)
     assert database.write(lambda con: con.execute("SELECT count(*) FROM turn").get) == 3
     assert failed.value.__traceback__ is not None  # what its frames hold is held until here
     database.close()
@@ -171,11 +173,11 @@ def test_a_write_that_failed_half_way_through_a_query_keeps_nobody_from_writing(
 def test_a_reader_of_an_earlier_moment_can_use_what_a_later_one_learned(home: Path) -> None:
     store = open_store(home)
     earlier, later, outlines = Database(home), Database(home), Outlines()
-    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="one")]), now=NOW)
 
     def between(con: apsw.Connection) -> list[list[int]]:
         con.execute("SELECT count(*) FROM turn").fetchall()  # its moment is chosen
-        store.append_turns("me", "s", [NewTurn(role="user", content="two")], now=NOW)
+        store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="two")]), now=NOW)
         seen = [
             later.read(lambda newer: outlines.passing(SqliteTransaction(newer, home, "me"), Filters())),
             outlines.passing(SqliteTransaction(con, home, "me"), Filters()),
@@ -190,7 +192,7 @@ def test_a_reader_of_an_earlier_moment_can_use_what_a_later_one_learned(home: Pa
 
 def test_turns_cannot_be_rewritten_even_by_hand(home: Path) -> None:
     store = open_store(home)
-    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="one")]), now=NOW)
     database = Database(home)
     with pytest.raises(apsw.ConstraintError, match="never rewritten"):
         database.write(lambda con: con.execute("UPDATE turn SET content = 'two'").fetchall())
@@ -200,7 +202,7 @@ def test_turns_cannot_be_rewritten_even_by_hand(home: Path) -> None:
 
 def test_a_change_of_words_outside_this_program_is_found(home: Path) -> None:
     store = open_store(home)
-    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="one")]), now=NOW)
     database = Database(home)
 
     def forge(con: apsw.Connection) -> None:
@@ -219,14 +221,16 @@ def test_a_change_of_words_outside_this_program_is_found(home: Path) -> None:
 
 def test_a_counter_that_was_lost_is_named_and_goes_on_behind_the_last_row(home: Path) -> None:
     store = open_store(home)
-    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="one")]), now=NOW)
     database = Database(home)
     database.write(lambda con: con.execute("DELETE FROM number WHERE kind = 'turn'").fetchall())
     database.close()
     assert any("the last number of turn rows is lost" in problem for problem in store.problems())
     store.repair(lambda path: None)
     assert store.problems() == []
-    (turn,) = store.append_turns("me", "s", [NewTurn(role="user", content="two")], now=NOW).stored
+    (turn,) = store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="two")]), now=NOW
+    ).stored
     assert turn.id == "t2"
     store.close()
 
@@ -248,9 +252,18 @@ def test_the_search_reads_of_vec0_what_vec0_itself_answers(home: Path) -> None:
     data = np.random.default_rng(3).normal(size=(2_500, 48)).astype(np.float32)
     store = open_store(home)
     turns = [NewTurn(role="user", content=f"n{i}") for i in range(len(data))]
-    store.append_turns("me", "s", turns, now=NOW, vectors=Vectors(identity="m", data=data))
-    store.append_turns("you", "s", turns[:9], now=NOW, vectors=Vectors(identity="m", data=data[:9]))
-    store.forget("me", ["t7", "t1300"], reason="", now=NOW)
+    store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare(turns), now=NOW, vectors=Vectors(identity="m", data=data)
+    )
+    store.write(
+        "you",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare(turns[:9]),
+        now=NOW,
+        vectors=Vectors(identity="m", data=data[:9]),
+    )
+    store.write("me", tombstone_rows.forget, ["t7", "t1300"], reason="", now=NOW)
     database = Database(home)
     for row in (6, 77, 1299):
         query = Vectors(identity="m", data=data[row : row + 1])
@@ -276,7 +289,7 @@ def test_what_is_kept_is_its_users_alone_to_read_in_a_folder_that_all_can_look_i
     home.mkdir(mode=0o755, exist_ok=True)
     home.chmod(0o755)
     store = open_store(home)
-    store.append_turns("me", "s", [NewTurn(role="user", content="Hello")], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="Hello")]), now=NOW)
     assert {path.name: path.stat().st_mode & 0o077 for path in home.iterdir() if path.stat().st_mode & 0o077} == {}
     store.close()
 
@@ -318,7 +331,7 @@ def test_a_closed_store_says_so(home: Path) -> None:
     store.close()
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
-        store.last_change("me")
+        store.read("me", home_rows.last_change)
 
 
 # --- the schema -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import tombstone_rows
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters
 from tests.store.test_contract import ANY, NOW, append, assistant, user
@@ -75,7 +76,7 @@ def test_notes_are_left_out_and_do_not_count_as_turns_between(store: Store) -> N
 
 def test_turns_that_may_not_be_returned_are_there_and_do_not_pass(store: Store) -> None:
     append(store, user("one"), assistant("two"), user("three"), user("four"))
-    store.forget("me", ["t3"], reason="wrong", now=NOW)
+    store.write("me", tombstone_rows.forget, ["t3"], reason="wrong", now=NOW)
     turns = metadata(store, 2, filters=Filters(role="user", upto=3), reach=9)
     assert dict(zip(turns.rows.tolist(), turns.passes.tolist(), strict=True)) == {1: True, 2: False, 3: False, 4: False}
     assert turns.passing([4, 1]) == [1]

@@ -11,6 +11,7 @@ import numpy as np
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.store.protocol import EmbeddedStore, Store
+from mcp_memory.store.sql import atom_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 
@@ -18,7 +19,7 @@ NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
 def say(store: Store, text: str) -> None:
-    store.append_turns("me", "s", [NewTurn(role="user", content=text)], now=NOW)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content=text)]), now=NOW)
 
 
 def test_a_snapshot_holds_what_was_stored_before_it_and_nothing_after(embedded: EmbeddedStore, tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_a_snapshot_holds_what_was_stored_before_it_and_nothing_after(embedded: 
     embedded.snapshot(tmp_path / "copy/memory.db")
     say(embedded, "after")
     copy = open_store(tmp_path / "copy")
-    assert [turn.content for turn in copy.session_turns("me", "s")] == ["before"]
+    assert [turn.content for turn in copy.read("me", turn_rows.session_turns, "s")] == ["before"]
     copy.close()
 
 
@@ -59,7 +60,7 @@ def test_compacting_changes_no_answer(embedded: EmbeddedStore) -> None:
 
     def answers() -> list[object]:
         found = embedded.postings("me", "turn", ["ferry", "7"], filters=Filters())
-        return [sorted(map(repr, found)), embedded.session_turns("me", "s")]
+        return [sorted(map(repr, found)), embedded.read("me", turn_rows.session_turns, "s")]
 
     before = answers()
     for vacuum in (False, True):
@@ -72,20 +73,22 @@ def test_compacting_changes_no_answer(embedded: EmbeddedStore) -> None:
 def test_a_correction_and_its_undoing_that_the_database_lost_come_back_with_their_files(home: Path) -> None:
     def told(text: str, **more: Any) -> str:
         new = NewAtom(kind="persona", text=text, priority=80, confidence=1.0, session="s", valid_from=NOW, **more)
-        return store.add_atom("me", new, now=NOW).atom.id
+        return store.write("me", atom_rows.add, new, now=NOW).atom.id
 
     store = open_store(home)
     wrong = told("Lives in Bergen", entity="user", relation="lives_in", value="Bergen", single_valued=True)
     store.snapshot(home / "before.db")
     fixed = told("Lives in Oslo", entity="user", relation="lives_in", value="Oslo", supersedes=(wrong,))
-    store.forget("me", [fixed], reason="", how="correction", now=NOW)
+    store.write("me", tombstone_rows.forget, [fixed], reason="", how="correction", now=NOW)
     store.close()
     for path in home.glob("memory.db*"):
         path.unlink()
     (home / "before.db").rename(home / "memory.db")
     rebuild(home, now=NOW)
     store = open_store(home)
-    assert [(atom.id, atom.valid_to) for atom in store.atoms("me", [wrong, fixed])] == [(wrong, None)]
-    assert [(one.value, one.valid_to) for one in store.facts("me", filters=Filters(ended=True))] == [("Bergen", None)]
-    assert [(one.ids, one.how) for one in store.tombstones("me")] == [([fixed], "correction")]
+    assert [(atom.id, atom.valid_to) for atom in store.read("me", atom_rows.by_ids, [wrong, fixed])] == [(wrong, None)]
+    assert [(one.value, one.valid_to) for one in store.read("me", atom_rows.facts, filters=Filters(ended=True))] == [
+        ("Bergen", None)
+    ]
+    assert [(one.ids, one.how) for one in store.read("me", tombstone_rows.tombstones)] == [([fixed], "correction")]
     store.close()

@@ -14,6 +14,15 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import (
+    atom_rows,
+    job_rows,
+    quarantine_rows,
+    recall_rows,
+    stage_outputs,
+    tombstone_rows,
+    turn_rows,
+)
 from mcp_memory.store.values import (
     FollowedLog,
     Imported,
@@ -91,18 +100,26 @@ async def _run(work: Callable[[], T]) -> T:
 
 def _turns(store: Store, space: str, now: datetime) -> dict[str, str]:
     new = [NewTurn(role="user", content=payload, name=payload) for payload in PAYLOADS.values()]
-    stored = store.append_turns(space, SESSIONS[0], new, now=now).stored
+    stored = store.write(space, turn_rows.append, SESSIONS[0], turn_rows.prepare(new), now=now).stored
     for number, name in enumerate(SESSIONS):
-        store.append_turns(space, name, [NewTurn(role="assistant", content=f"{number}: {name}", name=name)], now=now)
+        store.write(
+            space,
+            turn_rows.append,
+            name,
+            turn_rows.prepare([NewTurn(role="assistant", content=f"{number}: {name}", name=name)]),
+            now=now,
+        )
     return {name: f"/{turn.id}" for name, turn in zip(PAYLOADS, stored, strict=True)}
 
 
 def _held(store: Store, space: str, now: datetime) -> dict[str, str]:
     """Store turns of tools that wait for review; some are released, some kept."""
     new = [NewTurn(role="tool", content=one, name=one, held=("drop", one)) for one in PAYLOADS.values()]
-    held = [turn.id for turn in store.append_turns(space, SESSIONS[1], new, now=now).stored]
-    store.review(space, held[:3], "released", now=now)
-    store.review(space, held[3:6], "kept", now=now)
+    held = [
+        turn.id for turn in store.write(space, turn_rows.append, SESSIONS[1], turn_rows.prepare(new), now=now).stored
+    ]
+    store.write(space, quarantine_rows.review, held[:3], "released", now=now)
+    store.write(space, quarantine_rows.review, held[3:6], "kept", now=now)
     return {name: f"/{id}" for name, id in zip(PAYLOADS, held, strict=True)}
 
 
@@ -123,10 +140,10 @@ def _statements(store: Store, space: str, now: datetime) -> dict[str, str]:
             value=payload,
             entities=[payload, f"{name} too"],
         )
-        ids[name] = f"/{store.add_atom(space, told, now=now).atom.id}"
+        ids[name] = f"/{store.write(space, atom_rows.add, told, now=now).atom.id}"
     turns = [NewTurn(role="user", content=f"Well: {payload} And so on.") for payload in PAYLOADS.values()]
     before = None
-    for turn in store.append_turns(space, SESSIONS[3], turns, now=now).stored:
+    for turn in store.write(space, turn_rows.append, SESSIONS[3], turn_rows.prepare(turns), now=now).stored:
         payload = turn.content[6:-11]
         drawn = NewAtom(
             kind="persona",
@@ -139,7 +156,7 @@ def _statements(store: Store, space: str, now: datetime) -> dict[str, str]:
             supersedes=[before] if before else [],
             because=payload,
         )
-        before = store.add_atom(space, drawn, now=now).atom.id
+        before = store.write(space, atom_rows.add, drawn, now=now).atom.id
     return ids
 
 
@@ -159,11 +176,13 @@ def _pages(store: Store, space: str, now: datetime) -> None:
             )
             for number, payload in enumerate(PAYLOADS.values())
         ]
-        store.commit(space, None, SceneChanges(edits=edits, upto=0), outcome={}, now=now)
-        work = store.lease_job(space, "persona", None, "{}", holder="one", lease=_LEASE, now=now)
+        store.write(space, stage_outputs.commit, None, SceneChanges(edits=edits, upto=0), outcome={}, now=now)
+        work = store.write(space, job_rows.lease, "persona", None, "{}", holder="one", lease=_LEASE, now=now)
         assert work is not None
         text = "\n\n".join(["# Persona", *map(_prose, PAYLOADS.values()), f"Version {step} (a1)."])
-        store.commit(space, work.id, PersonaPage(text=text, reason=text[:100], upto=1), outcome={}, now=now)
+        store.write(
+            space, stage_outputs.commit, work.id, PersonaPage(text=text, reason=text[:100], upto=1), outcome={}, now=now
+        )
 
 
 def _prose(payload: str) -> str:
@@ -217,10 +236,10 @@ async def _around(memory: Memory, now: datetime, *, tokens: bool) -> None:
 
 def _events(store: Store, space: str, now: datetime) -> None:
     passing = [NewTurn(role="user", content=f"To go: {name}") for name in PAYLOADS]
-    gone = store.append_turns(space, SESSIONS[5], passing, now=now).stored
+    gone = store.write(space, turn_rows.append, SESSIONS[5], turn_rows.prepare(passing), now=now).stored
     for payload, turn in zip(PAYLOADS.values(), gone, strict=True):
-        store.forget(space, [turn.id], reason=payload, now=now)
+        store.write(space, tombstone_rows.forget, [turn.id], reason=payload, now=now)
         entry = RecallEntry(
             at=now, how=get_args(RecallHow)[0], session=SESSIONS[6], ids=("t1", "a1"), tokens=9, query=payload
         )
-        store.note_recall(space, entry)
+        store.write(space, recall_rows.note_recall, entry)

@@ -17,6 +17,7 @@ from mcp_memory.core.types import StepStatus
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, render
 from mcp_memory.shortterm.canvas.state import NewGroup, Patch, amend, apply_patch
+from mcp_memory.store.sql import canvas_rows
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page, View
 from mcp_memory.ui.elements import html
@@ -53,7 +54,7 @@ async def saved(memory: Memory, canvas: Canvas) -> None:
     store, row = memory._parts.store, await memory.canvas(1)  # pyright: ignore[reportPrivateUsage]
     changed = replace(row, text=render(canvas))
     await anyio.to_thread.run_sync(
-        lambda: store.save_canvas(memory.space, changed, expected=row.version, kind="edited")
+        lambda: store.write(memory.space, canvas_rows.save, changed, expected=row.version, kind="edited")
     )
 
 

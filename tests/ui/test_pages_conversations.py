@@ -12,6 +12,7 @@ from anyio import to_thread
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.values import FollowedLog, Imported
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page, View
@@ -39,7 +40,7 @@ async def stored(memory: Memory, session: str, *texts: str) -> None:
     """Store turns that nothing looks into first."""
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
     new = [NewTurn(role="user", content=one) for one in texts]
-    await to_thread.run_sync(lambda: store.append_turns("default", session, new, now=NOW))
+    await to_thread.run_sync(lambda: store.write("default", turn_rows.append, session, turn_rows.prepare(new), now=NOW))
 
 
 async def test_sessions_are_listed_with_their_turns_the_last_first(memory: Memory) -> None:

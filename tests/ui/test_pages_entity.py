@@ -11,6 +11,7 @@ import pytest
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page, View
@@ -84,7 +85,9 @@ async def test_neighbours_are_a_picture_and_a_table_with_links(memory: Memory) -
     both = NewAtom(kind="episodic", text="Maya sails with Bo/A", priority=50, confidence=1.0, session="s",
                    valid_from=FixedClock()(), entities=("Maya", "Bo/A"))  # fmt: skip
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
-    told = await anyio.to_thread.run_sync(lambda: store.add_atom(memory.space, both, now=FixedClock()()).atom)
+    told = await anyio.to_thread.run_sync(
+        lambda: store.write(memory.space, atom_rows.add, both, now=FixedClock()()).atom
+    )
     page = await entity(memory)
     assert links(page).count("/entity/Bo%2FA") == 3  # of the statement, the picture and the table
     assert "Bo/A1" in text(page)

@@ -13,6 +13,7 @@ import pytest
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page
@@ -176,7 +177,7 @@ def quoting_the_middle(memory: Memory) -> None:
     middle = NewAtom(
         kind="persona", text="W.", priority=50, confidence=0.9, session="s", valid_from=now, evidence=evidence
     )
-    store.add_atom(memory.space, middle, now=now)
+    store.write(memory.space, atom_rows.add, middle, now=now)
 
 
 async def test_who_said_a_turn_is_told_by_name_or_as_you(plain: Memory) -> None:
@@ -226,13 +227,13 @@ def quoting_twice(memory: Memory) -> None:
     store, now = memory._parts.store, datetime(2026, 11, 20, tzinfo=UTC)  # pyright: ignore[reportPrivateUsage]
     content = "the first" + " word" * 2_000 + " the last"
     new = [NewTurn(role="user", content=content)]
-    (turn,) = store.append_turns(memory.space, "s", new, now=now).stored
+    (turn,) = store.write(memory.space, turn_rows.append, "s", turn_rows.prepare(new), now=now).stored
     places = [(0, 9), (len(content) - 8, len(content))]
     quotes = [Evidence(turn=turn.id, span=place, quote=content[place[0] : place[1]]) for place in places]
     atom = NewAtom(
         kind="episodic", text="Both.", priority=50, confidence=0.9, session="s", valid_from=now, evidence=quotes
     )
-    store.add_atom(memory.space, atom, now=now)
+    store.write(memory.space, atom_rows.add, atom, now=now)
 
 
 async def test_hostile_words_of_a_turn_are_its_text(plain: Memory) -> None:

@@ -13,6 +13,7 @@ import pytest
 from mcp_memory.core.errors import NotFound
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.verbs.administration import StatementToImport
+from mcp_memory.store.sql import stage_outputs
 from mcp_memory.store.values import NewAtom, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.elements import text_of
@@ -211,7 +212,7 @@ async def test_a_deleted_scene_says_why_and_can_be_restored(memory: Memory) -> N
 def deleting(memory: Memory) -> None:
     edit = SceneEdit(action="delete", slug="the-knee", reason="it healed")
     store, now = memory._parts.store, datetime(2026, 11, 21, tzinfo=UTC)  # pyright: ignore[reportPrivateUsage]
-    store.commit(memory.space, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=now)
+    store.write(memory.space, stage_outputs.commit, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=now)
 
 
 async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:

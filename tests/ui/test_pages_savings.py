@@ -12,6 +12,7 @@ import pytest
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import home_rows, saving_rows
 from mcp_memory.store.values import Saving, SavingKind
 from mcp_memory.testing import FixedClock, ScriptedLLM
 from mcp_memory.ui.components import View
@@ -40,8 +41,10 @@ async def fill(memory: Memory) -> None:
         ]
         for days, kind, saved, spent in events:
             at = NOW - timedelta(days=days, minutes=spent)
-            store.add_saving(memory.space, Saving(session="s", at=at, kind=kind, saved=saved, spent=spent))
-        store.add_spend(
+            store.write(
+                memory.space, saving_rows.add_saving, Saving(session="s", at=at, kind=kind, saved=saved, spent=spent)
+            )
+        store.write_home(home_rows.add_spend,
             Spend(
                 at=NOW, purpose="extract", model="m/x", prompt_tokens=1_200, completion_tokens=34, cached_tokens=900,
                 cost=0.5,
@@ -73,7 +76,8 @@ async def test_the_sessions_of_a_week_are_listed_with_what_each_saved_and_spent(
 
 async def test_more_spent_than_saved_is_said_so(memory: Memory) -> None:
     loss = Saving(session="s", at=NOW, kind="expand", saved=0, spent=293)
-    await anyio.to_thread.run_sync(memory._parts.store.add_saving, memory.space, loss)  # pyright: ignore[reportPrivateUsage]
+    store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
+    await anyio.to_thread.run_sync(store.write, memory.space, saving_rows.add_saving, loss)
     assert "293 tokens more spent than saved. They cost as much as 293 tokens" in text(await at(memory, "/savings"))
 
 

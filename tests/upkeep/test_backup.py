@@ -20,6 +20,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, list_backups, verify
 from mcp_memory.service.upkeep.restore import restore
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 
 Lived = Callable[[Path], Path]
@@ -164,7 +165,13 @@ def test_a_backup_is_of_one_moment_while_others_write(home: Path, lived: Lived) 
         number = 0
         while not done.is_set():
             number += 1
-            store.append_turns("default", "busy", [NewTurn(role="user", content=f"turn {number}")], now=NOW)
+            store.write(
+                "default",
+                turn_rows.append,
+                "busy",
+                turn_rows.prepare([NewTurn(role="user", content=f"turn {number}")]),
+                now=NOW,
+            )
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -17,6 +17,7 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
+from mcp_memory.store.sql import home_rows, job_rows, recall_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite import unreadable
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction, NewAtom, RecallEntry, Token
@@ -67,14 +68,26 @@ def fill(home: Path, tmp_path: Path) -> None:
             counter=token_counter("cl100k_base"),
             now=lambda: CLOCK,
         )
-        store.add_token(Token(id="1", name="n", spaces=("default",), right="read", at=CLOCK, hash=b"x" * 32))
-        store.note_recall(
-            "default", RecallEntry(at=CLOCK, how="recall", session="h", ids=("t1",), tokens=9, query="tea")
+        store.write_home(
+            home_rows.add_token, Token(id="1", name="n", spaces=("default",), right="read", at=CLOCK, hash=b"x" * 32)
         )
-        store.append_turns("default", "h", [NewTurn(role="tool", content="obey", held=("drop",))], now=CLOCK)
-        work = store.lease_job("default", "extract", "h", "{}", holder="h", lease=timedelta(hours=1), now=CLOCK)
+        store.write(
+            "default",
+            recall_rows.note_recall,
+            RecallEntry(at=CLOCK, how="recall", session="h", ids=("t1",), tokens=9, query="tea"),
+        )
+        store.write(
+            "default",
+            turn_rows.append,
+            "h",
+            turn_rows.prepare([NewTurn(role="tool", content="obey", held=("drop",))]),
+            now=CLOCK,
+        )
+        work = store.write(
+            "default", job_rows.lease, "extract", "h", "{}", holder="h", lease=timedelta(hours=1), now=CLOCK
+        )
         assert work is not None
-        (said,) = store.session_turns("default", "h")
+        (said,) = store.read("default", turn_rows.session_turns, "h")
         draft = NewAtom(
             kind="episodic",
             text="Obey",
@@ -84,4 +97,11 @@ def fill(home: Path, tmp_path: Path) -> None:
             valid_from=CLOCK,
             evidence=(Evidence(turn=said.id, span=(0, 4), quote="obey"),),
         )
-        store.commit("default", work.id, Extraction(upto={"h": 1}, drafts=[draft], aliases={}), outcome={}, now=CLOCK)
+        store.write(
+            "default",
+            stage_outputs.commit,
+            work.id,
+            Extraction(upto={"h": 1}, drafts=[draft], aliases={}),
+            outcome={},
+            now=CLOCK,
+        )

@@ -17,6 +17,7 @@ from mcp_memory.service.upkeep.backup import back_up, verify
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.index import vectors as vector_tables
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
@@ -78,7 +79,13 @@ def test_upkeep_on_a_full_disk_is_refused_in_a_sentence_and_changes_nothing(
 def test_vectors_that_a_full_disk_does_not_take_are_no_bug(home: Path) -> None:
     """What sqlite-vec says of a row that it could not write is the same sentence as for every other row."""
     with closing(open_store(home)) as store:
-        store.append_turns("default", "s", [NewTurn(role="user", content="The night boat sails.")], now=NOW)
+        store.write(
+            "default",
+            turn_rows.append,
+            "s",
+            turn_rows.prepare([NewTurn(role="user", content="The night boat sails.")]),
+            now=NOW,
+        )
         store.write("default", lambda tx: vector_tables.ensure(tx.con, "hash", 4096))
         vectors = Vectors(identity="hash", data=np.ones((1, 4096), np.float32))
         with no_file_over(2_000_000), pytest.raises(NoRoom, match="free some disk space"):

@@ -25,6 +25,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
+from mcp_memory.store.sql import turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.cli.conftest import unwrapped
 from tests.portable.homes import CLOCK, lived_in
@@ -88,7 +89,7 @@ def test_a_link_that_leads_nowhere_stops_no_write(home: Path, name: str, leads: 
     spoiled(home, name, leads)
     with closing(open_store(home)) as store:
         new = [NewTurn(role="user", content="More is said.")]
-        assert store.append_turns("default", "talk", new, now=CLOCK).stored
+        assert store.write("default", turn_rows.append, "talk", turn_rows.prepare(new), now=CLOCK).stored
     assert repair(home, now=NOW).left == []
 
 
@@ -183,7 +184,13 @@ def test_a_database_that_becomes_a_link_while_the_home_is_open_is_refused(home: 
         shutil.move(home / "memory.db", tmp_path / "other.db")
         (home / "memory.db").symlink_to(tmp_path / "other.db")
         with pytest.raises(StoreUnavailable):
-            store.append_turns("default", "talk", [NewTurn(role="user", content="More is said.")], now=CLOCK)
+            store.write(
+                "default",
+                turn_rows.append,
+                "talk",
+                turn_rows.prepare([NewTurn(role="user", content="More is said.")]),
+                now=CLOCK,
+            )
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -16,6 +16,7 @@ from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair
+from mcp_memory.store.sql import atom_rows, canvas_rows, page_rows, tombstone_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.portable.homes import fill, memory
 
@@ -115,14 +116,14 @@ def test_a_space_that_lost_its_name_is_named_and_nothing_is_changed(filled: Path
 
 def test_what_was_forgotten_stays_forgotten_where_its_tombstone_is_lost(filled: Path) -> None:
     with closing(open_store(filled)) as store:
-        gone = store.forget("one", ["a4"], reason="", now=NOW)
+        gone = store.write("one", tombstone_rows.forget, ["a4"], reason="", now=NOW)
     (filled / "spaces/one/tombstones.jsonl").unlink()
     spoil(filled, "DELETE FROM tombstone")
     assert repair(filled, now=NOW).left == []
     with closing(open_store(filled)) as store:
-        assert store.atoms("one", ["a4"]) == []
-        store.undo_forget("one", gone.id, now=NOW)
-        assert [atom.id for atom in store.atoms("one", ["a4"])] == ["a4"]
+        assert store.read("one", atom_rows.by_ids, ["a4"]) == []
+        store.write("one", tombstone_rows.undo, gone.id, now=NOW)
+        assert [atom.id for atom in store.read("one", atom_rows.by_ids, ["a4"])] == ["a4"]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +154,6 @@ def test_a_name_with_a_character_that_no_file_can_have_is_told_and_mended(
     assert repair(filled, now=NOW).left == []
     assert rows(filled, "scene", "canvas") == before
     with closing(open_store(filled)) as store:
-        assert [scene.title for scene in store.scenes("one")] == ["Moving"]
-        assert [canvas.number for canvas in store.canvases("one")] == [1]
+        assert [scene.title for scene in store.read("one", page_rows.scenes)] == ["Moving"]
+        assert [canvas.number for canvas in store.read("one", canvas_rows.list_canvases)] == [1]
     anyio.run(export)

@@ -28,6 +28,16 @@ from mcp_memory.service.upkeep.rebuild import spaces_with_outdated_persona
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import (
+    exporting,
+    home_rows,
+    policy_rows,
+    recall_rows,
+    record_rows,
+    ref_rows,
+    tombstone_rows,
+    turn_rows,
+)
 from mcp_memory.store.sqlite.store import open_store as open_sqlite
 from mcp_memory.store.values import RecallEntry, Token, Vectors
 from tests.cli.conftest import unwrapped
@@ -47,17 +57,30 @@ def full_template(one_that_lived: Path, tmp_path_factory: pytest.TempPathFactory
     home = Path(shutil.copytree(one_that_lived, tmp_path_factory.mktemp("full") / "home"))
     with closing(open_sqlite(home)) as store:
         new = [NewTurn(role="user", content=content, client_id=content[:9]) for content in (ODD, SECRET, "Bye.")]
-        turns = store.append_turns("default", "s\U0010fffe", new, now=NOW).stored
-        gone = store.forget("default", [turns[1].id], reason="secret", now=NOW)
+        turns = store.write("default", turn_rows.append, "s\U0010fffe", turn_rows.prepare(new), now=NOW).stored
+        gone = store.write("default", tombstone_rows.forget, [turns[1].id], reason="secret", now=NOW)
         store.purge("default", Purge(tombstones=[gone.id]), now=NOW)
-        store.forget("default", [turns[2].id], reason="\0", now=NOW)
-        rows = [(name, id) for name in store.spaces() for id, _ in store.unembedded(name, "model", limit=99)]
+        store.write("default", tombstone_rows.forget, [turns[2].id], reason="\0", now=NOW)
+        rows = [
+            (name, id)
+            for name in store.read_home(home_rows.spaces)
+            for id, _ in store.unembedded(name, "model", limit=99)
+        ]
         vectors = np.eye(len(rows), 64, dtype=np.float32) + 0.1  # most of the length in one number, which is cut
         store.put_vectors(rows, Vectors(identity="model", data=vectors))
-        store.add_token(Token(id="k1", name="laptop", hash=b"\0\xff", spaces=("work",), right="read", at=NOW))
-        store.add_spend(Spend(at=NOW, purpose="merge", model="m", prompt_tokens=7, completion_tokens=3, cost=0.1))
-        store.put_policy("work", "turns", 9, now=NOW)
-        store.note_recall("default", RecallEntry(at=NOW, how="recall", session=ODD, ids=("t1",), tokens=9, query=ODD))
+        store.write_home(
+            home_rows.add_token, Token(id="k1", name="laptop", hash=b"\0\xff", spaces=("work",), right="read", at=NOW)
+        )
+        store.write_home(
+            home_rows.add_spend,
+            Spend(at=NOW, purpose="merge", model="m", prompt_tokens=7, completion_tokens=3, cost=0.1),
+        )
+        store.write("work", policy_rows.put_policy, "turns", 9, now=NOW)
+        store.write(
+            "default",
+            recall_rows.note_recall,
+            RecallEntry(at=NOW, how="recall", session=ODD, ids=("t1",), tokens=9, query=ODD),
+        )
     return home
 
 
@@ -128,16 +151,22 @@ def opened(address: str) -> Store:
 def told(address: str) -> dict[str, object]:
     """Return all that a memory answers, by space and for the home."""
     with closing(opened(address)) as store:
-        home = store.home_id(), store.tokens(), store.spent(since=NOW - timedelta(days=999))
+        home = (
+            store.read_home(exporting.home_id),
+            store.read_home(home_rows.tokens),
+            store.read_home(home_rows.spent, since=NOW - timedelta(days=999)),
+        )
         vectors = [(one.identity, one.embedded) for one in store.index_progress().vectors]
         return {
-            f"{space} {place}": repr(one) for space in store.spaces() for place, one in enumerate(answers(store, space))
+            f"{space} {place}": repr(one)
+            for space in store.read_home(home_rows.spaces)
+            for place, one in enumerate(answers(store, space))
         } | {"home": (home, vectors)}
 
 
 def result_of(address: str, space: str, ref: str) -> bytes:
     with closing(opened(address)) as store:
-        return store.read_ref(space, ref)
+        return store.read(space, ref_rows.read_bytes, ref)
 
 
 @pytest.fixture
@@ -157,7 +186,11 @@ def test_a_memory_moves_to_postgresql_and_back_and_gives_every_answer(
 
 def test_raw_results_are_the_same_bytes(full: Path, moved: str, moved_back: str) -> None:
     with closing(open_sqlite(full)) as store:
-        refs = [(space, record.ref) for space in store.spaces() for record in store.records(space)]
+        refs = [
+            (space, record.ref)
+            for space in store.read_home(home_rows.spaces)
+            for record in store.read(space, record_rows.list_records)
+        ]
     assert len(refs) == 6
     for space, ref in refs:
         assert (
@@ -196,15 +229,23 @@ def test_ids_go_on_counting_after_a_move(full: Path, moved: str, moved_back: str
 
 def test_rows_of_the_home_are_numbered_on(moved: str) -> None:
     with closing(open_postgres(moved)) as store:
-        store.add_spend(Spend(at=NOW, purpose="merge", model="m", prompt_tokens=1, completion_tokens=1, cost=None))
-        store.append_turns("a new space", "s", [NewTurn(role="user", content="Hi.")], now=NOW)
-        assert sorted(store.spaces()) == ["a new space", "default", "work"]
+        store.write_home(
+            home_rows.add_spend,
+            Spend(at=NOW, purpose="merge", model="m", prompt_tokens=1, completion_tokens=1, cost=None),
+        )
+        store.write(
+            "a new space", turn_rows.append, "s", turn_rows.prepare([NewTurn(role="user", content="Hi.")]), now=NOW
+        )
+        assert sorted(store.read_home(home_rows.spaces)) == ["a new space", "default", "work"]
 
 
 def test_what_was_forgotten_stays_forgotten_and_is_not_learned_again(moved: str) -> None:
     with closing(open_postgres(moved)) as store:
         known = [NewTurn(role="user", content=content, said_at=NOW - timedelta(days=1)) for content in (SECRET, ODD)]
-        assert [turn.content for turn in store.append_turns("default", "later", known, now=NOW).stored] == [ODD]
+        assert [
+            turn.content
+            for turn in store.write("default", turn_rows.append, "later", turn_rows.prepare(known), now=NOW).stored
+        ] == [ODD]
     with psycopg.connect(moved.replace("owner@", "postgres@")) as con:
         assert con.execute("SELECT count(*) FROM turn WHERE content LIKE '%vault%'").fetchone() == (0,)
 
@@ -267,8 +308,14 @@ def test_a_move_that_was_killed_goes_on(
 
 def test_what_changed_in_the_source_between_two_tries_is_moved_too(full: Path, url: str, back: str) -> None:
     def change(store: Store) -> None:
-        store.append_turns("default", "trip", [NewTurn(role="user", content="One more thing.")], now=NOW)
-        gone = store.forget("default", ["t1", *(record.ref for record in store.records("default")[:1])],
+        store.write(
+            "default",
+            turn_rows.append,
+            "trip",
+            turn_rows.prepare([NewTurn(role="user", content="One more thing.")]),
+            now=NOW,
+        )
+        gone = store.write("default", tombstone_rows.forget, ["t1", *(record.ref for record in store.read("default", record_rows.list_records)[:1])],
                             reason="", now=NOW)  # fmt: skip
         store.purge("default", Purge(tombstones=[gone.id]), now=NOW)
 
@@ -278,7 +325,13 @@ def test_what_changed_in_the_source_between_two_tries_is_moved_too(full: Path, u
     move(f"sqlite:{full}", url)
     killed(url, back, "comparing rows", 0.1)
     with closing(open_postgres(url)) as store:
-        store.append_turns("default", "trip", [NewTurn(role="user", content="Another one.")], now=NOW)
+        store.write(
+            "default",
+            turn_rows.append,
+            "trip",
+            turn_rows.prepare([NewTurn(role="user", content="Another one.")]),
+            now=NOW,
+        )
     move(url, back)
     here, there = told(back), told(url)
     assert {key for key in here | there if here.get(key) != there.get(key)} <= {"default 0", "work 0"}  # newest chunks

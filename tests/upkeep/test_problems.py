@@ -18,6 +18,7 @@ from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.shortterm.canvas.state import canvas_problems
+from mcp_memory.store.sql import home_rows
 from mcp_memory.store.sqlite.store import open_store
 
 Lived = Callable[[Path], Path]
@@ -62,7 +63,9 @@ def problems(home: Path) -> list[str]:
     """Return what doctor reports of the rows and files of a home."""
     with closing(open_store(home)) as store:
         found = store.problems()
-        return found or [problem for space in store.spaces() for problem in canvas_problems(store, space)]
+        return found or [
+            problem for space in store.read_home(home_rows.spaces) for problem in canvas_problems(store, space)
+        ]
 
 
 def changed(home: Path, table: str, column: str) -> None:

@@ -22,7 +22,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.reading import open_export as parcel
 from mcp_memory.service.upkeep.rebuild import rebuild
-from mcp_memory.store.sql import copies
+from mcp_memory.store.sql import copies, home_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.testing import FixedClock, HashEmbedder
@@ -149,7 +149,7 @@ def made_of_rows(home: Path) -> dict[tuple[str, str], bytes]:
     with closing(open_store(home)) as store:
         return {
             (space, path): b"".join(copies.content(tx, path) or ())
-            for space in store.spaces()
+            for space in store.read_home(home_rows.spaces)
             for tx in [SqliteTransaction(apsw.Connection(str(home / "memory.db")), home, space)]
             for path in copies.paths(tx)
         }
@@ -219,8 +219,8 @@ def test_a_line_whose_words_do_not_match_their_hash_is_named_and_not_read(home: 
     done = rebuild(home, now=NOW)
     assert done.notes == ["default: t2 of the turns in the files is invalid."]
     with closing(open_store(home)) as store:
-        assert store.turns("default", ["t2"]) == []
-        assert [turn.id for turn in store.turns("default", ["t1"])] == ["t1"]
+        assert store.read("default", turn_rows.by_ids, ["t2"]) == []
+        assert [turn.id for turn in store.read("default", turn_rows.by_ids, ["t1"])] == ["t1"]
 
 
 def test_what_was_purged_stays_so(home: Path, lived: Lived) -> None:

@@ -20,6 +20,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import Repaired, repair
 from mcp_memory.store.forgetting import Purge
+from mcp_memory.store.sql import tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from tests.portable.homes import lived_in, memory
 
@@ -149,7 +150,13 @@ def test_a_damaged_result_that_no_backup_has_can_be_forgotten_or_moved_away(home
         found,
     )
     store = open_store(home)
-    store.forget(damaged.parent.parent.name, [found.partition("The file of ")[2].split()[0]], reason="", now=NOW)
+    store.write(
+        damaged.parent.parent.name,
+        tombstone_rows.forget,
+        [found.partition("The file of ")[2].split()[0]],
+        reason="",
+        now=NOW,
+    )
     store.close()
     assert problems(home) == []
     stray = other.with_name(f"2026-01-01-{other.name}")
@@ -230,9 +237,15 @@ def test_a_home_copied_without_its_log_of_writes_gets_what_the_files_have(home: 
     store = open_store(home)
     from mcp_memory.core.types import NewTurn
 
-    store.append_turns("default", "late", [NewTurn(role="user", content="Said later.")], now=NOW)
-    store.append_turns(
-        "default", "trip", [NewTurn(role="user", content="And this.")], now=datetime(2026, 3, 1, tzinfo=UTC)
+    store.write(
+        "default", turn_rows.append, "late", turn_rows.prepare([NewTurn(role="user", content="Said later.")]), now=NOW
+    )
+    store.write(
+        "default",
+        turn_rows.append,
+        "trip",
+        turn_rows.prepare([NewTurn(role="user", content="And this.")]),
+        now=datetime(2026, 3, 1, tzinfo=UTC),
     )
     store.close()
     late = rows(home / "memory.db")
@@ -304,7 +317,7 @@ def test_what_was_forgotten_since_the_backup_that_stands_in_stays_forgotten(home
 
 def test_a_purge_that_was_killed_is_told_by_doctor_and_finished(home: Path, lived: Lived) -> None:
     store = open_store(lived(home))
-    gone = store.forget("default", ["t1"], reason="", now=NOW)
+    gone = store.write("default", tombstone_rows.forget, ["t1"], reason="", now=NOW)
     store.purge("default", Purge(tombstones=[gone.id]), now=NOW)  # and no more: it is killed here
     store.close()
     assert [check.name for check in run_checks(home=str(home)) if check.state == "warn"].count("purge") == 1

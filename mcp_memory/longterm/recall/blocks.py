@@ -49,6 +49,7 @@ from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, validity
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import cited_atoms, tidy, without_atoms
+from mcp_memory.store.sql import atom_rows, page_rows, turn_rows
 from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion.flags import flags
 
@@ -148,7 +149,9 @@ def _in_context(context: SearchContext, session: str) -> set[str]:
 
     A client that compacts its context replaces the earlier turns by the summary.
     """
-    turns = context.store.last_turns(context.space, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system"))
+    turns = context.store.read(
+        context.space, turn_rows.last_turns, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system")
+    )
     begin = max((place for place, turn in enumerate(turns) if (turn.role, turn.name) == SUMMARY), default=0)
     return {turn.id for turn in turns[begin:]}
 
@@ -157,7 +160,9 @@ def context_of(context: SearchContext, session: str | None) -> list[Turn]:
     """Return the last three turns of the user in a session, and the assistant's last word after each of them."""
     if session is None:
         return []
-    talk = context.store.last_turns(context.space, session, limit=_LAST_TURNS, roles=("user", "assistant"))
+    talk = context.store.read(
+        context.space, turn_rows.last_turns, session, limit=_LAST_TURNS, roles=("user", "assistant")
+    )
     final = [
         turn
         for turn, after in zip_longest(talk, talk[1:])
@@ -232,7 +237,7 @@ def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
     Only the explicit statements if no model wrote the page: the question finds the user's sentences, and listing
     them here would take the place of evidence (`bench.week_one`: 73 % found instead of 77 %).
     """
-    stored = context.store.persona(context.space)
+    stored = context.store.read(context.space, page_rows.persona)
     by_model = stored is not None and stored.by_model
     read = l3_page.body if by_model else l3_page.explicit_page
     page = read(context.store, context.space, at=context.now)
@@ -247,7 +252,11 @@ def _persona_lines(context: SearchContext, shown: set[str]) -> list[str]:
 
 def _stated_by_the_user(context: SearchContext, ids: Iterable[str]) -> set[str]:
     """Return the ids of atoms that the user stated or imported; what agents state belongs in the dynamic block."""
-    return {atom.id for atom in context.store.atoms(context.space, list(ids)) if atom.source in ("user", "import")}
+    return {
+        atom.id
+        for atom in context.store.read(context.space, atom_rows.by_ids, list(ids))
+        if atom.source in ("user", "import")
+    }
 
 
 def _fit_items(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:

@@ -42,6 +42,7 @@ from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, without_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.store.citations import cited_atoms
+from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows, turn_rows
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags, without_orders
 
@@ -142,7 +143,11 @@ def _find_recall_rows(
 ) -> _RecallRows:
     """Return rows for the question, then for the conversation, without the turns already `excluded`."""
     recall_rows = _RecallRows()
-    aside = [row.id for row in context.store.quarantined(context.space, limit=_MAX_EXCLUDED) if row.id.startswith("t")]
+    aside = [
+        row.id
+        for row in context.store.read(context.space, quarantine_rows.list_quarantined, limit=_MAX_EXCLUDED)
+        if row.id.startswith("t")
+    ]
     many = reach.turns + min(len(excluded) + len(aside), _MAX_EXCLUDED)
     for text, judged in ((question, judgement), (talk, judge_question(context, talk))):
         if not text or judged is None:
@@ -171,13 +176,15 @@ def _find_recall_rows(
 
 def _current_hits(context: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:
     """Yield the ids of current statements with their hits; an ended statement is replaced by its successor."""
-    atoms = {atom.id: atom for atom in context.store.atoms(context.space, [hit.id for hit in hits])}
+    atoms = {atom.id: atom for atom in context.store.read(context.space, atom_rows.by_ids, [hit.id for hit in hits])}
     for hit in hits:
         atom = atoms.get(hit.id)
         for _ in range(_SUCCESSORS):
             if atom is None or not is_past(atom, context.now):
                 break
-            atom = next(iter(context.store.atoms(context.space, filter(None, [atom.superseded_by]))), None)
+            atom = next(
+                iter(context.store.read(context.space, atom_rows.by_ids, filter(None, [atom.superseded_by]))), None
+            )
         if atom is not None and not is_past(atom, context.now):
             yield atom.id, hit
 
@@ -190,7 +197,7 @@ def _lines(
     pages: Sequence[RecallLine], outputs: Sequence[RecallLine], *, shown_text: str, in_context: Collection[str],
     reach: RecallLimits,
 ) -> Iterator[RecallLine]:  # fmt: skip
-    current_atoms_found = without_past(context.store.atoms(context.space, rows.atoms), context.now)
+    current_atoms_found = without_past(context.store.read(context.space, atom_rows.by_ids, rows.atoms), context.now)
     holding = [atom for atom in current_atoms_found if atom.evidence not in in_context and not atom.held]
     ranked = sorted(holding, key=lambda atom: -_rank(context, atom, rows))
     ranked = [atom for atom in ranked if not is_shown_in(atom, shown_text)]
@@ -203,7 +210,7 @@ def _lines(
     moved = {turn.id for turn in about}
     unsure = [turn for turn in unsure if turn.id not in moved]
     replaced = {**replaced, **rules.replaced}
-    ended = context.store.superseded_by(context.space, [atom.id for atom in holding]) if holding else []
+    ended = context.store.read(context.space, atom_rows.superseded_by, [atom.id for atom in holding]) if holding else []
     notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
     verbatim = [
@@ -270,14 +277,16 @@ def _fact_lines(context: SearchContext, question: str, shown: set[str]) -> list[
     words = set(index_terms(question))
     named = [
         entity.name
-        for entity in context.store.entities(context.space, limit=_ENTITIES)
+        for entity in context.store.read(context.space, entity_rows.list_entities, limit=_ENTITIES)
         if fold(entity.name) != "user"
         and any(terms and terms <= words for terms in map(set, terms_of_each((entity.name, *entity.aliases))))
     ]
     facts = {
         fact.atom: fact
         for name in named[:_FACTS]
-        for fact in context.store.facts(context.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
+        for fact in context.store.read(
+            context.space, atom_rows.facts, filters=Filters(entity=name, unheld=True), limit=_FACTS
+        )
         if fact.atom not in shown
     }
     return [of_fact(fact) for fact in current_facts(context.store, context.space, facts.values(), context.now)[:_FACTS]]
@@ -315,10 +324,14 @@ def _output_lines(context: SearchContext, question: str, words: AbstractSet[str]
 def last_conversation(context: SearchContext, in_context: Collection[str]) -> list[RecallLine]:
     """Return the last turns of the latest conversation that is not `in_context`."""
     sessions = sorted(
-        context.store.sessions(context.space, limit=_SESSIONS), key=lambda session: session.last, reverse=True
+        context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS),
+        key=lambda session: session.last,
+        reverse=True,
     )
     for info in sessions:
-        last = context.store.last_turns(context.space, info.session, limit=_ENDING, roles=("user", "assistant"))
+        last = context.store.read(
+            context.space, turn_rows.last_turns, info.session, limit=_ENDING, roles=("user", "assistant")
+        )
         last = without_quarantined(context, last)
         if last and not any(turn.id in in_context for turn in last):
             head = f"The last conversation, session {info.session}, ended so on {info.last:%Y-%m-%d}, latest first:"

@@ -25,6 +25,7 @@ from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import date_of, span_of, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, quarantined_ids, source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, without_citations
+from mcp_memory.store.sql import quarantine_rows, turn_rows
 from mcp_memory.suspicion.flags import flags
 
 Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
@@ -112,7 +113,9 @@ def mark_suspects(context: SearchContext, lines: Iterable[RecallLine]) -> Iterat
 
 def _is_released(context: SearchContext, id: str) -> bool:
     is_row = id[:1] in "at" and id[1:].isdigit()
-    return is_row and any(row.verdict == "released" for row in context.store.quarantined(context.space, [id]))
+    return is_row and any(
+        row.verdict == "released" for row in context.store.read(context.space, quarantine_rows.list_quarantined, [id])
+    )
 
 
 # --- statements -------------------------------------------------------------------------------------
@@ -283,7 +286,7 @@ def distinct_turns(context: SearchContext, *groups: Sequence[str]) -> tuple[list
     value maps the id of a user's turn to the other days on which they repeated its words.
     """
     ids = [id for group in groups for id in group]
-    turns = {turn.id: turn for turn in context.store.turns(context.space, ids)}
+    turns = {turn.id: turn for turn in context.store.read(context.space, turn_rows.by_ids, ids)}
     words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
     place = {(turn.session, turn.position): turn.id for turn in turns.values()}
     kept: dict[str, None] = {}
@@ -322,7 +325,11 @@ def _other_days(turns: Collection[Turn]) -> dict[str, set[date]]:
 def _small_talk(context: SearchContext, turns: Sequence[Turn]) -> set[str]:
     """Return the ids of turns that say nothing, such as "lol"; a "yes" to a question says something."""
     short = [turn for turn in turns if turn.role in ("user", "assistant") and small_talk_kind(turn.content)]
-    near = context.store.context_windows(context.space, [turn.id for turn in short], around=1) if short else []
+    near = (
+        context.store.read(context.space, turn_rows.context_windows, [turn.id for turn in short], around=1)
+        if short
+        else []
+    )
     before = {(turn.session, turn.position + 1): turn for turn in near}
     return {turn.id for turn in short if small_talk_kind(turn.content, before.get((turn.session, turn.position)))}
 

@@ -19,6 +19,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.longterm.verification.trust import turns_of_others
 from mcp_memory.store.citations import cited_atoms
+from mcp_memory.store.sql import page_rows, turn_rows
 from mcp_memory.suspicion.flags import flags
 
 START_TOKENS = 400
@@ -30,7 +31,7 @@ _SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
 
 def opening(context: SearchContext, *, session: str | None, counter: TokenCounter, budget: int) -> str:
     """Return the block; empty if a model wrote the page, or no sentence of the user was extracted."""
-    stored = context.store.persona(context.space)
+    stored = context.store.read(context.space, page_rows.persona)
     if stored is not None and stored.by_model:
         return ""
     candidates = [
@@ -88,11 +89,15 @@ def _is_near(context: SearchContext, candidate: Candidate) -> bool:
 
 def _last_conversation(context: SearchContext, session: str | None) -> list[str]:
     """Return a heading and the user's last two informative turns of the conversation before this session."""
-    latest = sorted(context.store.sessions(context.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
+    latest = sorted(
+        context.store.read(context.space, turn_rows.sessions, limit=_SESSIONS), key=lambda info: info.last, reverse=True
+    )
     for info in latest:
         if info.session == session:
             continue
-        last_turns = context.store.last_turns(context.space, info.session, limit=_TURNS, roles=("user",))
+        last_turns = context.store.read(
+            context.space, turn_rows.last_turns, info.session, limit=_TURNS, roles=("user",)
+        )
         turns = list(_informative(context, last_turns))[-_ENDING:]
         if turns:
             day = day_in_words(info.last.astimezone().date())

@@ -39,6 +39,7 @@ from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.validity import end_of, is_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.models.embed.classifiers import asks_for_many_things
+from mcp_memory.store.sql import atom_rows
 
 CANDIDATES = 100
 """Hits of each layer to choose from."""
@@ -89,7 +90,7 @@ def overview_lines(
     )
     atoms = {
         atom.id: atom
-        for atom in context.store.atoms(context.space, stated)
+        for atom in context.store.read(context.space, atom_rows.by_ids, stated)
         if atom.evidence not in in_context and not atom.held and not is_shown_in(atom, shown_text)
     }
     rows = [

@@ -17,6 +17,7 @@ from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm.promises import Promise, called_for, open_promises
 from mcp_memory.longterm.recall.lines import RecallLine, mark_suspects, of_promise
 from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.store.sql import turn_rows
 
 _SHOWN = 5
 _DUE_FOR = timedelta(days=31)
@@ -73,7 +74,7 @@ def _due(context: SearchContext, promises: list[Promise], session: str | None) -
     ]
     made_today = [promise for day, promise in due if day == today == local(promise.said_at).date()]
     if session is not None and made_today:  # the session that made a promise today does not need it today
-        turns = context.store.last_turns(context.space, session, limit=_TURNS, roles=("user",))
+        turns = context.store.read(context.space, turn_rows.last_turns, session, limit=_TURNS, roles=("user",))
         here = {promise.atom.id for promise in made_today if any(promise.is_stated_in(turn.content) for turn in turns)}
         due = [(day, promise) for day, promise in due if promise.atom.id not in here]
     return [promise for _, promise in sorted(due, key=lambda pair: pair[0])]

@@ -37,6 +37,7 @@ from mcp_memory.models.embed.rule_relevance import (
     governing_by_vectors,
     scoped_query,
 )
+from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.values import Filters, Vectors
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _candidates(context: SearchContext, prompt: str, in_context: Collection[str]
     ids = _nearest(context, prompt)
     atoms = [
         atom
-        for atom in context.store.atoms(context.space, ids)
+        for atom in context.store.read(context.space, atom_rows.by_ids, ids)
         if (_is_replaced(atom) or not is_past(atom, context.now))
         and atom.source == "user"
         and atom.label != "promise"
@@ -174,7 +175,10 @@ def _candidates(context: SearchContext, prompt: str, in_context: Collection[str]
         and not is_shown_in(atom, shown_text)
     ]
     turns = {
-        turn.id: turn for turn in context.store.turns(context.space, [id for atom in atoms for id in atom_turns(atom)])
+        turn.id: turn
+        for turn in context.store.read(
+            context.space, turn_rows.by_ids, [id for atom in atoms for id in atom_turns(atom)]
+        )
     }
     stating = ([turns[id] for id in atom_turns(atom) if id in turns] for atom in atoms)
     return [
@@ -196,7 +200,7 @@ def _nearest(context: SearchContext, prompt: str) -> list[str]:
     current = Filters(kind="instruction", unheld=True, at=context.now)
     current_ids = dict.fromkeys(_search(context, prompt, current))
     ended = [id for id in _search(context, prompt, replace(current, ended=True)) if id not in current_ids]
-    replaced = [atom for atom in context.store.atoms(context.space, ended) if _is_replaced(atom)]
+    replaced = [atom for atom in context.store.read(context.space, atom_rows.by_ids, ended) if _is_replaced(atom)]
     last = _last_of(context, replaced)
     nearest: dict[str, str] = {}  # of several versions of a rule only one
     for atom in sorted(replaced, key=lambda atom: ended.index(atom.id)):
@@ -208,7 +212,10 @@ def _last_of(context: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]
     """Return the last successor of each replaced statement, as ids."""
     last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
     for _ in range(_MAX_REPLACED):
-        newer = {atom.id: atom.superseded_by for atom in context.store.atoms(context.space, set(last.values()))}
+        newer = {
+            atom.id: atom.superseded_by
+            for atom in context.store.read(context.space, atom_rows.by_ids, set(last.values()))
+        }
         if not any(newer.values()):
             break
         last = {id: newer.get(of) or of for id, of in last.items()}
@@ -318,7 +325,11 @@ def _find_turns_near(context: SearchContext, rules: Sequence[_Rule]) -> list[Tur
         words = "\n".join(rule.words for rule in rules)
         ids = [hit.id for hit in context.hits("turn", words, filters=Filters(role="user"), limit=_LATER)]
     aside = quarantined_ids(store, space, ids)
-    return [turn for turn in store.turns(space, [id for id in ids if id not in aside]) if turn.role == "user"][:_LATER]
+    return [
+        turn
+        for turn in store.read(space, turn_rows.by_ids, [id for id in ids if id not in aside])
+        if turn.role == "user"
+    ][:_LATER]
 
 
 def _ended_by(context: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
@@ -348,8 +359,10 @@ def _turn_that_replaced(context: SearchContext, atom: Atom) -> Turn | None:
     """
     last_turn: Turn | None = None
     for _ in range(_MAX_REPLACED):
-        newer = context.store.atoms(context.space, filter(None, [atom.superseded_by]))
-        turns = context.store.turns(context.space, [id for successor in newer for id in atom_turns(successor)])
+        newer = context.store.read(context.space, atom_rows.by_ids, filter(None, [atom.superseded_by]))
+        turns = context.store.read(
+            context.space, turn_rows.by_ids, [id for successor in newer for id in atom_turns(successor)]
+        )
         if not turns:
             return last_turn
         latest = max(turns, key=lambda turn: (turn.said_at, turn.position))

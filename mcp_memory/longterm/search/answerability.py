@@ -44,6 +44,7 @@ from mcp_memory.longterm.search.search import Ranked, SearchContext, atom_turns
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
 from mcp_memory.models.embed.classifiers import leans_on_memory, probability
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.values import Filters, Layer, Vectors
 
 MODEL_FILE = Path(__file__).with_name("answerability.json")
@@ -161,7 +162,7 @@ def measure(
     """Measure the features of a question, and of the first turns and statements that a search for it found."""
     hits, echoes = without_echoes(store, space, question, turns, limit=JUDGED)
     ids = [hit.id for hit in hits]
-    atoms = store.atoms(space, [hit.id for hit in statements[:JUDGED]])
+    atoms = store.read(space, atom_rows.by_ids, [hit.id for hit in statements[:JUDGED]])
     stated = {atom.id: terms_of(atom.text) for atom in atoms}
     totals = store.totals(space, "turn")
     presence = terms_with_neighbours(store, space, ids)
@@ -229,7 +230,7 @@ def without_echoes(
     echoes: list[TermPresence] = []
     for start in range(0, len(hits), JUDGED):
         some = hits[start : start + JUDGED]
-        texts = {turn.id: turn.content for turn in store.turns(space, [hit.id for hit in some])}
+        texts = {turn.id: turn.content for turn in store.read(space, turn_rows.by_ids, [hit.id for hit in some])}
         repeating = {id for id, text in texts.items() if is_echo(text, question)}
         echoes += [terms_of(texts[id]) for id in repeating]
         kept += [hit for hit in some if hit.id in texts and hit.id not in repeating]
@@ -354,7 +355,7 @@ def _terms_in(text: str) -> frozenset[str]:
 
 def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
     """Return the terms of turns; those of the turns one and two places away count by half and by a third."""
-    near = store.context_windows(space, ids, around=_REACH)
+    near = store.read(space, turn_rows.context_windows, ids, around=_REACH)
     terms = {turn.id: _terms_in(with_speaker(turn.content[:_READ], turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
     presence: dict[str, TermPresence] = {}

@@ -17,6 +17,7 @@ from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import turn_rows
 
 COMPARED = 45
 """Turns of a search, the best ones, that are compared with each other; a recall reads as many."""
@@ -44,7 +45,11 @@ def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Tur
     """
     from mcp_memory.longterm.value_clauses import announces_change
 
-    turns = [turn for turn in store.turns(space, ids) if turn.role == "user" and len(turn.content) <= _MARKED]
+    turns = [
+        turn
+        for turn in store.read(space, turn_rows.by_ids, ids)
+        if turn.role == "user" and len(turn.content) <= _MARKED
+    ]
     if not any(announces_change(turn.content) for turn in turns):
         return {}
     quarantined = quarantined_ids(store, space, [turn.id for turn in turns])
@@ -64,7 +69,9 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
     newer = {pair.newer.id: pair.newer for pair in pairs}
     announced = {id for id, turn in newer.items() if announces_change(turn.content)}
     likely = [pair for pair in pairs if pair.newer.id in announced]
-    before = store.context_windows(space, list(dict.fromkeys(pair.older.id for pair in likely)), around=1)
+    before = store.read(
+        space, turn_rows.context_windows, list(dict.fromkeys(pair.older.id for pair in likely)), around=1
+    )
     texts_before = {(turn.session, turn.position + 1): turn.content for turn in before}
     replaced: dict[str, Turn] = {}
     for older, newer, cosine in likely:

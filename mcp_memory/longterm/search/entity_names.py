@@ -21,6 +21,7 @@ from mcp_memory.core.text import normalize, one_line
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER, name_words
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import entity_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,11 +61,11 @@ class EntityMatch(NamedTuple):
 def find_entity(store: Store, space: str, name: str) -> EntityMatch:
     """Return the entity that a name means. Raises NotFound, with the near names, if none or more than one fits."""
     asked = one_line(name.strip(), 60)
-    if stored := store.names(space, [name]).get(name):
+    if stored := store.read(space, entity_rows.names, [name]).get(name):
         return EntityMatch(stored[0])
     if fold(name.strip()) == USER:
         return EntityMatch(USER)
-    match = match_name(name, store.entity_names(space))
+    match = match_name(name, store.read(space, entity_rows.all_names))
     if not match.is_spelling and fold(name.strip()) in name_words("user"):
         match = NameMatch([USER], [], is_spelling=False)
     if len(match.fits) == 1:

@@ -22,6 +22,7 @@ from mcp_memory.longterm.search.scenes import MIN_COSINE, scenes_for
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns, row_texts
 from mcp_memory.store.citations import address
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, quarantine_rows
 from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _find_passed_over(
     store: Store, space: str, seen: Sequence[ScoredLayer], ordered: Sequence[Ranked], least: Mapping[str, float]
 ) -> dict[str, str]:
     inside = {hit.id for hit in ordered}
-    atoms = store.atoms(space, [id for id in inside if id[0] == "a"])
+    atoms = store.read(space, atom_rows.by_ids, [id for id in inside if id[0] == "a"])
     resting = {turn: atom.id for atom in atoms for turn in atom_turns(atom)}
     reasons: dict[str, str] = {}
     for scored in seen:
@@ -148,7 +149,13 @@ def _with_texts(
     ids = [row.id for row in rows]
     texts = row_texts(store, space, ids)
     reasons = (
-        {entry.id: entry.reasons for entry in store.quarantined(space, ids) if entry.is_quarantined} if ids else {}
+        {
+            entry.id: entry.reasons
+            for entry in store.read(space, quarantine_rows.list_quarantined, ids)
+            if entry.is_quarantined
+        }
+        if ids
+        else {}
     )
     words = set(question.words)
 

@@ -29,6 +29,7 @@ from mcp_memory.longterm.search.scenes import MIN_COSINE, resolve_filters, scene
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, entity_rows, evidence_rows, quarantine_rows, turn_rows
 from mcp_memory.store.values import Filters, Layer, Vectors
 
 _FACTS = 20
@@ -58,7 +59,7 @@ def search_turns(
     A hit that is already shown as a neighbour of a better hit does not count towards `limit`; a page has less than
     twice `limit` hits. `at` is when the question was first asked (`asked_at`).
     """
-    if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
+    if filters.session is not None and not store.read(space, turn_rows.session_turns, filters.session, limit=1):
         name = one_line(filters.session, 60)
         raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
     listing = not query.strip()
@@ -87,7 +88,7 @@ def search_turns(
 
 def _list_turns(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> TurnResults:
     last = next(iter(page.shown), None)
-    listed = store.list_turns(space, filters=page.then(filters, "turn"), after=last, limit=limit + 1)
+    listed = store.read(space, turn_rows.list_turns, filters=page.then(filters, "turn"), after=last, limit=limit + 1)
     fresh = [_listed_row(turn.id) for turn in listed]
     return TurnResults(
         hits=_turn_hits(store, space, fresh[:limit], 0, (), {}), cursor=page.after(fresh, limit), start=page.cursor()
@@ -191,14 +192,14 @@ def rows_for(
 
     # A statement may end in the future, when a later value begins: it is current until then.
     hits = ranked("atom", replace(filters, ended=True), MAX_SHOWN)
-    found_atoms = store.atoms(space, [hit.id for hit in hits])
+    found_atoms = store.read(space, atom_rows.by_ids, [hit.id for hit in hits])
     past = {atom.id for atom in found_atoms if is_past(atom, filters.as_of or at)}
     hits = [hit for hit in hits if hit.id not in past]
     atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
     passing = turn_filters(filters)
     turns = ranked("turn", passing, max(limit, COMPARED)) if passing else []
     verbatim = iter(turns)
-    evidence = {atom.id: atom_turns(atom) for atom in store.atoms(space, [hit.id for hit in atoms])}
+    evidence = {atom.id: atom_turns(atom) for atom in store.read(space, atom_rows.by_ids, [hit.id for hit in atoms])}
     order: list[Ranked] = []
     evidence_ids: set[str] = set()
     for start in range(0, len(atoms), _AT_A_TIME):
@@ -239,10 +240,10 @@ def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime)
     filtered = filters.entity is not None or filters.scene is not None
     if not filtered and not words:
         return []
-    facts = store.facts(space, filters=replace(filters, unheld=True, ended=True), limit=500)
+    facts = store.read(space, atom_rows.facts, filters=replace(filters, unheld=True, ended=True), limit=500)
     facts = current_facts(store, space, facts, filters.as_of or at)
     if not filtered:
-        names_of_entities = store.names(space, {fact.entity for fact in facts})
+        names_of_entities = store.read(space, entity_rows.names, {fact.entity for fact in facts})
         names = {fold(entity): " ".join(names) for entity, names in names_of_entities.items()}
         facts = [fact for fact in facts if not words.isdisjoint(index_terms(_asked_by(fact, names)))]
     return facts[:_FACTS]
@@ -279,9 +280,15 @@ def _turn_hits(
     newer: Mapping[str, Turn],
 ) -> list[TurnHit]:  # fmt: skip
     ids = [hit.id for hit in hits]
-    near = store.context_windows(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
+    near = (
+        store.read(space, turn_rows.context_windows, ids, around=neighbours)
+        if neighbours
+        else store.read(space, turn_rows.by_ids, ids)
+    )
     turns = {turn.id: turn for turn in near}
-    reasons = {row.id: row.reasons for row in store.quarantined(space, turns) if row.is_quarantined}
+    reasons = {
+        row.id: row.reasons for row in store.read(space, quarantine_rows.list_quarantined, turns) if row.is_quarantined
+    }
 
     def around(turn: Turn) -> list[Turn]:
         distances = ((other, abs(other.position - turn.position)) for other in near if other.session == turn.session)
@@ -317,8 +324,8 @@ def _count_filling(hits: Sequence[TurnHit], limit: int) -> int:
 
 
 def _atom_hits(store: Store, space: str, hits: Sequence[Ranked], at: datetime) -> list[AtomHit]:
-    atoms = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
-    cites = store.citations(space, list(atoms))
+    atoms = {atom.id: atom for atom in store.read(space, atom_rows.by_ids, [hit.id for hit in hits])}
+    cites = store.read(space, evidence_rows.citations, list(atoms))
     return [
         AtomHit(
             atom=atoms[hit.id],

@@ -30,6 +30,7 @@ from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, turn_rows
 
 FIRST = 20
 _WIDTH = 700  # characters of a result; 20 of them and the rules are some 4,000 tokens
@@ -132,10 +133,10 @@ def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
 
 def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> str:
     ids = [hit.id for hit in head]
-    near = store.context_windows(space, [id for id in ids if id[0] == "t"], around=1)
+    near = store.read(space, turn_rows.context_windows, [id for id in ids if id[0] == "t"], around=1)
     turns = {turn.id: turn for turn in near}
     places = {(turn.session, turn.position): turn for turn in near}
-    atoms = {atom.id: atom for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
+    atoms = {atom.id: atom for atom in store.read(space, atom_rows.by_ids, [id for id in ids if id[0] == "a"])}
     terms = frozenset(query_terms(query))
     shown: list[str] = []
     for number, id in enumerate(ids, start=1):

@@ -28,6 +28,7 @@ from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.search.query import MAX_CHARS
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import record_rows, ref_rows, word_index
 from mcp_memory.store.values import Chunk, Filters, Posting
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _read_runs(
     first = {f"c{distinct[place]}": float(scores[place] / scores[order[0]]) for place in order}
     beginnings = [word[: max(2, len(word) - 2)] for word in words]
     runs: list[_RunLines] = []
-    for chunk, data in store.chunks(space, first):
+    for chunk, data in store.read(space, word_index.chunks_by_id, first):
         lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
         matching: dict[int, frozenset[str]] = {}
         for place, line in enumerate(lines):
@@ -173,10 +174,10 @@ def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) ->
             continue
         seen.add(text.strip())
         try:
-            ref = store.ref(space, run.chunk.ref)
+            ref = store.read(space, ref_rows.by_id, run.chunk.ref)
         except NotFound:  # forgotten a moment ago
             continue
-        records = store.records(space, ref=ref.id)
+        records = store.read(space, record_rows.list_records, ref=ref.id)
         best = max(map(worth.line, run.matching.values()), default=0.0)
         yield ResultHit(
             ref=ref.id,

@@ -21,6 +21,7 @@ from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import entity_rows, page_rows
 from mcp_memory.store.values import Filters, Posting
 
 MIN_COSINE = 0.6  # least cosine of a row that shares no word with the query
@@ -52,7 +53,7 @@ def _with_slug(store: Store, space: str, filters: Filters, name: str) -> Filters
     scenes = readable_scenes(store, space)
     for scene in scenes:
         if folded in (fold(scene.slug), fold(scene.title)):
-            is_stored = any(scene.slug == stored.slug for stored in store.scenes(space))
+            is_stored = any(scene.slug == stored.slug for stored in store.read(space, page_rows.scenes))
             return replace(filters, scene=scene.slug, scene_atoms=None if is_stored else scene.atoms)
     slugs = {fold(scene.slug): scene.slug for scene in scenes}
     near = [slugs[title] for title in get_close_matches(folded, slugs, n=3, cutoff=0.5)]
@@ -142,4 +143,4 @@ def _terms_of(text: str) -> frozenset[str]:
 
 def names_of(store: Store, space: str, entity: str) -> set[str]:
     """Return all names of an entity in folded form; `entity` is any of them."""
-    return {fold(name) for name in store.names(space, [entity]).get(entity, (entity,))}
+    return {fold(name) for name in store.read(space, entity_rows.names, [entity]).get(entity, (entity,))}

@@ -22,6 +22,7 @@ from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Layer, Vectors
 
@@ -48,8 +49,10 @@ class Ranked:
 
 def row_texts(store: Store, space: str, ids: Sequence[str]) -> dict[str, str]:
     """Return the texts of turns and atoms by id; forgotten rows are left out."""
-    texts = {turn.id: turn.content for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
-    return texts | {atom.id: atom.text for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
+    texts = {turn.id: turn.content for turn in store.read(space, turn_rows.by_ids, [id for id in ids if id[0] == "t"])}
+    return texts | {
+        atom.id: atom.text for atom in store.read(space, atom_rows.by_ids, [id for id in ids if id[0] == "a"])
+    }
 
 
 def atom_turns(atom: Atom) -> list[str]:
@@ -191,17 +194,17 @@ class Search:
         begin, end = asked_period(question.times)
         inside = _within(filters, begin, end)
         if layer != "turn":
-            atoms = self._store.list_atoms(space, filters=inside, limit=_IN_PERIOD)
+            atoms = self._store.read(space, atom_rows.list_atoms, filters=inside, limit=_IN_PERIOD)
             rows = np.array([int(atom.id[1:]) for atom in atoms], np.int64)
             return ranking.ScoredRows(
                 rows=rows, signals=np.tile([float(name == "time") for name in SIGNALS], (len(rows), 1))
             )
-        turns = self._store.list_turns(space, filters=inside, limit=_IN_PERIOD)
+        turns = self._store.read(space, turn_rows.list_turns, filters=inside, limit=_IN_PERIOD)
         if filters.role in (None, "user"):
             later = replace(_within(filters, end, end + _LATER), role="user")
             turns += [
                 turn
-                for turn in self._store.list_turns(space, filters=later, limit=_LATER_TURNS)
+                for turn in self._store.read(space, turn_rows.list_turns, filters=later, limit=_LATER_TURNS)
                 if any(begin <= span.start and span.end <= end for span in spans_in(turn.content[:_READ], turn.said_at))
             ]
         rows = np.array(sorted(int(turn.id[1:]) for turn in turns if small_talk_kind(turn.content) is None), np.int64)

@@ -55,6 +55,7 @@ from mcp_memory.longterm.verification.trust import (
     without_effects,
 )
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, turn_rows
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 from mcp_memory.suspicion.flags import flags
 
@@ -164,9 +165,13 @@ def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, 
 
 def _ended_rules(store: Store, space: str) -> list[str]:
     """Return the texts of rules that have ended, and the quotes that are their evidence."""
-    rules = store.list_atoms(space, filters=Filters(kind="instruction", ended=True), limit=_ENDED)
+    rules = store.read(space, atom_rows.list_atoms, filters=Filters(kind="instruction", ended=True), limit=_ENDED)
     ended = [atom for atom in rules if atom.valid_to is not None]
-    return [text for atom in ended for text in (atom.text, *(row.quote for row in store.evidence(space, atom.id)))]
+    return [
+        text
+        for atom in ended
+        for text in (atom.text, *(row.quote for row in store.read(space, atom_rows.evidence, atom.id)))
+    ]
 
 
 def _probable_basis(words: Said, *, rule: bool) -> _Basis:
@@ -247,11 +252,13 @@ def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Se
     pairs = [
         (turn, after)
         for turn in _near_turns(store, space, text, "assistant", embed)
-        for after in store.session_turns(space, turn.session, start=turn.position + 1, limit=1)
+        for after in store.read(space, turn_rows.session_turns, turn.session, start=turn.position + 1, limit=1)
     ]
-    for session in store.sessions(space, limit=_SESSIONS):
-        turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
-        pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
+    for session in store.read(space, turn_rows.sessions, limit=_SESSIONS):
+        turns += store.read(space, turn_rows.last_turns, session.session, limit=_LATEST, roles=("user",))
+        pairs += pairwise(
+            store.read(space, turn_rows.last_turns, session.session, limit=2 * _LATEST, roles=("user", "assistant"))
+        )
     read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
     aside = quarantined_ids(store, space, [turn.id for turn in read]) | turns_of_others(store, space, read)
     aside |= _taken_back(store, space, text, [turn for turn in read if turn.id not in aside])
@@ -288,7 +295,7 @@ def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> 
     theirs = [turn for turn in turns if turn.role == "user"]
     withdrawn: set[str] = set()
     for turn in theirs:
-        following = store.session_turns(space, turn.session, start=turn.position + 1, limit=_FOLLOWING)
+        following = store.read(space, turn_rows.session_turns, turn.session, start=turn.position + 1, limit=_FOLLOWING)
         near = [other for other in theirs if other.session == turn.session and other.position > turn.position]
         later = {other.id: other for other in (*following, *near) if other.role == "user"}
         ordered = sorted(later.values(), key=lambda other: other.position)
@@ -310,7 +317,7 @@ def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -
     ids = row_ids_with(store, space, "turn", role, list(content_terms(text)))
     for vectors in embed(text):
         ids += [hit.id for hit in store.nearest(space, "turn", vectors, filters=Filters(role=role), limit=_NEAREST)]
-    return store.turns(space, dict.fromkeys(ids))
+    return store.read(space, turn_rows.by_ids, dict.fromkeys(ids))
 
 
 def check_claim(
@@ -390,7 +397,7 @@ def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bo
         atom = replace(atom, valid_from=min(atom.valid_from, said_at))
         if atom.single_valued and (until := _replaced_at(store, space, atom)):
             atom = replace(atom, valid_to=until)
-    older = store.atoms(space, atom.supersedes)
+    older = store.read(space, atom_rows.by_ids, atom.supersedes)
     left = {old.id: "that is about something else" for old in older if not _is_same_matter(old, atom, basis.words)}
     left |= {old.id: "that was said later" for old in older if old.valid_from > atom.valid_from}
     notes += [f"It does not replace {id}: {why}." for id, why in left.items()]
@@ -400,7 +407,7 @@ def _reword(store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bo
 
 def _replaced_at(store: Store, space: str, atom: NewAtom) -> datetime | None:
     """Return when the next value of an atom's fact began, or None."""
-    facts = store.facts(space, filters=Filters(entity=atom.entity, unheld=True), relation=atom.relation)
+    facts = store.read(space, atom_rows.facts, filters=Filters(entity=atom.entity, unheld=True), relation=atom.relation)
     later = [fact.valid_from for fact in facts if fact.value != atom.value and fact.valid_from > atom.valid_from]
     return min(later, default=None)
 
@@ -417,12 +424,12 @@ def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:
 def _keep_statements_of_user(store: Store, space: str, atom: NewAtom) -> NewAtom:
     if atom.source == "user":
         return atom
-    ended = store.atoms(space, atom.supersedes)
+    ended = store.read(space, atom_rows.by_ids, atom.supersedes)
     if any(is_less_trusted(atom.source, old.source) for old in ended):
         atom = replace(atom, supersedes=())
     if atom.entity and atom.single_valued:
-        facts = store.facts(space, filters=Filters(entity=atom.entity), relation=atom.relation)
-        tellers = store.atoms(space, [fact.atom for fact in facts if fact.value != atom.value])
+        facts = store.read(space, atom_rows.facts, filters=Filters(entity=atom.entity), relation=atom.relation)
+        tellers = store.read(space, atom_rows.by_ids, [fact.atom for fact in facts if fact.value != atom.value])
         if any(is_less_trusted(atom.source, old.source) for old in tellers):
             atom = replace(atom, entity=None, relation=None, value=None, single_valued=False)
     return atom

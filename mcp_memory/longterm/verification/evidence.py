@@ -37,6 +37,7 @@ from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.store.citations import NamedResult, address, cited_atoms, find_results, links, uncited_lines
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, evidence_rows, home_rows, page_rows, record_rows, ref_rows, turn_rows
 from mcp_memory.store.values import Filters
 
 _AT_ONCE = 500
@@ -45,11 +46,11 @@ _LINE = 160
 
 def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> Verified:
     """Check all rows from the persona down to the turns; return how many there are, and the problems found."""
-    stored = store.persona(space)
+    stored = store.read(space, page_rows.persona)
     written = (
         stored if stored is not None and stored.by_model else None
     )  # without a model the page is listed at each reading
-    scenes = store.scenes(space)
+    scenes = store.read(space, page_rows.scenes)
     problems: list[str] = []
     bare: list[str] = []
     if written is not None:
@@ -71,10 +72,13 @@ def verify(store: Store, space: str, tell: ReportProgress = ignore_progress) -> 
     atoms = quotes = 0
     walked: set[str] = set()
     """Turns; each is hashed once."""
-    step = step_counter("checking statements", store.counts(space).atoms, tell)
+    step = step_counter("checking statements", store.read(space, home_rows.counts).atoms, tell)
     for batch in _batches(store, space):
-        evidence = {atom.id: store.evidence(space, atom.id) for atom in batch}
-        turns = {turn.id: turn for turn in store.turns(space, {row.turn for rows in evidence.values() for row in rows})}
+        evidence = {atom.id: store.read(space, atom_rows.evidence, atom.id) for atom in batch}
+        turns = {
+            turn.id: turn
+            for turn in store.read(space, turn_rows.by_ids, {row.turn for rows in evidence.values() for row in rows})
+        }
         for atom in batch:
             if not evidence[atom.id]:
                 problems.append(f"{atom.id} rests on no words at all.")
@@ -107,7 +111,7 @@ def _page_problems(
     store: Store, space: str, what: str, text: str, ended: Sequence[tuple[Atom, Atom | None]]
 ) -> Iterator[str]:
     ids = cited_atoms(text)
-    stored_ids = {atom.id for atom in store.atoms(space, ids)}
+    stored_ids = {atom.id for atom in store.read(space, atom_rows.by_ids, ids)}
     for id in ids:
         if id not in stored_ids:
             yield f"{what} rests on {id}, which was forgotten or never was."
@@ -119,7 +123,7 @@ def _page_problems(
 def _batches(store: Store, space: str) -> Iterator[list[Atom]]:
     """Yield all atoms, closed ones too."""
     after = 0
-    while atoms := store.atoms_since(space, after, limit=_AT_ONCE):
+    while atoms := store.read(space, atom_rows.list_since, after, limit=_AT_ONCE):
         yield atoms
         after = int(atoms[-1].id[1:])
 
@@ -164,20 +168,20 @@ def why(store: Store, space: str, id: str) -> Why:
     likely = [] if outputs else _likely(store, space, text, turns)
     shown = Why(id=id, text=one_line(text, _TEXT), cites=outputs, likely=likely, cited_by=[])
     if atom is None:
-        return replace(shown, turn=turns[0], atoms=store.atoms_based_on(space, id))
+        return replace(shown, turn=turns[0], atoms=store.read(space, atom_rows.list_based_on, id))
     return replace(
         shown,
         atom=atom,
         quotes=_quotes(store, space, id),
         replaced_by=_successors(store, space, atom),
-        replaces=store.superseded_by(space, [id]),
+        replaces=store.read(space, atom_rows.superseded_by, [id]),
         mentions=lines_citing(store, space, id),
     )
 
 
 def _quotes(store: Store, space: str, id: str) -> list[Quoted]:
-    evidence = store.evidence(space, id)
-    turns = {turn.id: turn for turn in store.turns(space, {row.turn for row in evidence})}
+    evidence = store.read(space, atom_rows.evidence, id)
+    turns = {turn.id: turn for turn in store.read(space, turn_rows.by_ids, {row.turn for row in evidence})}
     return [
         Quoted(
             turn_id=row.turn,
@@ -193,7 +197,11 @@ def _quotes(store: Store, space: str, id: str) -> list[Quoted]:
 def _successors(store: Store, space: str, atom: Atom) -> list[Atom]:
     """Return the statements that replaced an atom, one after the other."""
     successors: list[Atom] = []
-    while atom.superseded_by and (after := store.atoms(space, [atom.superseded_by])) and after[0] not in successors:
+    while (
+        atom.superseded_by
+        and (after := store.read(space, atom_rows.by_ids, [atom.superseded_by]))
+        and after[0] not in successors
+    ):
         atom = after[0]
         successors.append(atom)
     return successors
@@ -213,7 +221,7 @@ def lines_citing(store: Store, space: str, id: str) -> list[Mention]:
 
 def cites(store: Store, space: str, id: str) -> list[CitedResult]:
     """Return the tool results that a turn or an atom cites, with the cited lines."""
-    citations = store.citations(space, [id]).get(id, [])
+    citations = store.read(space, evidence_rows.citations, [id]).get(id, [])
     return [result for citation in citations for result in _result(store, space, citation)]
 
 
@@ -222,9 +230,9 @@ def cites(store: Store, space: str, id: str) -> list[CitedResult]:
 
 def _find_statement(store: Store, space: str, id: str) -> tuple[Atom | None, str, list[Turn]] | None:
     """Return the atom, its text and the turns it is based on; for the id of a turn, None, its text and the turn."""
-    if id.startswith("a") and (atoms := store.atoms(space, [id])):
-        return atoms[0], atoms[0].text, store.turns(space, atom_turns(atoms[0]))
-    if id.startswith("t") and (turns := store.turns(space, [id])):
+    if id.startswith("a") and (atoms := store.read(space, atom_rows.by_ids, [id])):
+        return atoms[0], atoms[0].text, store.read(space, turn_rows.by_ids, atom_turns(atoms[0]))
+    if id.startswith("t") and (turns := store.read(space, turn_rows.by_ids, [id])):
         return None, turns[0].content, turns
     return None
 
@@ -243,11 +251,11 @@ def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[
 
 def _result(store: Store, space: str, citation: Citation) -> Iterator[CitedResult]:
     try:
-        ref = store.ref(space, citation.ref)
-        text = store.read_ref(space, ref.id).decode("utf-8", "replace")
+        ref = store.read(space, ref_rows.by_id, citation.ref)
+        text = store.read(space, ref_rows.read_bytes, ref.id).decode("utf-8", "replace")
     except (NotFound, Damaged):  # forgotten or lost; `doctor` reports lost ones
         return
-    records = store.records(space, ref=ref.id)
+    records = store.read(space, record_rows.list_records, ref=ref.id)
     yield CitedResult(
         at=address(ref.id, citation.lines),
         by=citation.source,
@@ -276,11 +284,16 @@ def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
     if name.target.startswith("r-"):
         refs, call = [name.target], call_of(store, space, name.target)
     else:
-        records = store.records(space, node=name.target)
+        records = store.read(space, record_rows.list_records, node=name.target)
         if not records:
             raise NotFound(f"There is no node {name.target} in this space, or no result belongs to it.")
         refs, call = list(dict.fromkeys(record.ref for record in records)), records[-1].tool_call
-    citations = (citation for ref in refs for citation in store.cited_by(space, ref) if _overlaps(citation, name.lines))
+    citations = (
+        citation
+        for ref in refs
+        for citation in store.read(space, evidence_rows.cited_by, ref)
+        if _overlaps(citation, name.lines)
+    )
     citing = (_citing(store, space, citation) for citation in citations)
     return Why(
         id=id, text=call, cites=[], likely=[], cited_by=list(dict.fromkeys(citation for citation in citing if citation))
@@ -289,8 +302,8 @@ def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
 
 def call_of(store: Store, space: str, ref: str) -> str:
     """Return the tool call that produced a result. Raises NotFound."""
-    stored = store.ref(space, ref)
-    records = store.records(space, ref=ref)
+    stored = store.read(space, ref_rows.by_id, ref)
+    records = store.read(space, record_rows.list_records, ref=ref)
     return records[-1].tool_call if records else stored.tool
 
 

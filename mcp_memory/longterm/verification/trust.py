@@ -24,6 +24,7 @@ from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, contains_name, is_person, name_words, names_in
 from mcp_memory.store.citations import mark_citations
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import quarantine_rows, turn_rows, word_index
 from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom
 from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, wording_flags
 
@@ -81,7 +82,7 @@ def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]
     named = [turn for turn in turns if turn.role == "user" and turn.name]
     others: set[str] = set()
     for session in dict.fromkeys(turn.session for turn in named):
-        spoken = store.last_turns(space, session, limit=_SPOKEN, roles=("user",))
+        spoken = store.read(space, turn_rows.last_turns, session, limit=_SPOKEN, roles=("user",))
         here = [turn for turn in named if turn.session == session]
         names = names_in(store, space, [*spoken, *here])
         others |= {turn.id for turn in here if names.is_other(turn)}
@@ -143,18 +144,20 @@ def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now
     Return whether there was one. Nothing is written if `going_on` returns False by then: the store may be closed. Only
     one process at a time may judge a space.
     """
-    waiting = store.unjudged(space, limit=1)
-    for turn in store.turns(space, waiting):
+    waiting = store.read(space, quarantine_rows.unjudged, limit=1)
+    for turn in store.read(space, turn_rows.by_ids, waiting):
         new_turn = NewTurn(role=turn.role, content=turn.content, name=turn.name)
         (judged,) = flag_turns(store, space, [new_turn], at_once=None)
         if going_on():
-            store.judge(space, {turn.id: judged.held}, now=now)
+            store.write(space, quarantine_rows.judge, {turn.id: judged.held}, now=now)
     return bool(waiting)
 
 
 def _flag(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
     outputs = [turn.content for turn in turns if turn.role == "tool"]
-    may_be_pasted = any(turn.role == "user" for turn in turns) and (outputs or store.may_have_attacks(space))
+    may_be_pasted = any(turn.role == "user" for turn in turns) and (
+        outputs or store.read(space, quarantine_rows.may_have_attacks)
+    )
 
     def is_pasted(line: str) -> bool:
         return _share(line, outputs) >= SAME_SHARE or largest_share(store, space, line, TOOL_OUTPUTS) >= SAME_SHARE
@@ -202,7 +205,7 @@ def doubt_mark(atom: Atom) -> str:
 def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, str]:
     """Return, by atom id, the names of people who spoke as `assistant`, in conversations between people."""
     by_others = [atom for atom in atoms if atom.source == "assistant" and atom.evidence]
-    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in by_others])}
+    turns = {turn.id: turn for turn in store.read(space, turn_rows.by_ids, [atom.evidence for atom in by_others])}
     people = {id: one_line(turn.name or "", MAX_NAME) for id, turn in turns.items() if turn.name and is_person(turn)}
     return {atom.id: people[atom.evidence] for atom in by_others if atom.evidence in people}
 
@@ -224,7 +227,7 @@ def without_effects(atom: NewAtom) -> NewAtom:
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     """Return the ids of the rows that are quarantined, which automatic recall leaves out."""
-    return {row.id for row in store.quarantined(space, ids) if row.is_quarantined}
+    return {row.id for row in store.read(space, quarantine_rows.list_quarantined, ids) if row.is_quarantined}
 
 
 # --- rows that contain a statement's words ----------------------------------------------------------
@@ -244,8 +247,11 @@ def largest_share(store: Store, space: str, text: str, places: Sequence[tuple[La
 def rows_with(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
     ids = row_ids_with(store, space, layer, role, words)
     if layer == "chunk":
-        return [data.decode("utf-8", "replace")[:MAX_ROW_CHARS] for _, data in store.chunks(space, ids)]
-    texts = [turn.content[:MAX_ROW_CHARS] for turn in store.turns(space, ids)]
+        return [
+            data.decode("utf-8", "replace")[:MAX_ROW_CHARS]
+            for _, data in store.read(space, word_index.chunks_by_id, ids)
+        ]
+    texts = [turn.content[:MAX_ROW_CHARS] for turn in store.read(space, turn_rows.by_ids, ids)]
     return [own_part(typed_text(text)).replace(FILL, " ") for text in texts] if role == "user" else texts
 
 

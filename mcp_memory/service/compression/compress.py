@@ -34,6 +34,7 @@ from mcp_memory.service.compression.plan import (
 )
 from mcp_memory.service.compression.storing import MessageStorage
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import digests, saving_rows
 from mcp_memory.store.values import Conflict, MessageEdit, Saving
 
 if TYPE_CHECKING:
@@ -83,13 +84,17 @@ def compress_list(
 ) -> Compressed:
     """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
     parsed = message_lists.read(messages)
-    secret = store.secret("message")
-    digests = [digest(message, secret) for message in parsed]
+    secret = store.read_home(digests.secret, "message")
+    message_digests = [digest(message, secret) for message in parsed]
     made = broken = conflicts = 0
     reached: Level | None = None
     for _ in range(ROUNDS):
-        positions = locate_messages(parsed, digests, store.message_edits(space, shown=digests))
-        earlier = store.message_edits(space, reaching=list({position.after for position in positions}))
+        positions = locate_messages(
+            parsed, message_digests, store.read(space, saving_rows.message_edits, shown=message_digests)
+        )
+        earlier = store.read(
+            space, saving_rows.message_edits, reaching=list({position.after for position in positions})
+        )
         items = replay_edits(parsed, positions, earlier, counter)
         name = session or (earlier[0].session if earlier else _session_name(positions))
         plan = make_plan(items, rules, overhead=overhead, level=level)
@@ -121,7 +126,13 @@ def compress_list(
         trial = [replace(edit, id=_UNSTORED + place) for place, edit in enumerate(edits)]
         saving = _saving(items, replay_edits(parsed, positions, [*earlier, *trial], counter), plan, edits, at=now())
         try:
-            store.put_message_edits(space, edits, seen=max((edit.id for edit in earlier), default=0), saving=saving)
+            store.write(
+                space,
+                saving_rows.put_message_edits,
+                edits,
+                seen=max((edit.id for edit in earlier), default=0),
+                saving=saving,
+            )
             broken = max(broken, saving.cache_broken)
             made += len(edits)
         except Conflict:
@@ -167,13 +178,13 @@ class MessagePosition:
 
 
 def locate_messages(
-    messages: Sequence[ListMessage], digests: Sequence[str], shown: Iterable[MessageEdit]
+    messages: Sequence[ListMessage], message_digests: Sequence[str], shown: Iterable[MessageEdit]
 ) -> list[MessagePosition]:
     """Return the position of each message. A replacement has the position of the messages that it represents."""
     edits = {(edit.before, edit.shown): edit for edit in shown}
     positions: list[MessagePosition] = []
     at = START
-    for message, shown_digest in zip(messages, digests, strict=True):
+    for message, shown_digest in zip(messages, message_digests, strict=True):
         if message.role == "system":
             positions.append(MessagePosition(at, at))
             continue

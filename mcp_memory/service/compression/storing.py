@@ -34,6 +34,7 @@ from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload, raw
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, ref_rows, turn_rows
 from mcp_memory.store.values import NewRef
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class MessageStorage:
         """Return the text, node, ref and summary of a result, offloading it unless that was done before."""
         if pointer := _STAND_IN.match(part.text):
             try:
-                raw = self.store.read_ref(self.space, pointer["ref"]).decode("utf-8", "replace")
+                raw = self.store.read(self.space, ref_rows.read_bytes, pointer["ref"]).decode("utf-8", "replace")
                 return raw, pointer["node"], pointer["ref"], pointer["summary"]
             except NotFound:
                 pass
@@ -196,7 +197,9 @@ class MessageStorage:
     def _turns(self, going: Sequence[PlanItem]) -> dict[str, str]:
         """Record the messages as turns, unless the session has them already; return the ids of turns by place."""
         recorded: dict[tuple[str, str], list[str]] = {}
-        for turn in self.store.last_turns(self.space, self.session, limit=LOOK_BACK, roles=("user", "assistant")):
+        for turn in self.store.read(
+            self.space, turn_rows.last_turns, self.session, limit=LOOK_BACK, roles=("user", "assistant")
+        ):
             recorded.setdefault((turn.role, turn.content), []).append(turn.id)
         ids: dict[str, str] = {}
         for item in going:
@@ -209,7 +212,13 @@ class MessageStorage:
                 continue
             for turn in flag_turns(self.store, self.space, admitted):
                 same = recorded.get((turn.role, turn.content))
-                stored = [] if same else self.store.append_turns(self.space, self.session, [turn], now=self.now).stored
+                stored = (
+                    []
+                    if same
+                    else self.store.write(
+                        self.space, turn_rows.append, self.session, turn_rows.prepare([turn]), now=self.now
+                    ).stored
+                )
                 if not ids.get(item.after):  # an attachment follows its message
                     ids[item.after] = same.pop(0) if same else next((new.id for new in stored), "")
         return ids
@@ -218,7 +227,7 @@ class MessageStorage:
         """Return the tasks of the messages, the newest first, within the tokens."""
         drawn: list[str] = []
         for number in reversed(numbers):
-            row = self.store.canvas(self.space, number)
+            row = self.store.read(self.space, canvas_rows.canvas, number)
             left = room - sum(self.counter.count(text) + 8 for text in drawn) - 16
             try:
                 canvas = current_state(self.store, self.space, row).canvas
@@ -246,7 +255,7 @@ class MessageStorage:
             content_type=content_type,
             masked=kept.masked,
         )
-        return self.store.put_ref(self.space, new).id
+        return self.store.write(self.space, ref_rows.put, new).id
 
 
 def text_of(message: ListMessage) -> str:

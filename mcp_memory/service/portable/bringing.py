@@ -39,6 +39,7 @@ from mcp_memory.store.row_types import (
     gone_by,
     origin_of,
 )
+from mcp_memory.store.sql import atom_rows, exporting, importing, ref_rows, turn_rows
 
 Doubts = Callable[[TurnRow | AtomRow], Sequence[str]]
 
@@ -82,7 +83,7 @@ class _SpaceImport:
 
     def take(self, rows: Sequence[Row], *, again: bool = False) -> None:
         """Store rows. With `again`, they are also passed in another call, so only new and changed rows are counted."""
-        done = self.store.import_rows(self.into, rows, of=self.of, names=self.names, now=self.now())
+        done = self.store.write(self.into, importing.import_rows, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
         self.result.stored += done.stored
         self._changed |= done.changed
@@ -123,7 +124,8 @@ def import_space(
     taking.take(list(parcel.rows(space, EntityRow)))
     for ref in parcel.rows(space, RefRow):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
-    is_ours = parcel.home == store.home_id()  # what passed review or a check elsewhere did not pass it here
+    # What passed review or a check elsewhere did not pass it here.
+    is_ours = parcel.home == store.read_home(exporting.home_id)
     passed = () if is_ours else ("released", "labelled")
     reviewed = {review.id for review in parcel.rows(space, ReviewRow) if review.verdict not in passed}
     for batch in _batches(_in_learning_order(parcel.rows(space, TurnRow), atoms)):
@@ -149,7 +151,7 @@ def _ended_atoms(taking: _SpaceImport, atoms: Sequence[AtomRow]) -> list[AtomRow
     """Return the atoms that were imported before and have ended in the exporting store."""
     ended = [atom for atom in atoms if atom.valid_to is not None]
     keys = {atom.id: (origin_of(taking.of, atom.id, atom.learned_at), *atom.origins) for atom in ended}
-    local_ids = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
+    local_ids = taking.store.read(taking.into, importing.known_as, list(chain.from_iterable(keys.values())))
     return [atom for atom in ended if not local_ids.keys().isdisjoint(keys[atom.id])]
 
 
@@ -223,7 +225,7 @@ def _undo_tombstones(
         if tombstone.undone_at is None:
             continue
         keys = _keys(taking, tombstone)
-        here = set(taking.store.known_as(taking.into, keys).values())
+        here = set(taking.store.read(taking.into, importing.known_as, keys).values())
         for tombstone_id in sorted(name for name in here if name.startswith("x")):
             try:
                 undo(tombstone_id)
@@ -233,7 +235,7 @@ def _undo_tombstones(
             except InvalidInput as why:
                 taking.result.notes.append(f"{tombstone_id} was undone where this came from, and not here: {why}")
         if here - {UNDONE}:
-            taking.store.note_origins(taking.into, dict.fromkeys(keys, UNDONE))
+            taking.store.write(taking.into, importing.note_origins, dict.fromkeys(keys, UNDONE))
 
 
 def _apply_tombstones(
@@ -246,27 +248,31 @@ def _apply_tombstones(
     store, into = taking.store, taking.into
     for tombstone in tombstones:
         keys = _keys(taking, tombstone)
-        if tombstone.undone_at is not None or store.known_as(into, keys):
+        if tombstone.undone_at is not None or store.read(into, importing.known_as, keys):
             continue
-        local_ids = store.known_as(into, tombstone.gone)
+        local_ids = store.read(into, importing.known_as, tombstone.gone)
         ids = _live_ids(store, into, sorted({name for name in local_ids.values() if name}))
         here = NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
         # By the origin of the first tombstone, to which a later undo refers.
         absent = {gone: gone_by(keys[-1]) for gone in tombstone.gone if gone not in local_ids}
-        store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
+        store.write(into, importing.note_origins, {**absent, **dict.fromkeys(keys, here)})
 
 
 def _live_ids(store: Store, space: str, ids: Sequence[str]) -> list[str]:
     """Return the ids of rows that are not forgotten. Notes are left out: they are forgotten with their statements."""
-    atoms = [atom.id for atom in store.atoms(space, [id for id in ids if id[0] == "a"])]
-    turns = [turn.id for turn in store.turns(space, [id for id in ids if id[0] == "t"]) if turn.role != "note"]
+    atoms = [atom.id for atom in store.read(space, atom_rows.by_ids, [id for id in ids if id[0] == "a"])]
+    turns = [
+        turn.id
+        for turn in store.read(space, turn_rows.by_ids, [id for id in ids if id[0] == "t"])
+        if turn.role != "note"
+    ]
     return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _has_ref(store, space, id))]
 
 
 def _has_ref(store: Store, space: str, ref: str) -> bool:
     try:
-        return store.ref(space, ref).id == ref
+        return store.read(space, ref_rows.by_id, ref).id == ref
     except NotFound:
         return False

@@ -28,6 +28,7 @@ from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NA
 from mcp_memory.store.files import ref_file
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.row_types import AtomRow, CanvasHistory, PersonaRow, RefRow, Row, SceneRow, TurnRow
+from mcp_memory.store.sql import exporting, home_rows, ref_rows
 
 _BLOCK = 2**20
 _TIGHT = 100  # compression ratio that no text reaches
@@ -51,7 +52,7 @@ def export(
 
     Raises NotFound for an empty space, InvalidInput if the file exists, StoreUnavailable if it cannot be written.
     """
-    existing = store.spaces()
+    existing = store.read_home(home_rows.spaces)
     chosen = sorted(set(existing if spaces is None else spaces))
     if missing := [space for space in chosen if space not in existing]:
         raise NotFound(f"There is no space {missing[0]!r}. Spaces with rows: {', '.join(existing) or 'none'}.")
@@ -70,7 +71,7 @@ def export(
             counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
             target.parent.mkdir(parents=True, exist_ok=True)
             with open_private(beside, "x+b") as file:
-                _pack(Path(folder), file, home=store.home_id(), counts=counts, tell=tell)
+                _pack(Path(folder), file, home=store.read_home(exporting.home_id), counts=counts, tell=tell)
                 size, digest = _measure(file)
                 os.fsync(file.fileno())
             beside.replace(target)
@@ -88,7 +89,7 @@ def _with_progress(
     take: Callable[[str, Row], None], store: Store, spaces: Sequence[str], tell: ReportProgress
 ) -> Callable[[str, Row], None]:
     """Return `take`, extended to report progress on turns, statements and results, which are most rows."""
-    counts = [store.counts(space) for space in spaces]
+    counts = [store.read(space, home_rows.counts) for space in spaces]
     step = step_counter("reading rows", sum(count.turns + count.atoms + count.refs for count in counts), tell)
 
     def take_and_count(space: str, row: Row) -> None:
@@ -166,8 +167,8 @@ class _Tree:
     def _copy(self, space: str, line: bytes) -> bool:
         id = json.loads(line)["id"]
         try:
-            result = self._store.ref(space, id)
-            content = ref_file(result, self._store.read_ref(space, id))
+            result = self._store.read(space, ref_rows.by_id, id)
+            content = ref_file(result, self._store.read(space, ref_rows.read_bytes, id))
         except (Damaged, NotFound, OSError):
             self.lacking.append(f"{space}: {id}")
             return False

@@ -27,7 +27,7 @@ from mcp_memory.service.upkeep.rebuild import outdated_personas
 from mcp_memory.shortterm.chunks import index_next
 from mcp_memory.store.files import database_is_gone
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sql import moving
+from mcp_memory.store.sql import atom_rows, home_rows, moving, turn_rows
 from mcp_memory.store.sql.moving import Movable
 from mcp_memory.store.sqlite.upkeep.moving import MovableSqlite
 from mcp_memory.store.values import Filters, Layer, Vectors
@@ -140,7 +140,7 @@ def _copy(transfer: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Re
     tell("making indexes", 0, 1)
     transfer.finish()
     passing = dict[str, set[str]]()
-    for space in goal.spaces():
+    for space in goal.read_home(home_rows.spaces):
         while index_next(goal, passing, space, lambda: True):
             pass
     tell("making indexes", 1, 1)
@@ -207,7 +207,7 @@ def _search_ids(search: Search, *, space: str, layer: Layer, text: str, vectors:
 def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
     """Yield questions: the longer words of a turn or atom, with its vectors if both engines score all rows exactly."""
     drawn = random.Random(0)
-    spaces, models = store.spaces(), [index.identity for index in store.index_progress().vectors]
+    spaces, models = store.read_home(home_rows.spaces), [index.identity for index in store.index_progress().vectors]
     layers: tuple[Layer, ...] = ("turn", "turn", "turn", "atom")
     asked = 0
     for _ in range(_TRIES if spaces else 0):
@@ -215,9 +215,9 @@ def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
         totals = store.totals(space, layer)
         id = f"{layer[0]}{drawn.randint(1, max(1, totals.newest))}"
         texts = (
-            [row.content for row in store.turns(space, [id])]
+            [row.content for row in store.read(space, turn_rows.by_ids, [id])]
             if layer == "turn"
-            else [row.text for row in store.atoms(space, [id])]
+            else [row.text for row in store.read(space, atom_rows.by_ids, [id])]
         )
         words = sorted(set(re.findall(r"\w+", " ".join(texts))), key=lambda word: (len(word), word))[-_WORDS:]
         if not words:

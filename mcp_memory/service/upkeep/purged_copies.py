@@ -22,6 +22,7 @@ from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.purge_search import copies_in
+from mcp_memory.store.sql import exporting, purged_rows
 from mcp_memory.store.sql.purged_rows import PurgedRows
 from mcp_memory.store.sqlite.upkeep import snapshots
 
@@ -33,12 +34,12 @@ def with_purged_rows(home: Path, store: EmbeddedStore) -> list[Path]:
 
     A database that cannot be read counts if it is older than the last purge. Other unreadable files do not.
     """
-    purged = store.purged_rows()
+    purged = store.read_home(purged_rows.purged_rows)
     if not purged.digests:
         return []
     has_purged = dict[Path, bool]()
     with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=home) as scratch:
-        search = _Search(home, store.home_id(), purged, Path(scratch))
+        search = _Search(home, store.read_home(exporting.home_id), purged, Path(scratch))
         for path in copies_in(home):
             copy = _whole(home, path)
             has_purged[copy] = has_purged.get(copy, False) or search.in_file(path)

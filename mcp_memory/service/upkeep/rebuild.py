@@ -26,6 +26,7 @@ from mcp_memory.service.upkeep.backup import folder_of, list_backups, verify
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import home_rows
 from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.unreadable import Unreadable
@@ -200,7 +201,7 @@ def _swap(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
     new.replace(home / DATABASE)
     files.sync_folder(home)
     with closing(open_store(home)) as store:
-        for space in store.spaces():
+        for space in store.read_home(home_rows.spaces):
             for path in store.kept_beside(space):
                 aside.take(path)
         store.repair(aside.take)
@@ -212,7 +213,7 @@ def _swap(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
 
 def outdated_personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str]]:
     """Yield each space whose persona file differs from its page, with the file and the page."""
-    for space in store.spaces():
+    for space in store.read_home(home_rows.spaces):
         path, due = home / "spaces" / space / "persona.md", persona_page.due(store, space)
         content = files.content_of(path)
         # Days depend on the machine's time zone, which may have changed since the page was written.

@@ -26,6 +26,7 @@ from mcp_memory.service.upkeep.rebuild import Rebuilt, outdated_personas, rebuil
 from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
+from mcp_memory.store.sql import canvas_rows, home_rows, ref_rows
 from mcp_memory.store.sqlite.database import translate_errors
 from mcp_memory.store.sqlite.home import IDENTITY, keep_private
 from mcp_memory.store.sqlite.store import open_store
@@ -56,7 +57,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         named = files.is_there(identity) and not identity.is_file() and aside.take(identity)
         rebuilt = _rebuild_if_needed(home, now=now)
         with closing(open_store(home)) as store:
-            for path in [path for space in store.spaces() for path in store.kept_beside(space)]:
+            for path in [path for space in store.read_home(home_rows.spaces) for path in store.kept_beside(space)]:
                 aside.take(path)  # the database has its rows now
             mended = [f"{IDENTITY} was not a file: it is rewritten, and the old entry kept."] if named else []
             mended += [_describe_rebuild(rebuilt)] if rebuilt else []
@@ -70,7 +71,11 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             mended += _rewrite_front_matter(store, home, aside)
             mended += _redraw_canvases(store, aside, home)
             left = store.problems()
-            left += [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
+            left += [
+                f"{space}: {each}"
+                for space in store.read_home(home_rows.spaces)
+                for each in canvas_problems(store, space)
+            ]
     return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
 
 
@@ -83,7 +88,7 @@ def _rebuild_if_needed(home: Path, *, now: datetime) -> Rebuilt | None:
     if not needed:
         try:
             with closing(open_store(home)) as store:
-                spaces = store.spaces()
+                spaces = store.read_home(home_rows.spaces)
                 with snapshots.open_database(home / DATABASE) as con:
                     is_lost = bool(lost_spaces(con, home))
                 rows_changed = any("does not match its hash" in problem for problem in store.problems())
@@ -164,7 +169,7 @@ def _rewrite_front_matter(store: EmbeddedStore, home: Path, aside: Aside) -> Ite
         with suppress(OSError, Damaged, NotFound):
             content = read_own(path)
             fields, data = files.read_ref_file(content)
-            row = store.ref(ref.space, f"r-{fields['sha256'][:12]}")
+            row = store.read(ref.space, ref_rows.by_id, f"r-{fields['sha256'][:12]}")
             if fields["sha256"] == ref.sha256 and content != (due := files.ref_file(row, data)):
                 aside.copy(path)
                 files.write_whole(path, due)
@@ -201,13 +206,13 @@ def _digest(content: bytes) -> str | None:
 
 def _redraw_canvases(store: EmbeddedStore, aside: Aside, home: Path) -> Iterator[str]:
     """Redraw canvases whose rows differ from their history."""
-    for space in store.spaces():
-        for row in store.canvases(space, limit=_ALL):
+    for space in store.read_home(home_rows.spaces):
+        for row in store.read(space, canvas_rows.list_canvases, limit=_ALL):
             try:
-                if store.canvas(space, row.number, version=row.version) == row:
+                if store.read(space, canvas_rows.canvas, row.number, version=row.version) == row:
                     continue
             except NotFound:
                 continue
             aside.copy(home / "spaces" / space / "mmds" / f"{row.number:03}-{row.label}.mmd")
-            store.redraw_canvas(space, row.number)
+            store.write(space, canvas_rows.redraw, row.number)
             yield f"{space}: canvas {row.number:03}-{row.label} is redrawn from its records."

@@ -24,7 +24,7 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, NewTurn, Reviewed, Turn
 from mcp_memory.service.verbs.base import QueryVectors, home_verb, in_thread, store_verb
 from mcp_memory.service.verbs.forgetting import ForgettingVerbs
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, digests, home_rows, importing, quarantine_rows, turn_rows
 from mcp_memory.store.values import Filters, Held, NewAtom, Token, Verdict
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class AdministrationVerbs(ForgettingVerbs):
         if expires is not None and expires <= timedelta():
             raise InvalidInput("expires has to be in the future. Without it, the token is valid until it is revoked.")
         names = tuple(dict.fromkeys(safe_name(space, what="space") for space in spaces or [self.space]))
-        for space in {*names} - {*self._store.spaces()}:
+        for space in {*names} - {*self._store.read_home(home_rows.spaces)}:
             require_no_key(space, "space")
         id, secret, now = secrets.token_hex(4), secrets.token_urlsafe(32), self._parts.now()
         token = Token(
@@ -102,18 +102,18 @@ class AdministrationVerbs(ForgettingVerbs):
             until=None if expires is None else _expiry(now.replace(microsecond=0), expires),
             hash=_hash(secret),
         )
-        self._store.add_token(token)
+        self._store.write_home(home_rows.add_token, token)
         return token, f"{PREFIX}_{id}_{secret}"
 
-    tokens = home_verb(Store.tokens)
+    tokens = home_verb(home_rows.tokens)
 
     @in_thread
     def revoke_token(self, which: str) -> Token:
         """Revoke the token of this id or name, in every process at once. Raises NotFound."""
-        tokens = [token for token in self._store.tokens() if token.revoked_at is None]
+        tokens = [token for token in self._store.read_home(home_rows.tokens) if token.revoked_at is None]
         for token in tokens:
             if which in (token.id, token.name):
-                self._store.revoke_token(token.id, now=self._parts.now())
+                self._store.write_home(home_rows.revoke_token, token.id, now=self._parts.now())
                 return token
         names = ", ".join(token.name for token in tokens)
         raise NotFound(
@@ -125,13 +125,13 @@ class AdministrationVerbs(ForgettingVerbs):
         """Return the token whose text a client presents, and note its use; None if it is wrong, revoked or expired."""
         prefix, _, rest = text.partition("_")
         id, _, secret = rest.partition("_")
-        token = self._store.token(id) if prefix == PREFIX and text.isascii() else None
+        token = self._store.read_home(home_rows.token, id) if prefix == PREFIX and text.isascii() else None
         matches = hmac.compare_digest(_hash(secret), _NO_TOKEN_HASH if token is None else token.hash)
         now = self._parts.now()
         if token is None or not matches or not token.is_good(now):
             return None
         try:
-            self._store.note_token_used(token.id, now=now)
+            self._store.write_home(home_rows.note_token_used, token.id, now=now)
         except StoreUnavailable:
             pass  # tokens work in a read-only home too
         return token
@@ -139,18 +139,18 @@ class AdministrationVerbs(ForgettingVerbs):
     @in_thread
     def is_good(self, id: str) -> bool:
         """Return whether the token with this id is still valid."""
-        token = self._store.token(id)
+        token = self._store.read_home(home_rows.token, id)
         return token is not None and token.is_good(self._parts.now())
 
-    secret = home_verb(Store.secret)
+    secret = home_verb(digests.secret)
 
     # --- imports, exports and backups ---------------------------------------------------------------
 
-    followed_logs = store_verb(Store.followed_logs)
-    note_followed = store_verb(Store.note_followed_log)
-    imported = store_verb(Store.imported_files)
-    note_import = store_verb(Store.note_imported_file)
-    known_client_ids = store_verb(Store.known_client_ids)
+    followed_logs = store_verb(turn_rows.followed_logs)
+    note_followed = store_verb(turn_rows.note_followed_log, writes=True)
+    imported = store_verb(turn_rows.imported_files)
+    note_import = store_verb(turn_rows.note_imported_file, writes=True)
+    known_client_ids = store_verb(turn_rows.known_client_ids)
 
     @in_thread
     def export(
@@ -195,15 +195,15 @@ class AdministrationVerbs(ForgettingVerbs):
         from mcp_memory.longterm.verification.claims import check_claim
 
         parts, store, space = self._parts, self._store, self.space
-        secret = store.secret("statement ids")
-        forgotten = store.forgotten_statements(space, [statement.wordings for statement in statements])
+        secret = store.read_home(digests.secret, "statement ids")
+        forgotten = store.read(space, importing.forgotten_statements, [statement.wordings for statement in statements])
         stored = quarantined = repeated = kept_out = 0
         for place, statement in enumerate(statements):
             # An earlier version stored the id unkeyed.
             id = statement.id and keyed_id(secret, statement.id)
-            ids_here = store.known_as(space, [name for name in (id, statement.id) if name])
+            ids_here = store.read(space, importing.known_as, [name for name in (id, statement.id) if name])
             id_here = next(iter(ids_here.values()), None)
-            before = store.atoms(space, [id_here]) if id_here else []
+            before = store.read(space, atom_rows.by_ids, [id_here]) if id_here else []
             if place in forgotten or (id_here and not before):
                 kept_out += 1
                 continue
@@ -212,9 +212,9 @@ class AdministrationVerbs(ForgettingVerbs):
                 continue
             new = replace(statement.atom, supersedes=[atom.id for atom in before if atom.valid_to is None])
             atom, _ = check_claim(store, space, new, embed=QueryVectors(parts.indexing).embed)
-            written = store.add_atom(space, atom, now=parts.now())
+            written = store.write(space, atom_rows.add, atom, now=parts.now())
             if id:
-                store.note_origins(space, {id: written.atom.id})
+                store.write(space, importing.note_origins, {id: written.atom.id})
             repeated += written.duplicate
             stored += not written.duplicate
             quarantined += bool(atom.held) and not written.duplicate
@@ -253,17 +253,19 @@ class AdministrationVerbs(ForgettingVerbs):
     @in_thread
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
         """Return the quarantined rows with their texts, newest first."""
-        return self._with_texts(self._store.quarantined(self.space, limit=limit))
+        return self._with_texts(self._store.read(self.space, quarantine_rows.list_quarantined, limit=limit))
 
     @in_thread
     def decided(self, *, limit: int = 50) -> list[Reviewed]:
         """Return the rows that were released or kept in quarantine, with their texts, the last decision first."""
-        return self._with_texts(self._store.quarantined(self.space, decided=True, limit=limit))
+        return self._with_texts(
+            self._store.read(self.space, quarantine_rows.list_quarantined, decided=True, limit=limit)
+        )
 
     @in_thread
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the reasons for each of these rows that is quarantined, by id. Answers mark such rows."""
-        rows = self._store.quarantined(self.space, ids)
+        rows = self._store.read(self.space, quarantine_rows.list_quarantined, ids)
         return {row.id: tuple(row.reasons) for row in rows if row.is_quarantined}
 
     @in_thread
@@ -273,7 +275,7 @@ class AdministrationVerbs(ForgettingVerbs):
             raise InvalidInput(
                 "No ids were given. Give ids such as a5 or t8; `mcp-memory review` lists the quarantined rows."
             )
-        rows = self._store.review(self.space, ids, verdict, now=self._parts.now())
+        rows = self._store.write(self.space, quarantine_rows.review, ids, verdict, now=self._parts.now())
         self._refresh()
         return self._with_texts(rows)
 
@@ -296,34 +298,40 @@ class AdministrationVerbs(ForgettingVerbs):
                 reasons[turn.id] = (*judged.held, *secret)
             ids += self._quarantine(reasons)
         last: str | None = None
-        while atoms := store.list_atoms(self.space, filters=Filters(), after=last, limit=_PAGE):
+        while atoms := store.read(self.space, atom_rows.list_atoms, filters=Filters(), after=last, limit=_PAGE):
             last = atoms[-1].id
             ids += self._quarantine({atom.id: flags(atom.text, atom.source) for atom in atoms})
         if ids:
             self._write_persona()
-        return self._with_texts(store.quarantined(self.space, ids)) if ids else []
+        return self._with_texts(store.read(self.space, quarantine_rows.list_quarantined, ids)) if ids else []
 
     def _quarantine(self, reasons: Mapping[str, tuple[str, ...]]) -> list[str]:
         """Quarantine rows that have reasons, unless they were quarantined or reviewed before; return their ids."""
         flagged = {id: why for id, why in reasons.items() if why}
-        before = {row.id for row in self._store.quarantined(self.space, flagged)} if flagged else set[str]()
+        before = (
+            {row.id for row in self._store.read(self.space, quarantine_rows.list_quarantined, flagged)}
+            if flagged
+            else set[str]()
+        )
         new = {id: why for id, why in flagged.items() if id not in before}
         if new:
-            self._store.quarantine(self.space, new, now=self._parts.now())
+            self._store.write(self.space, quarantine_rows.quarantine, new, now=self._parts.now())
         return list(new)
 
     def _turn_pages(self) -> Iterator[list[Turn]]:
-        for session in self._store.sessions(self.space, limit=1_000_000):
+        for session in self._store.read(self.space, turn_rows.sessions, limit=1_000_000):
             start = 0
-            while page := self._store.session_turns(self.space, session.session, start=start, limit=_PAGE):
+            while page := self._store.read(
+                self.space, turn_rows.session_turns, session.session, start=start, limit=_PAGE
+            ):
                 yield [turn for turn in page if turn.role != "note"]
                 start = page[-1].position + 1
 
     def _with_texts(self, rows: Sequence[Held]) -> list[Reviewed]:
         store, ids = self._store, [row.id for row in rows]
         sources: dict[str, Turn | Atom] = {
-            **{turn.id: turn for turn in store.turns(self.space, [id for id in ids if id[0] == "t"])},
-            **{atom.id: atom for atom in store.atoms(self.space, [id for id in ids if id[0] == "a"])},
+            **{turn.id: turn for turn in store.read(self.space, turn_rows.by_ids, [id for id in ids if id[0] == "t"])},
+            **{atom.id: atom for atom in store.read(self.space, atom_rows.by_ids, [id for id in ids if id[0] == "a"])},
         }
         return [_reviewed_row(row, sources[row.id]) for row in rows if row.id in sources]
 

@@ -20,6 +20,7 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Bundle, CanvasView, Expansion, MemoryResults, TurnResults
 from mcp_memory.service.persona_page import write_persona
 from mcp_memory.service.recall_log import RecalledContexts
+from mcp_memory.store.sql import job_rows
 from mcp_memory.store.values import Filters
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.scheduler import Scheduler
     from mcp_memory.service.scheduler_thread import SchedulerThread
     from mcp_memory.store.protocol import EmbeddedStore, Store
+    from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
     from mcp_memory.store.values import Vectors
 
 MAX_LIMIT = 50
@@ -56,23 +58,32 @@ def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return run
 
 
-def store_verb(verb: Callable[Concatenate[Any, str, P], T]) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
-    """Make a verb of the memory's space from a method of the store that takes a space first."""
+def store_verb(
+    function: Callable[Concatenate[Transaction, P], T], *, writes: bool = False
+) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
+    """Make a verb of the memory's space from a function of `store.sql`, run in a reading or a writing transaction."""
 
-    @wraps(verb)
+    @wraps(function)
     async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        blocking = getattr(self._store, verb.__name__)  # pyright: ignore[reportPrivateUsage]
-        return await anyio.to_thread.run_sync(partial(blocking, self.space, *args, **kwargs))
+        store = self._store  # pyright: ignore[reportPrivateUsage]
+        if writes:
+            return await anyio.to_thread.run_sync(lambda: store.write(self.space, function, *args, **kwargs))
+        return await anyio.to_thread.run_sync(lambda: store.read(self.space, function, *args, **kwargs))
 
     return run
 
 
-def home_verb(verb: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
-    """Make a verb from a method of the store that concerns all spaces."""
+def home_verb(
+    function: Callable[Concatenate[HomeTransaction, P], T], *, writes: bool = False
+) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
+    """Make a verb from a function of `store.sql` that concerns all spaces."""
 
-    @wraps(verb)
+    @wraps(function)
     async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await anyio.to_thread.run_sync(partial(getattr(self._store, verb.__name__), *args, **kwargs))  # pyright: ignore[reportPrivateUsage]
+        store = self._store  # pyright: ignore[reportPrivateUsage]
+        if writes:
+            return await anyio.to_thread.run_sync(lambda: store.write_home(function, *args, **kwargs))
+        return await anyio.to_thread.run_sync(lambda: store.read_home(function, *args, **kwargs))
 
     return run
 
@@ -161,7 +172,7 @@ class Verbs:
 
     def _count_undistilled(self, session: str | None = None) -> int:
         """Return how many turns, of a session or of all, no model has read yet."""
-        return sum(backlog.turns for backlog in self._store.backlog(self.space, session=session))
+        return sum(backlog.turns for backlog in self._store.read(self.space, job_rows.backlog, session=session))
 
     def _search_page(
         self,

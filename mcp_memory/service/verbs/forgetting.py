@@ -23,8 +23,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, Forgotten, Turn
 from mcp_memory.service.verbs.base import MAX_PAGE, Verbs, check_range, in_thread, store_verb
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach
-from mcp_memory.store.protocol import Store
 from mcp_memory.store.purge_search import Proof, Traces, prove
+from mcp_memory.store.sql import home_rows, policy_rows, tombstone_rows, turn_rows
 from mcp_memory.store.values import CanvasChange, Conflict, Tombstone
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ class ForgettingVerbs(Verbs):
         chosen = forgetting.chosen_ids(store, space, ids=ids, query=query, session=session, since=begin, until=end)
         if not chosen and not query:
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
-        reach = store.reach(space, chosen) if chosen else Reach(turns=(), atoms=(), refs=())
+        reach = store.read(space, tombstone_rows.reach_of, chosen) if chosen else Reach(turns=(), atoms=(), refs=())
         redrawn = self._redraw_canvases(reach)
         repeats = restatements(store, space, reach, agent_texts(store, space, redrawn), query=query)
         if also and repeats:
             chosen = [*chosen, *repeats]
-            reach, repeats = store.reach(space, chosen), {}
+            reach, repeats = store.read(space, tombstone_rows.reach_of, chosen), {}
             redrawn = self._redraw_canvases(reach)
         is_dry_run = not chosen or (dry_run if dry_run is not None else has_filter or not ids)
         previews = forgetting.previews(store, space, reach.ids[:_LISTED])
@@ -196,8 +196,8 @@ class ForgettingVerbs(Verbs):
         store, now = self._store, self._parts.now()
 
         def attempt() -> Tombstone:
-            redrawn = self._redraw_canvases(store.reach(self.space, ids))
-            return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
+            redrawn = self._redraw_canvases(store.read(self.space, tombstone_rows.reach_of, ids))
+            return store.write(self.space, tombstone_rows.forget, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
         tombstone = _retry_conflicts(attempt)
         self._refresh()
@@ -209,7 +209,11 @@ class ForgettingVerbs(Verbs):
 
         store, now = self._store, self._parts.now().astimezone()
         redrawn = remove_result_texts(store, self.space, reach.refs, now=now) if reach.refs else ()
-        requests = {turn.id: turn.content for turn in store.turns(self.space, reach.turns) if turn.role == "user"}
+        requests = {
+            turn.id: turn.content
+            for turn in store.read(self.space, turn_rows.by_ids, reach.turns)
+            if turn.role == "user"
+        }
         return remove_goals(store, self.space, turns=requests, tasks=reach.tasks, redrawn=redrawn, now=now)
 
     def _undo(self, undo: str) -> Forgotten:
@@ -219,10 +223,10 @@ class ForgettingVerbs(Verbs):
         store, now = self._store, self._parts.now()
 
         def attempt() -> Tombstone:
-            tombstones = [row for row in store.tombstones(self.space) if row.id == undo]
+            tombstones = [row for row in store.read(self.space, tombstone_rows.tombstones) if row.id == undo]
             ids = {id for row in tombstones for id in (*row.ids, *row.took)}
             redrawn = restore_texts(store, self.space, ids) if ids else ()
-            return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
+            return store.write(self.space, tombstone_rows.undo, undo, redrawn=redrawn, now=now)
 
         tombstone = _retry_conflicts(attempt)
         self._refresh()
@@ -239,7 +243,7 @@ class ForgettingVerbs(Verbs):
     @in_thread
     def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
         """Return all tombstones, or the last `limit`, oldest first, including undone and purged ones."""
-        rows = self._store.tombstones(self.space)
+        rows = self._store.read(self.space, tombstone_rows.tombstones)
         return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
     @in_thread
@@ -249,14 +253,19 @@ class ForgettingVerbs(Verbs):
         Keys and passwords are masked. Restored and purged rows are left out. No tool may call this.
         """
         check_range(limit, "limit", 1, MAX_PAGE)
-        return [(id, mask(text)) for id, text in self._store.words_under(self.space, tombstone, limit=limit)]
+        return [
+            (id, mask(text))
+            for id, text in self._store.read(self.space, tombstone_rows.words_under, tombstone, limit=limit)
+        ]
 
     @in_thread
     def still_said(self, tombstone: str) -> list[Turn]:
         """Return the turns that were kept although forgotten statements are based on their words."""
-        return self._store.turns(self.space, self._store.still_said(self.space, tombstone))
+        return self._store.read(
+            self.space, turn_rows.by_ids, self._store.read(self.space, tombstone_rows.still_said, tombstone)
+        )
 
-    count_forgotten = store_verb(Store.count_under_tombstones)
+    count_forgotten = store_verb(tombstone_rows.count_restorable)
 
     @in_thread
     def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
@@ -272,7 +281,7 @@ class ForgettingVerbs(Verbs):
         before = None if older_than is None else self._parts.now() - older_than
         return [
             row
-            for row in self._store.tombstones(self.space)
+            for row in self._store.read(self.space, tombstone_rows.tombstones)
             if not row.undone and not row.purged and (before is None or row.at <= before)
         ]
 
@@ -341,9 +350,13 @@ class ForgettingVerbs(Verbs):
         if not tombstones:
             return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []
         store, now = self._store, self._parts.now()
-        ids = [id for row in store.tombstones(self.space) if row.id in tombstones for id in row.ids]
+        ids = [
+            id for row in store.read(self.space, tombstone_rows.tombstones) if row.id in tombstones for id in row.ids
+        ]
         personas = versions_without(store, self.space, [id for id in ids if id.startswith("a")])
-        words = [pair for id in tombstones for pair in store.words_under(self.space, id, limit=_ALL)]
+        words = [
+            pair for id in tombstones for pair in store.read(self.space, tombstone_rows.words_under, id, limit=_ALL)
+        ]
 
         def attempt() -> Purged:
             # Earlier versions did not forget a goal with the turn that it was copied from.
@@ -362,10 +375,12 @@ class ForgettingVerbs(Verbs):
         store, now = self._store, self._parts.now()
 
         def overdue(policy: Policy) -> OverdueRows:
-            going, staying = store.count_overdue(self.space, policy.what, before=now - timedelta(days=policy.days))
+            going, staying = store.read(
+                self.space, policy_rows.count_overdue, policy.what, before=now - timedelta(days=policy.days)
+            )
             return OverdueRows(policy=policy, going=going, staying=staying)
 
-        return [overdue(policy) for policy in store.policies(self.space)]
+        return [overdue(policy) for policy in store.read(self.space, policy_rows.list_policies)]
 
     @in_thread
     def set_retention(self, days: Mapping[Keeping, int | None]) -> None:
@@ -374,7 +389,7 @@ class ForgettingVerbs(Verbs):
             if number is not None and not 1 <= number <= _MAX_DAYS:
                 raise InvalidInput(f"{what} is {number} days; it can be 1 to {_MAX_DAYS:,}, or off.")
         for what, number in days.items():
-            self._store.put_policy(self.space, what, number, now=self._parts.now())
+            self._store.write(self.space, policy_rows.put_policy, what, number, now=self._parts.now())
 
     @in_thread
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
@@ -384,12 +399,12 @@ class ForgettingVerbs(Verbs):
         rows that a person forgot are left to that person.
         """
         store = self._store
-        if not store.policies(self.space):
+        if not store.read(self.space, policy_rows.list_policies):
             return []
         runs = list[RetentionRun]()
-        for policy in store.due_policies(self.space, now=self._parts.now(), eager=eager):
+        for policy in store.write(self.space, policy_rows.start_due, now=self._parts.now(), eager=eager):
             took, tombstones = self._apply_policy(policy)
-            store.note_retained(self.space, policy.what, took)
+            store.write(self.space, policy_rows.note_retained, policy.what, took)
             if took:
                 logger.warning("retention took %d %s after %d days", took, SafeText(policy.what), policy.days)
             runs.append(RetentionRun(policy=policy, took=took, tombstones=tombstones))
@@ -398,7 +413,7 @@ class ForgettingVerbs(Verbs):
     def _apply_policy(self, policy: Policy) -> tuple[int, list[str]]:
         store, before = self._store, self._parts.now() - timedelta(days=policy.days)
         took, tombstones = 0, list[str]()
-        while ids := store.overdue(self.space, policy.what, before=before, limit=_RETENTION_BATCH):
+        while ids := store.read(self.space, policy_rows.overdue, policy.what, before=before, limit=_RETENTION_BATCH):
             if policy.what == "purge":
                 tombstones += self._purge(ids, delete_copies=False).tombstones
             else:
@@ -410,7 +425,11 @@ class ForgettingVerbs(Verbs):
     @in_thread
     def spaces_with_policies(self) -> list[str]:
         """Return the spaces of the store that have a retention policy."""
-        return [space for space in self._store.spaces() if self._store.policies(space)]
+        return [
+            space
+            for space in self._store.read_home(home_rows.spaces)
+            if self._store.read(space, policy_rows.list_policies)
+        ]
 
 
 def _forgotten_goals(redrawn: Sequence[CanvasChange], reach: Reach) -> list[str]:

@@ -14,6 +14,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Distilled, Mention, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.models.llm import reply_schema
 from mcp_memory.service.verbs.base import Verbs, in_thread
+from mcp_memory.store.sql import atom_rows, home_rows, job_rows, page_rows, stage_outputs
 from mcp_memory.store.values import Conflict, SceneChanges
 
 if TYPE_CHECKING:
@@ -109,18 +110,18 @@ class PageVerbs(Verbs):
     def flush(self, session: str | None = None) -> int:
         """Request the extraction of all turns of a session now; return how many turns wait for it."""
         name = self._session_name(session)
-        self._store.flush(self.space, name)
+        self._store.write(self.space, job_rows.flush, name)
         self._parts.notify_background()
         return self._count_undistilled(name)
 
     @in_thread
     def pause(self, reason: str = "paused by hand") -> None:
         """Stop all processes of this home from asking a language model, until `resume`."""
-        self._store.pause(one_line(mask_typed(reason), 200), now=self._parts.now())
+        self._store.write_home(home_rows.pause, one_line(mask_typed(reason), 200), now=self._parts.now())
 
     @in_thread
     def resume(self) -> None:
-        self._store.resume()
+        self._store.write_home(home_rows.resume)
         self._parts.notify_background()
 
     # --- scenes -------------------------------------------------------------------------------------
@@ -162,9 +163,9 @@ class PageVerbs(Verbs):
 
         edit = scenes.restored(self._store, self.space, slug, version)
         changes = SceneChanges(edits=[edit], upto=0)
-        self._store.commit(self.space, None, changes, outcome={}, now=self._parts.now())
+        self._store.write(self.space, stage_outputs.commit, None, changes, outcome={}, now=self._parts.now())
         self._write_persona()
-        return self._store.scene_versions(self.space, slug)[0]
+        return self._store.read(self.space, page_rows.scene_versions, slug)[0]
 
     def _find_scene(self, slug: str, candidates: Sequence[Scene]) -> Scene:
         from mcp_memory.longterm import scenes
@@ -189,7 +190,7 @@ class PageVerbs(Verbs):
         """Return the page about the user, or one section of it. Raises NotFound, which lists the sections."""
         from mcp_memory.longterm import persona
 
-        version = self._store.persona(self.space)
+        version = self._store.read(self.space, page_rows.persona)
         text = persona.whole(self._store, self.space, at=self._parts.now())
         return Persona(
             text=persona.section_of(text, section) if section else text,
@@ -227,7 +228,7 @@ class PageVerbs(Verbs):
         from mcp_memory.longterm.persona_stage import FROM_SCRATCH
 
         reason = FROM_SCRATCH if scratch else "asked for"
-        self._store.request_stage(self.space, "persona", reason)
+        self._store.write(self.space, job_rows.request_stage, "persona", reason)
         self._parts.notify_background()
 
     @in_thread
@@ -238,7 +239,7 @@ class PageVerbs(Verbs):
 
         store = self._store
         text = persona.body(store, self.space, at=self._parts.now())
-        atoms = {atom.id: atom for atom in store.atoms(self.space, cited_atoms(text))}
+        atoms = {atom.id: atom for atom in store.read(self.space, atom_rows.by_ids, cited_atoms(text))}
         claims = set(persona.lines_of(text)) if text != persona.EMPTY else set[str]()
         return [
             ProvenLine(

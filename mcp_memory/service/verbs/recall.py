@@ -19,6 +19,7 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Bundle
 from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, check_range, in_thread, require_query
+from mcp_memory.store.sql import atom_rows, recall_rows, turn_rows
 from mcp_memory.store.values import RecallEntry, RecallHow
 
 if TYPE_CHECKING:
@@ -167,11 +168,11 @@ class RecallVerbs(Verbs):
     def _recalls(self, limit: int) -> list[RecallEntry]:
         store = self._store
         self._parts.recall_log.wait_until_written()
-        entries = store.recalls(self.space, limit=limit)
+        entries = store.read(self.space, recall_rows.list_recalls, limit=limit)
         ids = {id for entry in entries for id in entry.ids}
         existing = {
             *(id for id in ids if id[0] == "r"),
-            *(turn.id for turn in store.turns(self.space, [id for id in ids if id[0] == "t"])),
-            *(atom.id for atom in store.atoms(self.space, [id for id in ids if id[0] == "a"])),
+            *(turn.id for turn in store.read(self.space, turn_rows.by_ids, [id for id in ids if id[0] == "t"])),
+            *(atom.id for atom in store.read(self.space, atom_rows.by_ids, [id for id in ids if id[0] == "a"])),
         }
         return [replace(entry, ids=tuple(id for id in entry.ids if id in existing)) for entry in entries]

@@ -36,7 +36,7 @@ from mcp_memory.service.verbs.base import (
     require_query,
     store_verb,
 )
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, entity_rows, quarantine_rows
 from mcp_memory.store.values import Filters
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class StatementVerbs(Verbs):
 
         parts, store, now = self._parts, self._store, self._parts.now()
         supersedes = superseded_ids(store, self.space, supersedes)
-        older = store.atoms(self.space, supersedes)
+        older = store.read(self.space, atom_rows.by_ids, supersedes)
         existing = {atom.id for atom in older}
         if unknown := [id for id in supersedes if id not in existing]:  # a quarantined statement would not name them
             raise NotFound(
@@ -154,9 +154,9 @@ class StatementVerbs(Verbs):
         if end is not None and end > now and atom.valid_to == end:  # the store writes the end once it has come
             atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=None)
         embedded = parts.indexing.of_rows([atom.text])
-        written = store.add_atom(self.space, atom, now=now, vectors=embedded)
+        written = store.write(self.space, atom_rows.add, atom, now=now, vectors=embedded)
         if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before, without the user's words
-            store.review(self.space, [written.atom.id], "released", now=now)
+            store.write(self.space, quarantine_rows.review, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=(), doubts=()))
         if in_users_words:
             self._close_review_of(claim)
@@ -183,16 +183,18 @@ class StatementVerbs(Verbs):
 
         Their decision is no longer needed, since the user's words were stored in their place.
         """
-        quarantined = [row.id for row in self._store.quarantined(self.space) if row.id.startswith("a")]
-        same = [atom.id for atom in self._store.atoms(self.space, quarantined) if atom.text == claim]
-        self._store.review(self.space, same, "kept", now=self._parts.now())
+        quarantined = [
+            row.id for row in self._store.read(self.space, quarantine_rows.list_quarantined) if row.id.startswith("a")
+        ]
+        same = [atom.id for atom in self._store.read(self.space, atom_rows.by_ids, quarantined) if atom.text == claim]
+        self._store.write(self.space, quarantine_rows.review, same, "kept", now=self._parts.now())
 
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
         """Return whether a statement with this text would keep a fact of the statements that it `supersedes`."""
         from mcp_memory.longterm.supersession import fact_still_stated
 
-        older = self._store.atoms(self.space, supersedes)
+        older = self._store.read(self.space, atom_rows.by_ids, supersedes)
         return fact_still_stated(self._store, self.space, text, older) is not None
 
     @in_thread
@@ -284,30 +286,30 @@ class StatementVerbs(Verbs):
         """
         from mcp_memory.longterm.validity import current_atoms
 
-        total = self._store.count_atoms(self.space, filters=replace(filters, at=at))
+        total = self._store.read(self.space, atom_rows.count, filters=replace(filters, at=at))
         if filters.ended or total > _COUNT_EXACTLY:
             return total
         return len(current_atoms(self._store, self.space, filters, at, limit=_COUNT_EXACTLY))
 
-    statements_by_id = store_verb(Store.atoms)
-    superseded_by = store_verb(Store.superseded_by)
-    statements_about = store_verb(Store.atoms_based_on)
+    statements_by_id = store_verb(atom_rows.by_ids)
+    superseded_by = store_verb(atom_rows.superseded_by)
+    statements_about = store_verb(atom_rows.list_based_on)
 
     @in_thread
     def atom(self, id: str) -> Atom:
-        atoms = self._store.atoms(self.space, [id])
+        atoms = self._store.read(self.space, atom_rows.by_ids, [id])
         if not atoms:
             raise NotFound(f"There is no atom {one_line(id, 20)} in this space. Find one with memory_search.")
         return atoms[0]
 
     @in_thread
     def atoms(self, *, limit: int = 100) -> list[Atom]:
-        return self._store.list_atoms(self.space, filters=Filters(), limit=limit)
+        return self._store.read(self.space, atom_rows.list_atoms, filters=Filters(), limit=limit)
 
     @in_thread
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
         """Return the names of the entities of facts that begin with `prefix`, sorted."""
-        facts = self._store.facts(self.space, filters=Filters(), limit=1_000)
+        facts = self._store.read(self.space, atom_rows.facts, filters=Filters(), limit=1_000)
         names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
         return sorted(names)[:limit]
 
@@ -324,7 +326,7 @@ class StatementVerbs(Verbs):
         store = self._store
         entity = find_entity(store, self.space, entity).name
         names = names_of(store, self.space, entity)
-        facts = store.facts(self.space, filters=Filters(entity=entity, ended=True), limit=_FACTS)
+        facts = store.read(self.space, atom_rows.facts, filters=Filters(entity=entity, ended=True), limit=_FACTS)
         return sorted((fact for fact in facts if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
 
     @in_thread
@@ -336,7 +338,7 @@ class StatementVerbs(Verbs):
         from mcp_memory.longterm.search.entity_names import find_entity
 
         name = find_entity(self._store, self.space, name).name
-        return self._store.related_entities(self.space, name, limit=limit)
+        return self._store.read(self.space, entity_rows.find_related, name, limit=limit)
 
     @in_thread
     def why(self, id: str) -> Why:

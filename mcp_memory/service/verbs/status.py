@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,7 +20,17 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, SessionSavings, Spent
 from mcp_memory.service.verbs.base import MAX_PAGE, check_range, home_verb, in_thread, store_verb
 from mcp_memory.service.verbs.recall import RecallVerbs
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import (
+    atom_rows,
+    home_rows,
+    job_rows,
+    policy_rows,
+    record_rows,
+    saving_rows,
+    stage_outputs,
+    tombstone_rows,
+    turn_rows,
+)
 from mcp_memory.store.values import Saved, Token, Tombstone
 
 MAX_DAYS = 366
@@ -43,7 +54,7 @@ class StatusVerbs(RecallVerbs):
         """
         parts, store, now = self._parts, self._store, self._parts.now()
         damaged: list[str] = []
-        counts = asdict(store.counts(self.space))
+        counts = asdict(store.read(self.space, home_rows.counts))
         quarantined = counts.pop("quarantined")
         saved = {name: counts.pop(name) for name in ("raw_bytes", "tokens_raw", "tokens_kept")}
         embedded = parts.embedded
@@ -53,11 +64,11 @@ class StatusVerbs(RecallVerbs):
             "home": str(self.settings.home),
             "store": store.place,
             "space": self.space,
-            "spaces": store.spaces(),
+            "spaces": store.read_home(home_rows.spaces),
             "schema": store.schema(),
             "counts": counts,
             "grown": {
-                name: asdict(store.grown(self.space, since=now - timedelta(days=days)))
+                name: asdict(store.read(self.space, home_rows.grown, since=now - timedelta(days=days)))
                 for name, days in ((("day", 1), ("week", 7), ("month", 30)) if not brief else ())
             },
             "disk": {
@@ -73,8 +84,11 @@ class StatusVerbs(RecallVerbs):
             "savings": {} if brief else self._savings_status(),
             "held": quarantined,
             "set_aside": [path.name for path in (embedded.kept_beside(self.space) if embedded else ())],
-            "retention": [_as_json(policy, "what", "days", "took", "ran_at") for policy in store.policies(self.space)],
-            "tokens": _count_tokens(_read_rows(store.tokens, damaged), now=now),
+            "retention": [
+                _as_json(policy, "what", "days", "took", "ran_at")
+                for policy in store.read(self.space, policy_rows.list_policies)
+            ],
+            "tokens": _count_tokens(_read_rows(partial(store.read_home, home_rows.tokens), damaged), now=now),
             "connected": _home_processes(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
         }
@@ -82,7 +96,7 @@ class StatusVerbs(RecallVerbs):
     @in_thread
     def ledger(self) -> dict[str, Any]:
         """Return the parts of `status` on tokens and costs, and whether models are paused."""
-        counts = self._store.counts(self.space)
+        counts = self._store.read(self.space, home_rows.counts)
         raw, kept = counts.tokens_raw, counts.tokens_kept
         return {
             "offload": {"tokens_raw": raw, "tokens_kept": kept, "tokens_saved": raw - kept},
@@ -92,12 +106,12 @@ class StatusVerbs(RecallVerbs):
         }
 
     def _pause_status(self) -> dict[str, str] | None:
-        paused = self._store.paused()
+        paused = self._store.read_home(home_rows.paused)
         return None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()}
 
     def _savings_status(self) -> dict[str, Any]:
         """Return the savings in real use. `…_later` counts each proven later call again, so it is a lower bound."""
-        rows = self._store.savings(self.space)
+        rows = self._store.read(self.space, saving_rows.savings)
         saving = [row for row in rows if row.kind in ("offload", "compress")]
         spending = [row for row in rows if row.kind in ("expand", "canvas")]
         saved = sum(row.saved - row.spent for row in saving)
@@ -116,18 +130,18 @@ class StatusVerbs(RecallVerbs):
 
     def _pyramid_status(self, damaged: list[str], *, brief: bool) -> dict[str, Any]:
         parts, store = self._parts, self._store
-        turns, sessions = store.unread(self.space)
+        turns, sessions = store.read(self.space, home_rows.count_unread)
         return {
             "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
             "paused": self._pause_status(),
             "waiting": {"turns": turns, "sessions": sessions, **({} if brief else self._waiting_rows(damaged))},
             "works": [
                 _as_json(job, "id", "stage", "session", "state", "until", "attempts", "error")
-                for job in _read_rows(lambda: store.jobs(self.space), damaged)
+                for job in _read_rows(lambda: store.read(self.space, job_rows.list_jobs), damaged)
             ],
             "done": {
                 done.stage: {"works": done.works, "last": done.last.isoformat(), **done.outcome}
-                for done in _read_rows(lambda: store.stage_logs(self.space), damaged)
+                for done in _read_rows(lambda: store.read(self.space, job_rows.stage_totals), damaged)
             },
         }
 
@@ -135,11 +149,13 @@ class StatusVerbs(RecallVerbs):
         from mcp_memory.shortterm import canvas_stage, summary_stage
 
         store, space, now = self._store, self.space, self._parts.now()
-        scenes = store.stage_states(space).get("scenes")
+        scenes = store.read(space, job_rows.stage_states).get("scenes")
         after = scenes.position if scenes else 0
         rows: dict[str, Callable[[], Sequence[object]]] = {
-            "drafts": lambda: store.drafts(space, limit=_COUNT_LIMIT),
-            "atoms_in_no_scene_yet": lambda: store.atoms_since(space, after, limit=_COUNT_LIMIT, sentences=False),
+            "drafts": lambda: store.read(space, stage_outputs.drafts, limit=_COUNT_LIMIT),
+            "atoms_in_no_scene_yet": lambda: store.read(
+                space, atom_rows.list_since, after, limit=_COUNT_LIMIT, sentences=False
+            ),
             "poor_summaries": lambda: summary_stage.due_records(store, space, now, limit=_COUNT_LIMIT),
             "grown_canvases": lambda: canvas_stage.due_canvases(store, space, now),
         }
@@ -149,16 +165,16 @@ class StatusVerbs(RecallVerbs):
         from mcp_memory.models.metered import this_hour, today
 
         store, settings, now = self._store, self.settings, self._parts.now()
-        calls = store.spent(since=today(now))
+        calls = store.read_home(home_rows.spent, since=today(now))
         return {
             "name": self._parts.model.name if self._parts.model else None,
             "rerank": settings.rerank,
             "tokens_today": _count_model_tokens(calls),
             "daily_tokens": settings.llm_daily_tokens,
-            "tokens_this_hour": _count_model_tokens(store.spent(since=this_hour(now))),
+            "tokens_this_hour": _count_model_tokens(store.read_home(home_rows.spent, since=this_hour(now))),
             "hourly_tokens": settings.llm_hourly_tokens,
             "today": [asdict(row) for row in calls],
-            "ever": [asdict(row) for row in store.spent(since=datetime.fromtimestamp(0, UTC))],
+            "ever": [asdict(row) for row in store.read_home(home_rows.spent, since=datetime.fromtimestamp(0, UTC))],
         }
 
     @in_thread
@@ -168,8 +184,8 @@ class StatusVerbs(RecallVerbs):
         today = self._parts.now().astimezone().date()
         dates = [today - timedelta(days=back) for back in reversed(range(days))]
         limits = [datetime.combine(day, time()).astimezone() for day in (*dates, today + timedelta(days=1))]
-        saved = self._store.savings_between(self.space, limits[:-1])
-        calls = self._store.spent_between(limits)
+        saved = self._store.read(self.space, saving_rows.savings_between, limits[:-1])
+        calls = self._store.read_home(home_rows.spent_between, limits)
         return [
             DaySavings(
                 day=day,
@@ -185,7 +201,9 @@ class StatusVerbs(RecallVerbs):
     def savings_by_session(self, *, days: int = 7, limit: int = 30) -> list[SessionSavings]:
         """Return the savings and costs of each session in the last days, the latest session first."""
         check_range(days, "days", 1, MAX_DAYS)
-        rows = self._store.savings_of_sessions(self.space, since=self._parts.now() - timedelta(days=days))
+        rows = self._store.read(
+            self.space, saving_rows.savings_of_sessions, since=self._parts.now() - timedelta(days=days)
+        )
         return [
             SessionSavings(session=session, at=at, saved=_saved(kinds), spent=_spent(kinds))
             for session, at, kinds in rows[:limit]
@@ -196,22 +214,24 @@ class StatusVerbs(RecallVerbs):
         """Return the last stored, recalled and forgotten rows, the newest first."""
         check_range(limit, "limit", 1, MAX_PAGE)
         store, space = self._store, self.space
-        clients = {log.session: log.client for log in store.followed_logs(space)}
+        clients = {log.session: log.client for log in store.read(space, turn_rows.followed_logs)}
         newest = store.totals(space, "turn").newest
         last = [f"t{number}" for number in range(max(1, newest - limit + 1), newest + 1)]
-        turns = [turn for turn in store.turns(space, last) if turn.role != "note"]
-        atoms = store.atoms_since(space, max(0, store.totals(space, "atom").newest - limit), limit=limit)
-        records = store.records(space, start=max(0, store.recorded(space) - limit), limit=limit)
+        turns = [turn for turn in store.read(space, turn_rows.by_ids, last) if turn.role != "note"]
+        atoms = store.read(space, atom_rows.list_since, max(0, store.totals(space, "atom").newest - limit), limit=limit)
+        records = store.read(
+            space, record_rows.list_records, start=max(0, store.read(space, record_rows.count) - limit), limit=limit
+        )
         entries = [
             *(_entry(turn.learned_at, "turn", turn.id, turn.session, turn.content) for turn in turns),
-            *_atom_entries(atoms, store.superseded_by(space, [atom.id for atom in atoms])),
+            *_atom_entries(atoms, store.read(space, atom_rows.superseded_by, [atom.id for atom in atoms])),
             *(
                 _entry(row.timestamp, "result", row.ref, row.session, row.summary)
                 for row in records
                 if not row.forgotten
             ),
             *(_entry(row.at, "recall", None, row.session, " ".join(row.ids)) for row in self._recalls(limit)),
-            *self._tombstone_entries(store.tombstones(space)[-limit:]),
+            *self._tombstone_entries(store.read(space, tombstone_rows.tombstones)[-limit:]),
         ]
         latest = sorted(entries, key=lambda entry: entry.at, reverse=True)[:limit]
         return [replace(entry, client=clients.get(entry.session or "")) for entry in latest]
@@ -219,7 +239,7 @@ class StatusVerbs(RecallVerbs):
     def _tombstone_entries(self, tombstones: Sequence[Tombstone]) -> Iterator[ActivityEntry]:
         """Yield an entry for each forgetting, and another if it was undone."""
         restored = [id for row in tombstones if row.undone for id in row.took if id[0] == "t"]
-        notes = {turn.id for turn in self._store.turns(self.space, restored) if turn.role == "note"}
+        notes = {turn.id for turn in self._store.read(self.space, turn_rows.by_ids, restored) if turn.role == "note"}
         for row in tombstones:
             entry = ActivityEntry(
                 at=row.at,
@@ -246,13 +266,21 @@ class StatusVerbs(RecallVerbs):
         """Return the processes that have the home open, with the clients that they serve, as in `status`."""
         return _home_processes(self.settings.home)
 
-    last_change = store_verb(Store.last_change)
-    changes = store_verb(Store.changes)
-    last_changes = home_verb(Store.last_changes)
-    on_change = home_verb(Store.on_change)
-    spaces = home_verb(Store.spaces)
-    not_ready = home_verb(Store.not_ready)
-    take_requests = home_verb(Store.take_requests)
+    last_change = store_verb(home_rows.last_change)
+    changes = store_verb(home_rows.changes)
+    last_changes = home_verb(home_rows.last_changes)
+    spaces = home_verb(home_rows.spaces)
+    take_requests = home_verb(home_rows.take_requests, writes=True)
+
+    @in_thread
+    def on_change(self, heard: Callable[[], None]) -> None:
+        """Call `heard`, on another thread, soon after other processes changed something; see `Store.on_change`."""
+        self._store.on_change(heard)
+
+    @in_thread
+    def not_ready(self) -> str | None:
+        """Run a query; return the reason if the store cannot be fully read and written now, else None."""
+        return self._store.not_ready()
 
     @in_thread
     def problems(self) -> list[str]:
@@ -261,7 +289,11 @@ class StatusVerbs(RecallVerbs):
         store = self._store
         problems = store.problems()
         try:
-            return problems + [f"{space}: {line}" for space in store.spaces() for line in canvas_problems(store, space)]
+            return problems + [
+                f"{space}: {line}"
+                for space in store.read_home(home_rows.spaces)
+                for line in canvas_problems(store, space)
+            ]
         except DamagedRow:
             return problems  # they include the row
 

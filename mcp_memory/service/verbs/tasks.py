@@ -13,7 +13,7 @@ from mcp_memory.core.secrets.masking import mask_id
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Ref, StepStatus
 from mcp_memory.service.verbs.base import FRAME_TOKENS, Verbs, in_thread, store_verb
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows, ref_rows, saving_rows, turn_rows
 from mcp_memory.store.values import Saved, Saving, SavingKind
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.offload import OffloadRequest, offload
 
         name = self._session_name(session)
-        turns = self._store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
+        turns = self._store.read(self.space, turn_rows.last_turns, name, limit=4, roles=("user", "assistant"))
         if all(turn.role != "user" for turn in turns):  # the last request counts, however old
-            turns = [*self._store.last_turns(self.space, name, limit=1, roles=("user",)), *turns]
+            turns = [*self._store.read(self.space, turn_rows.last_turns, name, limit=1, roles=("user",)), *turns]
         request = next((turn.content for turn in reversed(turns) if turn.role == "user"), "")
         offloaded = offload(
             self._store,
@@ -95,13 +95,17 @@ class TaskVerbs(Verbs):
         Only results whose replacements are in `text` count, each once. A replacement ends where the next one begins.
         """
         call = mask_id(tool_call_id)
-        refs = {record.ref for record in self._store.records(self.space, session=session, tool_call_id=call)}
+        refs = {
+            record.ref
+            for record in self._store.read(self.space, record_rows.list_records, session=session, tool_call_id=call)
+        }
         positions = {ref: text.find(f" {ref};") for ref in refs}
         starts = sorted((text.rfind("[", 0, position), ref) for ref, position in positions.items() if position >= 0)
         stops = [*(start for start, _ in starts[1:]), len(text)]
         for (start, ref), stop in zip(starts, stops, strict=False):
-            self._store.note_replaced(
+            self._store.write(
                 self.space,
+                record_rows.note_replaced,
                 session=session,
                 tool_call_id=call,
                 ref=ref,
@@ -148,7 +152,7 @@ class TaskVerbs(Verbs):
             self._parts.notify_background()
             return
         try:
-            chunks.index(self._store, self.space, ref.id, self._store.read_ref(self.space, ref.id))
+            chunks.index(self._store, self.space, ref.id, self._store.read(self.space, ref_rows.read_bytes, ref.id))
         except NotFound:
             return  # it was forgotten
         except StoreUnavailable:  # it is stored, and indexed later
@@ -257,26 +261,30 @@ class TaskVerbs(Verbs):
     def _add_saving(self, saving: Saving) -> None:
         """Add a saving to the ledger; a failure to write it does not fail the call."""
         try:
-            self._store.add_saving(self.space, saving)
+            self._store.write(self.space, saving_rows.add_saving, saving)
         except StoreUnavailable:
             logger.exception("a saving was not entered in the ledger")
 
     def _session_of(self, ref: str | None, target: str) -> str:
         """Return the session whose context has the opened result, else the default session."""
         if ref is not None:
-            return self._store.ref(self.space, ref).session
-        records = self._store.records(self.space, node=target, limit=1) if _NODE.fullmatch(target) else []
+            return self._store.read(self.space, ref_rows.by_id, ref).session
+        records = (
+            self._store.read(self.space, record_rows.list_records, node=target, limit=1)
+            if _NODE.fullmatch(target)
+            else []
+        )
         return records[0].session if records else self.session
 
     @in_thread
     def ref(self, id: str) -> tuple[Ref, bytes]:
         """Return a ref and its raw bytes. Raises NotFound, and Damaged when they do not match their hash."""
-        ref = self._store.ref(self.space, id)
-        return ref, self._store.read_ref(self.space, ref.id)
+        ref = self._store.read(self.space, ref_rows.by_id, id)
+        return ref, self._store.read(self.space, ref_rows.read_bytes, ref.id)
 
-    canvases = store_verb(Store.canvases)
-    active_canvas = store_verb(Store.active_canvas)
-    canvas = store_verb(Store.canvas)
+    canvases = store_verb(canvas_rows.list_canvases)
+    active_canvas = store_verb(canvas_rows.active_canvas)
+    canvas = store_verb(canvas_rows.canvas)
 
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
@@ -295,7 +303,7 @@ class TaskVerbs(Verbs):
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:
         """Redraw a canvas from its versions, row and file, and return it."""
-        return self._store.redraw_canvas(self.space, number)[0]
+        return self._store.write(self.space, canvas_rows.redraw, number)[0]
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
@@ -307,10 +315,10 @@ class TaskVerbs(Verbs):
     @in_thread
     def canvas_versions(self, number: int) -> list[CanvasVersion]:
         """Return the versions of a canvas with their changes, the oldest first. Raises NotFound."""
-        self._store.canvas(self.space, number)
-        return self._store.canvas_versions(self.space, number)
+        self._store.read(self.space, canvas_rows.canvas, number)
+        return self._store.read(self.space, canvas_rows.versions, number)
 
-    records = store_verb(Store.records)
+    records = store_verb(record_rows.list_records)
 
     @in_thread
     def compress(
@@ -357,6 +365,6 @@ class TaskVerbs(Verbs):
     @in_thread
     def savings(self, since: datetime | None = None) -> list[Saved]:
         """Return the tokens saved and spent by offloading, expanding, showing canvases and compressing."""
-        return self._store.savings(self.space, since=since)
+        return self._store.read(self.space, saving_rows.savings, since=since)
 
-    kept_calls = store_verb(Store.stored_calls)
+    kept_calls = store_verb(turn_rows.stored_calls)

@@ -12,7 +12,7 @@ from mcp_memory.core.errors import EmbeddingFailed, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Detail, NewTurn, Recorded, Role, ShownTurns, Turn, TurnResults
 from mcp_memory.service.verbs.base import QueryVectors, Verbs, check_range, in_thread, store_verb
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import importing, turn_rows
 from mcp_memory.store.values import Filters
 
 MAX_NEIGHBOURS = 10
@@ -36,7 +36,7 @@ class TurnVerbs(Verbs):
         name = self._session_name(session)
         admitted = admit(turns)
         kept = flag_turns(self._store, self.space, admitted.turns)
-        done = self._store.append_turns(self.space, name, kept, now=self._parts.now())
+        done = self._store.write(self.space, turn_rows.append, name, turn_rows.prepare(kept), now=self._parts.now())
         self._parts.notify_background(len(done.stored))
         return Recorded(
             session=name,
@@ -56,8 +56,8 @@ class TurnVerbs(Verbs):
         from mcp_memory.longterm.turns import admit
 
         store = self._store
-        forgotten_turns = store.count_forgotten(self.space, session, admit(turns).turns)
-        return forgotten_turns + len(store.forgotten_statements(self.space, statements))
+        forgotten_turns = store.read(self.space, turn_rows.count_forgotten, session, admit(turns).turns)
+        return forgotten_turns + len(store.read(self.space, importing.forgotten_statements, statements))
 
     @in_thread
     def undistilled(self) -> str | None:
@@ -122,30 +122,30 @@ class TurnVerbs(Verbs):
         ids = self._parts.search.by_signals(signals, self.space, query, embed=vectors.embed, limit=limit)
         if "meaning" in signals and vectors.note:
             raise EmbeddingFailed(vectors.note)
-        return self._store.turns(self.space, ids)
+        return self._store.read(self.space, turn_rows.by_ids, ids)
 
-    sessions = store_verb(Store.sessions)
+    sessions = store_verb(turn_rows.sessions)
 
     @in_thread
     def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
         """Return turns of a session in order. Raises NotFound for an unknown session."""
-        turns = self._store.session_turns(self.space, session, start=start, limit=limit)
-        if not turns and not self._store.session_turns(self.space, session, limit=1):
-            latest = ", ".join(repr(info.session) for info in self._store.sessions(self.space, limit=5))
+        turns = self._store.read(self.space, turn_rows.session_turns, session, start=start, limit=limit)
+        if not turns and not self._store.read(self.space, turn_rows.session_turns, session, limit=1):
+            latest = ", ".join(repr(info.session) for info in self._store.read(self.space, turn_rows.sessions, limit=5))
             raise NotFound(
                 f"There is no session {one_line(session, 60)!r} in this space. "
                 + (f"The latest are {latest}." if latest else "None has been recorded yet.")
             )
         return turns
 
-    turns = store_verb(Store.turns)
+    turns = store_verb(turn_rows.by_ids)
 
     @in_thread
     def is_intact(self, turn: str) -> bool:
         """Return whether the words of a turn match the hash that was stored with them. Raises NotFound."""
         from mcp_memory.store.evidence import is_intact
 
-        turns = self._store.turns(self.space, [turn])
+        turns = self._store.read(self.space, turn_rows.by_ids, [turn])
         if not turns:
             raise NotFound(f"There is no turn {one_line(turn, 20)} in this space.")
         return is_intact(turns[0])

@@ -40,6 +40,7 @@ from mcp_memory.shortterm.canvas.placement import DEAD_END, StepNote
 from mcp_memory.shortterm.canvas.state import CanvasState, current_state, row_of, state_of, undo_change
 from mcp_memory.shortterm.canvas.tasks import goals_in, label_of
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows
 from mcp_memory.store.values import CanvasChange, CanvasVersion, TakenStep
 
 _ALL = 1_000_000
@@ -100,16 +101,18 @@ def _steps(store: Store, space: str, number: int, refs: Collection[str], *, forg
     """Return the steps of a canvas as if the results of `refs` were forgotten, or were not."""
     return [
         replace(step, record=replace(step.record, forgotten=forgotten)) if step.record.ref in refs else step
-        for step in store.canvas_steps(space, number)
+        for step in store.read(space, record_rows.canvas_steps, number)
     ]
 
 
 def _canvases_of(store: Store, space: str, refs: Collection[str]) -> Iterator[CanvasRow]:
     """Yield the canvases that have records of these refs."""
-    records = (record for ref in set(refs) for record in store.records(space, ref=ref, limit=_ALL))
+    records = (
+        record for ref in set(refs) for record in store.read(space, record_rows.list_records, ref=ref, limit=_ALL)
+    )
     for number in sorted({number_of(record.node_id) for record in records}):
         with suppress(NotFound):
-            yield store.canvas(space, number)
+            yield store.read(space, canvas_rows.canvas, number)
 
 
 # --- undo -------------------------------------------------------------------------------------------
@@ -118,13 +121,15 @@ def _canvases_of(store: Store, space: str, refs: Collection[str]) -> Iterator[Ca
 def restore_texts(store: Store, space: str, ids: Collection[str]) -> list[CanvasChange]:
     """Return the changes of canvases when forgetting is undone; `ids` are those of the tombstone."""
     rows = {row.number: row for row in _canvases_of(store, space, [id for id in ids if id.startswith("r-")])}
-    rows |= {row.number: row for row in store.canvases(space, limit=_ALL) if row.label == FORGOTTEN}
+    rows |= {
+        row.number: row for row in store.read(space, canvas_rows.list_canvases, limit=_ALL) if row.label == FORGOTTEN
+    }
     changes = (_restore(store, space, rows[number], ids) for number in sorted(rows))
     return [change for change in changes if change is not None]
 
 
 def _restore(store: Store, space: str, row: CanvasRow, ids: Collection[str]) -> CanvasChange | None:
-    versions = store.canvas_versions(space, row.number)
+    versions = store.read(space, canvas_rows.versions, row.number)
     undone = {number for version in versions if version.kind == "restored" for number in json.loads(version.detail)}
     forgotten = [version for version in versions if version.kind == "forgotten" and version.number not in undone]
     numbers = [version.number for version in forgotten if not set(ids).isdisjoint(_forgotten_ids([version]))]
@@ -133,7 +138,9 @@ def _restore(store: Store, space: str, row: CanvasRow, ids: Collection[str]) -> 
     state = current_state(store, space, row)
     for number in reversed(numbers):
         with suppress(NotFound, Damaged):  # erased by a purge; the records still have the texts
-            before, after = (state_of(store.canvas(space, row.number, version=at)) for at in (number - 1, number))
+            before, after = (
+                state_of(store.read(space, canvas_rows.canvas, row.number, version=at)) for at in (number - 1, number)
+            )
             state = undo_change(state, before, after)
     steps = _steps(store, space, row.number, ids, forgotten=False)
     other_ids = _forgotten_ids(version for version in versions if version.number not in numbers)
@@ -156,7 +163,7 @@ def _earlier_goal(store: Store, space: str, number: int, versions: Sequence[Canv
     """Return the goal, or if it is forgotten, the last goal before that."""
     for version in reversed(versions if goal == FORGOTTEN else ()):
         with suppress(NotFound):  # erased by a purge
-            earlier = goal_of(store.canvas(space, number, version=version.number).text)
+            earlier = goal_of(store.read(space, canvas_rows.canvas, number, version=version.number).text)
             if earlier and earlier != FORGOTTEN:
                 return earlier
     return goal
@@ -206,7 +213,7 @@ def _canvases_with_goals(
 ) -> Iterator[tuple[CanvasRow, list[str]]]:
     """Yield the canvases whose goals are forgotten, each with the ids of the forgotten turns and task."""
     task_ids = {int(task): task for task in tasks}
-    rows = store.canvases(space, limit=_ALL)
+    rows = store.read(space, canvas_rows.list_canvases, limit=_ALL)
     if not rows or not (turns or task_ids):
         return
     sources = defaultdict[str, set[str]](set)
@@ -217,7 +224,7 @@ def _canvases_with_goals(
     for row in rows:
         label = row.label
         if label == FORGOTTEN:
-            label = _last_label(store.canvas_versions(space, row.number)) or FORGOTTEN
+            label = _last_label(store.read(space, canvas_rows.versions, row.number)) or FORGOTTEN
         ids = sources.get(goal_of(row.text) or "", set()) | sources.get(label, set())
         ids |= {task_ids[row.number]} if row.number in task_ids else set()
         if ids:
@@ -240,8 +247,8 @@ def _remove_patch_texts(store: Store, space: str, state: CanvasState, *, refs: C
 def agent_texts(store: Store, space: str, changes: Iterable[CanvasChange] = ()) -> Iterator[tuple[str, str]]:
     """Yield (id of the result or task, text) for each text by an agent, as if `changes` were committed."""
     changed = {change.row.number: change.row for change in changes}
-    for stored in store.canvases(space, limit=_ALL):
-        steps = store.canvas_steps(space, stored.number)
+    for stored in store.read(space, canvas_rows.list_canvases, limit=_ALL):
+        steps = store.read(space, record_rows.canvas_steps, stored.number)
         from_steps = set[str]()
         for step in steps:
             record, title = step.record, StepNote.read(step.step).title
@@ -259,10 +266,14 @@ def _canvas_texts(store: Store, space: str, row: CanvasRow, from_steps: Collecti
         yield from _texts_of(current_state(store, space, row), from_steps)
     if row.label == FORGOTTEN:  # the purge of the forgotten rows erases its earlier versions
         return
-    patched = {version.number for version in store.canvas_versions(space, row.number) if version.kind == "patched"}
+    patched = {
+        version.number for version in store.read(space, canvas_rows.versions, row.number) if version.kind == "patched"
+    }
     for number in sorted(patched | {number - 1 for number in patched}):
         with suppress(Damaged, NotFound):
-            yield from _texts_of(state_of(store.canvas(space, row.number, version=number)), from_steps)
+            yield from _texts_of(
+                state_of(store.read(space, canvas_rows.canvas, row.number, version=number)), from_steps
+            )
 
 
 def _texts_of(state: CanvasState, from_steps: Collection[str]) -> Iterator[str]:

@@ -35,6 +35,7 @@ from mcp_memory.shortterm.canvas.flowchart import (
 from mcp_memory.shortterm.canvas.folding import dissolve, members, new_group_id, outermost
 from mcp_memory.shortterm.canvas.placement import latest, styled
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows
 from mcp_memory.store.values import Conflict
 
 
@@ -253,15 +254,15 @@ def current_state(store: Store, space: str, row: CanvasRow) -> CanvasState:
         return state_of(row)
     except Damaged:
         with suppress(NotFound, Damaged):
-            return state_of(store.canvas(space, row.number, version=row.version))
+            return state_of(store.read(space, canvas_rows.canvas, row.number, version=row.version))
         raise
 
 
 def canvas_problems(store: Store, space: str) -> Iterator[str]:
     """Yield a sentence for each canvas that differs from its versions."""
-    for row in store.canvases(space, limit=_ALL):
+    for row in store.read(space, canvas_rows.list_canvases, limit=_ALL):
         try:
-            version = store.canvas(space, row.number, version=row.version)
+            version = store.read(space, canvas_rows.canvas, row.number, version=row.version)
             is_intact = replace(version, label=row.label, session=row.session) == row
         except NotFound:
             is_intact = False
@@ -283,9 +284,9 @@ def amend(
             return row
         changed = row_of(after, row)
         try:
-            store.save_canvas(space, changed, expected=row.version, kind=kind)
+            store.write(space, canvas_rows.save, changed, expected=row.version, kind=kind)
         except Conflict:
-            row = store.canvas(space, row.number)
+            row = store.read(space, canvas_rows.canvas, row.number)
             continue
         return replace(changed, version=row.version + 1)
     raise _too_busy(row.number)
@@ -294,14 +295,18 @@ def amend(
 def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
     """Undo the last patch not undone yet; later steps and folds stay. Raises NotFound if there is none."""
     for _ in range(ATTEMPTS):
-        row = store.canvas(space, number)
+        row = store.read(space, canvas_rows.canvas, number)
         before, after = _last_patch(store, space, number)
         state = undo_change(current_state(store, space, row), state_of(before), state_of(after))
         # Texts of results forgotten since are not restored.
-        forgotten = {step.record.node_id for step in store.canvas_steps(space, number) if step.record.forgotten}
+        forgotten = {
+            step.record.node_id for step in store.read(space, record_rows.canvas_steps, number) if step.record.forgotten
+        }
         changed = row_of(replace(state, groups=folding.without_texts(state.groups, forgotten)), row)
         try:
-            store.save_canvas(space, changed, expected=row.version, kind="undone", detail=str(after.version))
+            store.write(
+                space, canvas_rows.save, changed, expected=row.version, kind="undone", detail=str(after.version)
+            )
         except Conflict:
             continue
         return replace(changed, version=row.version + 1)
@@ -310,12 +315,14 @@ def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
 
 def _last_patch(store: Store, space: str, number: int) -> tuple[CanvasRow, CanvasRow]:
     """Return the canvas before and after the last patch that was not undone."""
-    versions = store.canvas_versions(space, number)
+    versions = store.read(space, canvas_rows.versions, number)
     undone = {int(version.detail) for version in versions if version.kind == "undone"}
     patches = [version.number for version in versions if version.kind == "patched"]
     last = max((number for number in patches if number not in undone), default=0)
     try:
-        return store.canvas(space, number, version=last - 1), store.canvas(space, number, version=last)
+        return store.read(space, canvas_rows.canvas, number, version=last - 1), store.read(
+            space, canvas_rows.canvas, number, version=last
+        )
     except NotFound:  # there is none, or a purge erased it
         raise NotFound(f"Canvas {padded(number)} has no patch to undo.") from None
 

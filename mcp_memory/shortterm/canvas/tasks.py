@@ -34,6 +34,7 @@ from mcp_memory.shortterm.canvas.folding import members, nodes_of
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
 from mcp_memory.shortterm.canvas.state import CanvasState, complete, current_state, row_of
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, record_rows
 from mcp_memory.store.values import CanvasChange
 
 LABEL_LIMIT = 30
@@ -117,16 +118,16 @@ def _mmd_path(number: int, label: str) -> str:
 def find_canvas(store: Store, space: str, *, task: str | None, session: str | None) -> CanvasRow:
     """Return the canvas of a task, else the active, else the newest canvas; those of the session first."""
     if task is None:
-        if active := store.active_canvas(space, session):
+        if active := store.read(space, canvas_rows.active_canvas, session):
             return active
-        if newest := store.canvases(space, session=session, limit=1):
+        if newest := store.read(space, canvas_rows.list_canvases, session=session, limit=1):
             return newest[0]
-        rows = store.canvases(space)
+        rows = store.read(space, canvas_rows.list_canvases)
         of = f"Session {clean(session, 60)!r}" if session else "This space"
         raise NotFound(
             f"{of} has no task. {known_tasks(rows)} offload_tool_result starts one; what was said is found by recall."
         )
-    rows = store.canvases(space, limit=MAX_TASKS)
+    rows = store.read(space, canvas_rows.list_canvases, limit=MAX_TASKS)
     own = [row for row in rows if row.session == session]
     if row := find_task(own, clean(task, 200)) or find_task(rows, clean(task, 200)):
         return row
@@ -225,7 +226,7 @@ class IncomingCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedCall:
-    """The routing of a call: arguments of `Store.commit_step`. `row` has the version on which it is based."""
+    """The routing of a call: arguments of `record_rows.commit_step`. `row` has the version on which it is based."""
 
     row: CanvasRow
     node: str
@@ -238,7 +239,7 @@ def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
     """Return the canvas and node of a call. Raises InvalidInput for a task that is a path, and for unknown ids."""
     choice, left = _choose(store, space, call)
     if choice.row is None:
-        number, now = store.next_canvas_number(space), call.now
+        number, now = store.read(space, canvas_rows.next_number), call.now
         state = CanvasState(canvas=Canvas(number, choice.goal, "doing", now, now))
         row = CanvasRow(
             number=number, label=choice.label, session=call.session, text="", status="doing", updated=now, version=0
@@ -267,7 +268,7 @@ def _leave(store: Store, space: str, row: CanvasRow, *, is_done: bool, now: date
 
 def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, CanvasChange | None]:
     """Return the task of the call, and the change of the task that the session leaves for it."""
-    active = store.active_canvas(space, call.session)
+    active = store.read(space, canvas_rows.active_canvas, call.session)
     task = None if call.task is None else check_task(call.task)
     verdict = _boundary_since(store, space, call.turns, active) if active and task is None else GOES_ON
     choice = None
@@ -302,13 +303,13 @@ def _boundary_since(store: Store, space: str, turns: Sequence[Turn], active: Can
 
 def _other_tasks(store: Store, space: str, call: IncomingCall, active: CanvasRow | None) -> list[CanvasRow]:
     """Return the session's other tasks, the most recent first."""
-    rows = store.canvases(space, session=call.session, limit=MAX_EARLIER_TASKS)
+    rows = store.read(space, canvas_rows.list_canvases, session=call.session, limit=MAX_EARLIER_TASKS)
     return [row for row in rows if active is None or row.number != active.number]
 
 
 def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> CanvasStep:
     last = latest(state.canvas)
-    last_note = store.last_step(space, last.id) if last and call.step is None else None
+    last_note = store.read(space, record_rows.last_step, last.id) if last and call.step is None else None
     after: dict[str, str] = {}
     for text in call.after:  # such as `003-N2 if red`: a node or group, and the label of the edge
         id_, _, label = text.strip().partition(" ")

@@ -44,6 +44,7 @@ from mcp_memory.shortterm.canvas.placement import latest
 from mcp_memory.shortterm.canvas.state import CanvasState, amend, complete, current_state
 from mcp_memory.shortterm.canvas.tasks import canvas_address, find_canvas
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows
 
 if TYPE_CHECKING:
     from mcp_memory.core.token_counts import TokenCounter
@@ -111,7 +112,7 @@ def history(
 
     `003 fix-login: Fix the login test (done, 34 steps, 2 dead ends, 2026-04-16 22:19); last: leeway of 30 s …`
     """
-    rows = store.canvases(space, session=session, limit=MAX_LISTED + len(but))
+    rows = store.read(space, canvas_rows.list_canvases, session=session, limit=MAX_LISTED + len(but))
     text = ""
     for row in rows:
         if row.number in but:
@@ -237,21 +238,21 @@ def _complete(state: CanvasState, nodes: Sequence[str], now: datetime) -> Canvas
 def _deactivate(store: Store, space: str, row: CanvasRow, session: str | None, now: datetime) -> None:
     """Deactivate a completed task, so that the next call starts a new task."""
     for name in dict.fromkeys((row.session, session or row.session)):
-        active = store.active_canvas(space, name)
+        active = store.read(space, canvas_rows.active_canvas, name)
         if active and active.number == row.number:
-            store.activate(space, name, None, now=now)
+            store.write(space, canvas_rows.activate, name, None, now=now)
 
 
 def _switch(store: Store, space: str, row: CanvasRow, session: str | None, now: datetime) -> CanvasRow:
     """Fold the session's active canvas, unfold `row` and activate it."""
     session = session or row.session
-    left = store.active_canvas(space, session)
+    left = store.read(space, canvas_rows.active_canvas, session)
     if left and left.number != row.number:
         amend(store, space, left, lambda state: _fold(state, ()), kind="folded")
     row = amend(
         store, space, row, lambda state: replace(state, folded=False) if state.folded else None, kind="unfolded"
     )
-    store.activate(space, session, row.number, now=now)
+    store.write(space, canvas_rows.activate, session, row.number, now=now)
     return row
 
 

@@ -2,7 +2,7 @@
 
 | module | does |
 |---|---|
-| `store` | the verbs of `store.protocol`: those of `store.sql`, and the search |
+| `store` | the methods of `store.protocol`: transactions for `store.sql`, and the search |
 | `database` | transactions and their retries |
 | `pool` | connections, lent to threads |
 | `notifications` | NOTIFY and LISTEN: announces commits to other servers at once |

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
+from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.postgres import term_rows, terms, vectors
 from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.migrations import STEPS
@@ -16,10 +18,9 @@ from mcp_memory.store.postgres.objects import NotUploaded, Objects, Rows, Upload
 from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
-from mcp_memory.store.sql import exporting, moving, word_index
+from mcp_memory.store.sql import exporting, moving, purging, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
-from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.stored_vectors import by_layer
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
@@ -55,8 +56,8 @@ def open_objects(database: PostgresDatabase, address: str | None) -> Objects:
     return open_bucket(address, find_folder(database) if address else None)
 
 
-class PostgresStore(SqlVerbs):
-    """One open database; `store.protocol.Store` has the contract of each verb."""
+class PostgresStore:
+    """One open database; `store.protocol.Store` is its contract."""
 
     def __init__(self, database: PostgresDatabase, objects: Objects | None = None) -> None:
         self._db = database
@@ -168,6 +169,11 @@ class PostgresStore(SqlVerbs):
             self.write(space, terms.renew, layer, limit=limit)
             return True
         return self.write_home(vectors.move, limit=limit) or self._object_upkeep.step()
+
+    # purging
+
+    def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
+        return self.write(space, purging.purge, what, now=now)
 
     # seeing
 

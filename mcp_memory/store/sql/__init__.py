@@ -1,4 +1,6 @@
-"""Domain SQL: the verbs of `store.protocol`, written once for every engine.
+"""Domain SQL, written once for every engine: functions on a `Transaction`, which is bound to one space.
 
-Functions take a `Transaction`, which is bound to one space. Operations that only one engine has are in that engine.
+Upper layers run the public functions of the modules of rows through a store: `store.read(space, turn_rows.by_ids, ids)`
+or `store.write(…)`, and functions on a `HomeTransaction` through `read_home` and `write_home`. A function that is run
+so is one transaction; functions call each other inside it. Operations that differ by engine are methods of the store.
 """

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date
 from fnmatch import fnmatchcase
 
-from mcp_memory.store.sql import canvases, forgetting, pages, records, turns
+from mcp_memory.store.sql import canvas_rows, page_rows, record_rows, tombstone_rows, turn_rows
 from mcp_memory.store.sql.transaction import Transaction, from_ms
 
-LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvases.FILE, forgetting.TOMBSTONES_FILE)
+LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvas_rows.FILE, tombstone_rows.TOMBSTONES_FILE)
 """Patterns of the paths of line files."""
 
 
@@ -39,8 +39,8 @@ def line_files(tx: Transaction) -> list[str]:
     return [
         *(f"conversations/{from_ms(day * 86_400_000).astimezone(UTC):%Y-%m-%d}.jsonl" for day in days),
         *(f"offload-{session}.jsonl" for session in sessions),
-        *([canvases.FILE] if tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1") else []),
-        *([forgetting.TOMBSTONES_FILE] if tx.one("SELECT 1 FROM tombstone WHERE space = :space LIMIT 1") else []),
+        *([canvas_rows.FILE] if tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1") else []),
+        *([tombstone_rows.TOMBSTONES_FILE] if tx.one("SELECT 1 FROM tombstone WHERE space = :space LIMIT 1") else []),
     ]
 
 
@@ -48,8 +48,8 @@ def paths(tx: Transaction) -> Iterator[str]:
     """Yield the paths of all copies of a space."""
     yield from line_files(tx)
     for number, label in tx.all("SELECT number, label FROM canvas WHERE space = :space ORDER BY number"):
-        yield canvases.path_of(number, label)
-    yield from (pages.scene_path(scene.slug) for scene in pages.scenes(tx))
+        yield canvas_rows.path_of(number, label)
+    yield from (page_rows.scene_path(scene.slug) for scene in page_rows.scenes(tx))
 
 
 def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
@@ -66,10 +66,10 @@ def content(tx: Transaction, path: str) -> Iterable[bytes] | None:
                 "SELECT label, text FROM canvas WHERE space = :space AND number = ?",
                 int(number) if number.isdecimal() else 0,
             )
-            is_current = row is not None and canvases.path_of(int(number), row[0]) == path
+            is_current = row is not None and canvas_rows.path_of(int(number), row[0]) == path
             return [row[1].encode()] if row is not None and is_current else None
         case ["scenes", name]:
-            page = pages.scene_file(tx, name.removesuffix(".md"))
+            page = page_rows.scene_file(tx, name.removesuffix(".md"))
             return None if page is None else [page]
         case _:
             return None
@@ -90,9 +90,9 @@ def lines(tx: Transaction, path: str) -> Iterable[bytes]:
     """Return all lines of a line file."""
     folder, _, name = path.rpartition("/")
     if folder:
-        return turns.day_lines(tx, date.fromisoformat(name.removesuffix(".jsonl")))
-    if name == canvases.FILE:
-        return canvases.lines(tx)
-    if name == forgetting.TOMBSTONES_FILE:
-        return forgetting.tombstone_lines(tx)
-    return records.lines(tx, name.removeprefix("offload-").removesuffix(".jsonl"))
+        return turn_rows.day_lines(tx, date.fromisoformat(name.removesuffix(".jsonl")))
+    if name == canvas_rows.FILE:
+        return canvas_rows.lines(tx)
+    if name == tombstone_rows.TOMBSTONES_FILE:
+        return tombstone_rows.tombstone_lines(tx)
+    return record_rows.lines(tx, name.removeprefix("offload-").removesuffix(".jsonl"))

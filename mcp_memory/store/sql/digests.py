@@ -162,7 +162,7 @@ def husk_hash(key: Key, sha256: bytes) -> bytes:
 
 
 def secret(tx: HomeTransaction, purpose: str) -> bytes:
-    """Return the secret key of the home for one purpose, 32 bytes."""
+    """Return the secret key of this home for one purpose, 32 bytes (see `core.keyed_hash`); it is never stored."""
     return _digest(key_of(tx), "secret", purpose)
 
 

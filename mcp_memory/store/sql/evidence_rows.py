@@ -126,6 +126,10 @@ def note_given_citations(tx: Transaction, source: str, names: Sequence[str]) -> 
 
 
 def citations(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citation]]:
+    """Map turns (`t8`) and atoms (`a5`) to the results that they cite.
+
+    An atom also cites the results that its turns cite.
+    """
     if not sources or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
         return {}
     by_source = {source: _citations_of(tx, source) for source in dict.fromkeys(sources)}
@@ -148,6 +152,7 @@ def _citations_of(tx: Transaction, source: str) -> list[Citation]:
 
 
 def cited_by(tx: Transaction, ref: str) -> list[Citation]:
+    """Return the turns and atoms that name a ref, then the atoms based on these turns."""
     direct = _citations(tx, "ref", ref)
     derived: list[Citation] = []
     for citation in direct:

@@ -38,8 +38,8 @@ from mcp_memory.store.row_types import (
     gone_by,
     origin_of,
 )
-from mcp_memory.store.sql import canvases, entities, evidence_rows, pages, row_codec
-from mcp_memory.store.sql.review import THERE
+from mcp_memory.store.sql import canvas_rows, entity_rows, evidence_rows, page_rows, row_codec
+from mcp_memory.store.sql.quarantine_rows import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, named_rows, number_of
 
 # Only the numbers are sorted, so that the sort does not keep the words of a million rows in memory.
@@ -91,9 +91,9 @@ def _turns(tx: Transaction, origins: Origins) -> Iterator[TurnRow]:
 
 
 def _entities(tx: Transaction, origins: Origins) -> Iterator[EntityRow]:
-    rows = tx.all(f"SELECT c.id, c.name FROM entity_name c WHERE {entities.KNOWN} ORDER BY c.id")
+    rows = tx.all(f"SELECT c.id, c.name FROM entity_name c WHERE {entity_rows.KNOWN} ORDER BY c.id")
     for number, name in rows:
-        yield EntityRow(name=name, aliases=tuple(entities.aliases_of(tx, [number])[number]))
+        yield EntityRow(name=name, aliases=tuple(entity_rows.aliases_of(tx, [number])[number]))
 
 
 def _atoms(tx: Transaction, origins: Origins) -> Iterator[AtomRow]:
@@ -111,7 +111,7 @@ def _atoms(tx: Transaction, origins: Origins) -> Iterator[AtomRow]:
             **fields,
             supersedes=tuple(named_rows(older, "a")),
             fact=None if fact is None else FactRow(**fact),
-            entities=entities.names_of_atoms(tx, [number]).get(number, ()),
+            entities=entity_rows.names_of_atoms(tx, [number]).get(number, ()),
             evidence=tuple(QuoteRow(quote.turn, *quote.span, quote.quote) for quote in quotes),
             origins=origins(id),
         )
@@ -140,11 +140,11 @@ def _canvases(tx: Transaction, origins: Origins) -> Iterator[CanvasHistory]:
 
     If words of a canvas were forgotten, only its last version has a text.
     """
-    for row in sorted(canvases.list_canvases(tx, limit=-1), key=lambda canvas: canvas.number):
+    for row in sorted(canvas_rows.list_canvases(tx, limit=-1), key=lambda canvas: canvas.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
         )
-        groups = canvases.groups_text(row.groups)
+        groups = canvas_rows.groups_text(row.groups)
         gone = tx.column(
             "SELECT f.tombstone IS NOT NULL FROM record r JOIN ref f ON f.space = r.space AND f.id = r.ref"
             " WHERE r.space = :space AND r.canvas = ?",
@@ -152,7 +152,7 @@ def _canvases(tx: Transaction, origins: Origins) -> Iterator[CanvasHistory]:
         )
         versions = tuple(_versions(tx, row.number))
         if (any(gone) or row.label == FORGOTTEN) and versions:
-            whole = deltas.delta(None, canvases.document(groups, row.text))
+            whole = deltas.delta(None, canvas_rows.document(groups, row.text))
             bare = [replace(version, delta=None, label=row.label) for version in versions]
             versions = (*bare[:-1], replace(bare[-1], delta=whole))
         yield CanvasHistory(
@@ -190,7 +190,7 @@ def _scenes(tx: Transaction, origins: Origins) -> Iterator[SceneRow]:
     rows = tx.all("SELECT slug, version, work IS NOT NULL FROM scene WHERE space = :space ORDER BY slug, version")
     by_model = {(slug, version): bool(made) for slug, version, made in rows}
     for slug in dict.fromkeys(slug for slug, _ in by_model):
-        for version in reversed(pages.scene_versions(tx, slug)):
+        for version in reversed(page_rows.scene_versions(tx, slug)):
             left = scene_without(version, gone)
             if version.atoms and not left.atoms:
                 continue  # all of its words were forgotten

@@ -6,8 +6,8 @@ import json
 from typing import get_args
 
 from mcp_memory.core.types import Kind
-from mcp_memory.store.sql import review
-from mcp_memory.store.sql.entities import key
+from mcp_memory.store.sql import quarantine_rows
+from mcp_memory.store.sql.entity_rows import key
 from mcp_memory.store.sql.supersession import GAVE_WAY
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, numbers_of, to_ms
 from mcp_memory.store.values import Filters, Layer
@@ -69,7 +69,7 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             atoms = _atoms_of_scene(tx, filters.scene) if scene_atoms is None else numbers_of(scene_atoms, "a")
             add(f"r.id IN ({marks(atoms)})", *atoms)
         if filters.unheld:
-            add(review.PASSES)
+            add(quarantine_rows.PASSES)
         if filters.as_of is None:
             if filters.ended:
                 add(f"NOT ({GAVE_WAY})")

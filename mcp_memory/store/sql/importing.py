@@ -42,18 +42,18 @@ from mcp_memory.store.row_types import (
     origin_of,
 )
 from mcp_memory.store.sql import (
-    canvases,
+    canvas_rows,
     digests,
-    entities,
+    entity_rows,
     evidence_rows,
-    pages,
-    records,
-    refs,
+    page_rows,
+    record_rows,
+    ref_rows,
     replaced_sentences,
     row_codec,
-    sentences,
+    sentence_rows,
     supersession,
-    turns,
+    turn_rows,
     word_index,
 )
 from mcp_memory.store.sql.exporting import origin
@@ -86,15 +86,17 @@ def import_rows(
     names: Mapping[str, str],
     now: datetime,
 ) -> ImportReport:
-    """Store exported rows. See `Store.import_rows`.
+    """Store rows that `export_rows` gave elsewhere, and report their local ids. Repeated rows are stored once.
 
-    `names` maps ids in the export to local ids, for rows that earlier calls have imported.
+    `names` maps the ids of rows that were imported earlier to their local ids. An atom must come after the turn of its
+    first evidence, records in the same call as their canvas, and all versions of a page in one call. Rows that were
+    forgotten here are not stored. Raises InvalidInput if a quote is not in its turn.
     """
     tx.make_space()
     context = ImportContext(tx=tx, of=of, now=now, earlier_names=names, is_own=of == origin(tx))
     for entity in _rows_of_kind(rows, EntityRow):
-        entities.make(tx, entity.name)
-        entities.learn(tx, {entity.name: entity.aliases})
+        entity_rows.make(tx, entity.name)
+        entity_rows.learn(tx, {entity.name: entity.aliases})
     for ref in _rows_of_kind(rows, RefRow):
         _import_ref(context, ref)
     _import_statements(context, [row for row in rows if isinstance(row, TurnRow | AtomRow)])
@@ -208,9 +210,9 @@ class ImportContext:
 
 
 def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
-    """Map origins to local ids. Origins that are not known here are left out.
+    """Map those of these origins that are known here (of imported rows, or of rows of this space) to local ids.
 
-    An origin may be that of an imported row or of a row of this space.
+    The id is empty for a row that was forgotten before it was imported.
     """
     local_ids: dict[str, str] = {}
     if not tx.space or not origins:
@@ -239,7 +241,7 @@ def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
 def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
     """Return the indexes of the statements that were forgotten here, as a statement or as a turn.
 
-    Each statement is given as all its wordings.
+    Each statement is given as all its wordings; one forgotten wording is enough.
     """
     return {
         place
@@ -304,7 +306,7 @@ def _import_ref(context: ImportContext, row: RefRow) -> None:
             masked=[MaskedPlace(start=start, end=end, kind=kind) for start, end, kind in row.masked],
         )
         before = context.tx.get("SELECT count(*) FROM ref WHERE space = :space")
-        local_id = refs.put(context.tx, new, refuse=False).id
+        local_id = ref_rows.put(context.tx, new, refuse=False).id
         if context.tx.get("SELECT count(*) FROM ref WHERE space = :space") > before:
             context.stored += 1
         else:
@@ -423,8 +425,8 @@ def _insert_turns(context: ImportContext, rows: Sequence[TurnRow], *, statement:
     taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
     if not taken:
         return
-    stored = turns.insert(tx, session, [turn for _, turn in taken], now=context.now, statement=statement)
-    turns.write_journal(tx, stored, now=context.now)
+    stored = turn_rows.insert(tx, session, [turn for _, turn in taken], now=context.now, statement=statement)
+    turn_rows.write_journal(tx, stored, now=context.now)
     for (row, _), turn in zip(taken, stored, strict=True):
         # Ids in the text mean other rows here; the exported citations are imported separately.
         tx.run("DELETE FROM citation WHERE space = :space AND source = ?", turn.id)
@@ -514,8 +516,8 @@ def _same_statement(context: ImportContext, row: AtomRow) -> str | None:
     else:
         alike, kinds = supersession.GAVE_WAY if _gave_way(row) else f"NOT ({supersession.GAVE_WAY})", []
     if row.fact is not None:
-        chief = entities.chief(context.tx, row.fact.entity)
-        own_fact = (entities.key(chief), row.fact.relation, fold(row.fact.value))
+        chief = entity_rows.chief(context.tx, row.fact.entity)
+        own_fact = (entity_rows.key(chief), row.fact.relation, fold(row.fact.value))
     for number, since, until, entity, relation, value in context.tx.all(
         "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
         " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
@@ -584,7 +586,7 @@ def _supersession(context: ImportContext, row: AtomRow) -> supersession.Superses
         rival = context.tx.one(
             "SELECT atom, valid_from FROM fact WHERE space = :space AND entity_key = ? AND relation = ?"
             " AND single_valued = 1 AND valid_to IS NULL AND tombstone IS NULL",
-            *(entities.key(entities.chief(context.tx, row.fact.entity)), row.fact.relation),
+            *(entity_rows.key(entity_rows.chief(context.tx, row.fact.entity)), row.fact.relation),
         )
         if rival is not None and rival[1] > to_ms(row.valid_from):
             until, by = rival[1], rival[0]
@@ -627,18 +629,18 @@ def _insert_atom(
     for older in superseded.ends:
         _end(tx, older, by=number, at=to_ms(row.valid_from))
     if row.fact is not None:
-        chief = entities.chief(tx, row.fact.entity)
+        chief = entity_rows.chief(tx, row.fact.entity)
         tx.insert(
             "fact",
             **row_codec.columns_of(tx, replace(row.fact, entity=chief)),
             atom=number,
-            entity_key=entities.key(chief),
+            entity_key=entity_rows.key(chief),
             valid_from=to_ms(row.valid_from),
             valid_to=superseded.until,
         )
     if row.reader is None and superseded.until is None and (row.by_model or row.source == "user"):
         _replace_sentences(tx, number, folded)
-    entities.mention(tx, number, row.entities)
+    entity_rows.mention(tx, number, row.entities)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(row.text))])
     tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in superseded.ends))
     context.note(row.id, row.learned_at, row.origins, f"a{number}")
@@ -697,13 +699,13 @@ def _import_canvas(context: ImportContext, row: CanvasHistory, taken: Sequence[R
     local_id = context.find(f"c{row.number}", row.begun, row.origins)
     if local_id is None:
         is_taken = context.tx.one("SELECT 1 FROM canvas WHERE space = :space AND number = ?", row.number)
-        number, expected = canvases.next_number(context.tx) if is_taken else row.number, 0
+        number, expected = canvas_rows.next_number(context.tx) if is_taken else row.number, 0
         context.stored += 1
     else:
         number = number_of(local_id, "c")
-        here = canvases.canvas(context.tx, number)
+        here = canvas_rows.canvas(context.tx, number)
         new = [record for record in taken if context.find(record.id, record.timestamp, record.origins) is None]
-        is_ahead = (len(row.versions) or 1) > len(canvases.versions(context.tx, number))
+        is_ahead = (len(row.versions) or 1) > len(canvas_rows.versions(context.tx, number))
         context.note(f"c{row.number}", row.begun, row.origins, local_id)
         if not (new or is_ahead) and row.updated <= here.updated:
             context.known_rows += 1 + len(taken)
@@ -723,11 +725,11 @@ def _has_diverged(context: ImportContext, number: int, row: CanvasHistory, taken
     """Return whether the local canvas has records or versions that the imported canvas lacks."""
     came = {context.find(record.id, record.timestamp, record.origins) for record in taken}
     here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
-    versions = [(version.number, version.kind) for version in canvases.versions(context.tx, number)]
+    versions = [(version.number, version.kind) for version in canvas_rows.versions(context.tx, number)]
     if row.versions:
         is_begin = versions == [(version.version, version.kind) for version in row.versions[: len(versions)]]
     else:
-        is_begin = all(kind == canvases.IMPORTED for _, kind in versions)
+        is_begin = all(kind == canvas_rows.IMPORTED for _, kind in versions)
     return not (is_begin and came.issuperset(here))
 
 
@@ -749,17 +751,17 @@ def _write_canvas(
         text=here(row.text),
         status=row.status,
         folded=row.folded,
-        groups=canvases.groups_of(here(json.dumps(row.groups))),
+        groups=canvas_rows.groups_of(here(json.dumps(row.groups))),
         updated=row.updated,
         version=expected,
     )
-    canvases.take_over(context.tx, canvas, _imported_versions(context, row, here, number))
+    canvas_rows.take_over(context.tx, canvas, _imported_versions(context, row, here, number))
     context.note(f"c{row.number}", row.begun, row.origins, f"c{number}")
     lines = defaultdict[str, list[int]](list)
     for record in taken:
         lines[record.session].append(_import_record(context, record, number, here))
     for session, numbers in lines.items():
-        records.append(context.tx, session, numbers)
+        record_rows.append(context.tx, session, numbers)
 
 
 def _import_record(context: ImportContext, row: RecordRow, canvas: int, here: Callable[[str], str]) -> int:
@@ -802,13 +804,15 @@ def _imported_versions(
     """
     kept = [version for version in row.versions if version.delta is not None]
     history = [here(version.delta) for version in kept if version.delta is not None]
-    due = canvases.document(canvases.groups_text(canvases.groups_of(here(json.dumps(row.groups)))), here(row.text))
+    due = canvas_rows.document(
+        canvas_rows.groups_text(canvas_rows.groups_of(here(json.dumps(row.groups)))), here(row.text)
+    )
     try:
         kept_versions = [version.version for version in kept]
-        crcs = dict(zip(kept_versions, map(canvases.crc_of, deltas.texts(history)), strict=True))
+        crcs = dict(zip(kept_versions, map(canvas_rows.crc_of, deltas.texts(history)), strict=True))
     except ValueError:
         return []
-    if not kept or kept[-1] != row.versions[-1] or crcs[kept[-1].version] != canvases.crc_of(due):
+    if not kept or kept[-1] != row.versions[-1] or crcs[kept[-1].version] != canvas_rows.crc_of(due):
         return []
     local = (
         replace(
@@ -856,7 +860,7 @@ def _import_scene(context: ImportContext, versions: Sequence[SceneRow]) -> None:
     context.known_rows += len(versions) - len(new)
     if new:
         context.tx.touch("persona", f"scene:{slug}")
-        pages.write_scene_files(context.tx)
+        page_rows.write_scene_files(context.tx)
 
 
 def _scene_id(row: SceneRow) -> str:
@@ -951,8 +955,8 @@ def _import_session(context: ImportContext, row: SessionRow) -> None:
     if number is None or context.is_own:
         return
     canvas = context.name(f"c{row.canvas}") if row.canvas is not None else GONE
-    if canvas != GONE and canvases.active(tx, row.name) is None:
-        canvases.activate(tx, row.name, number_of(canvas, "c"), now=context.now)
+    if canvas != GONE and canvas_rows.active_canvas(tx, row.name) is None:
+        canvas_rows.activate(tx, row.name, number_of(canvas, "c"), now=context.now)
     read = context.name(row.read)
     if read == GONE:
         return
@@ -989,7 +993,7 @@ def _import_progress(context: ImportContext, row: StageRow) -> None:
     if row.stage == "read":
         upto, local_ids = number_of(row.upto, "t"), {**context.earlier_names, **context.names}
         turns_read = [here for id, here in local_ids.items() if id[0] == "t" and number_of(id, "t") <= upto]
-        sentences.mark_read(tx, [number_of(here, "t") for here in turns_read if here != GONE])
+        sentence_rows.mark_read(tx, [number_of(here, "t") for here in turns_read if here != GONE])
 
 
 def _move_cursor(context: ImportContext, row: StageRow, name: str) -> None:

@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from mcp_memory.store.row_types import SessionRow, TombstoneRow, TurnRow, VersionRow
 from mcp_memory.store.sql import (
-    canvases,
+    canvas_rows,
     digests,
-    entities,
+    entity_rows,
     evidence_rows,
-    review,
+    quarantine_rows,
     row_codec,
     supersession,
     word_index,
@@ -206,7 +206,7 @@ class LineImport:
         tx = self.tx
         catch_up_counters(tx)
         for number in self._canvases:
-            canvases.draw(tx, number)
+            canvas_rows.draw(tx, number)
         self._canvases.clear()
         tx.run(
             "UPDATE fact SET valid_to = (SELECT a.valid_to FROM atom a WHERE a.space = fact.space AND a.id = fact.atom)"
@@ -217,7 +217,7 @@ class LineImport:
         for number, statement in self._statements.items():
             self._put_fact(number, statement.fact)
             if tx.one("SELECT 1 FROM mention WHERE space = :space AND atom = ?", number) is None:
-                entities.mention(tx, number, statement.names)
+                entity_rows.mention(tx, number, statement.names)
         self._statements.clear()
 
     def _put_fact(self, atom: int, fact: dict[str, Value] | None) -> None:
@@ -229,7 +229,7 @@ class LineImport:
             "SELECT valid_from, valid_to, tombstone FROM atom WHERE space = :space AND id = ?", atom
         )[0]
         values = {**fact, "valid_from": since, "valid_to": until, "tombstone": tombstone}
-        self._write("fact", {"atom": atom}, {**values, "entity_key": entities.key(str(fact["entity"]))})
+        self._write("fact", {"atom": atom}, {**values, "entity_key": entity_rows.key(str(fact["entity"]))})
 
     def _put_canvas(self, row: VersionRow, values: Mapping[str, Value]) -> None:
         """Set the row of a canvas to this version, unless the row has a later version.
@@ -254,7 +254,7 @@ class LineImport:
         self._quarantine(row.id, row.reasons, at=row.learned_at)
 
     def _quarantine(self, id: str, why: Sequence[str], *, at: datetime) -> None:
-        review.note(self.tx, {id: why}, now=at)
+        quarantine_rows.note(self.tx, {id: why}, now=at)
 
     def _apply_tombstone(self, row: TombstoneRow) -> None:
         """Forget the rows that a tombstone names, or restore them if it was undone."""

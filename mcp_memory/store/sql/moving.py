@@ -26,7 +26,7 @@ from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import schema
 from mcp_memory.store.sql.schema import Table
-from mcp_memory.store.sql.transaction import Engine, HomeTransaction, Transaction, marks
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks
 from mcp_memory.store.sql.word_index import forget_chunks, terms_of_row
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS
 from mcp_memory.store.values import Layer
@@ -43,7 +43,7 @@ _ROWS = {"number": "kind <> 'chunk'"}
 """Conditions on the rows that are moved, for tables of which not all rows are moved."""
 
 
-class Movable(Engine, Store, Protocol):
+class Movable(Store, Protocol):
     """A store that can be the source or the target of a move. A target has the table `move` until `Move.accept`."""
 
     name: str

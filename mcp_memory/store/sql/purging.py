@@ -24,7 +24,7 @@ from mcp_memory.store import files
 from mcp_memory.store.citations import cited_atoms, scene_without
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import canvases, digests, forgetting, pages, purged_names, renaming
+from mcp_memory.store.sql import canvas_rows, digests, page_rows, purged_names, renaming, tombstone_rows
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
 
 # Columns that may quote any row of any space and are not essential: cleared if they match an erased text.
@@ -64,15 +64,15 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     tx.run("UPDATE recall SET query = NULL WHERE space = :space")
     says = purged_names.says_erased_words(tx, texts)
     _sweep(tx, Traces(texts), says)
-    canvases.change(tx, what.redrawn)
+    canvas_rows.change(tx, what.redrawn)
     redrawn = _erase_from_canvases(tx, gone.refs, {*gone.ids(), *gone.tasks})
     names += [label for labels in redrawn.values() for label in labels]
     stale = gone.rename_refs()
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])
     erased = purged_names.erase_names(tx, numbers, touched, says)
     stale |= erased.paths | {f"conversations/{day}.jsonl" for day in days} | gone.record_files(touched)
-    tx.files.outdate(forgetting.TOMBSTONES_FILE, canvases.FILE, *sorted(stale))
-    pages.write_scene_files(tx)
+    tx.files.outdate(tombstone_rows.TOMBSTONES_FILE, canvas_rows.FILE, *sorted(stale))
+    page_rows.write_scene_files(tx)
     tx.touch("persona")
     for path in paths:
         tx.files.remove(path)
@@ -107,7 +107,7 @@ class _Erasure:
         self.turns: list[int] = tx.column(f"SELECT id FROM turn {under}", *tombstones)
         self.atoms: list[int] = tx.column(f"SELECT id FROM atom {under}", *tombstones)
         self.refs: list[str] = tx.column(f"SELECT id FROM ref {under}", *tombstones)
-        ids = (id for tombstone in tombstones for id in forgetting.tombstone_of(tx, tombstone).ids)
+        ids = (id for tombstone in tombstones for id in tombstone_rows.tombstone_of(tx, tombstone).ids)
         self.tasks = [id for id in ids if id.isdecimal()]
 
     def ids(self) -> list[str]:
@@ -292,7 +292,7 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
     because its slug may reveal its subject.
     """
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space"):
-        for version in pages.scene_versions(tx, slug):
+        for version in page_rows.scene_versions(tx, slug):
             if gone.isdisjoint(version.atoms) and gone.isdisjoint(cited_atoms(version.body)):
                 continue
             left = scene_without(version, gone)
@@ -306,7 +306,7 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
                 json.dumps(left.entities, ensure_ascii=False),
                 *(slug, version.version),
             )
-        if not any(version.body for version in pages.scene_versions(tx, slug)):
+        if not any(version.body for version in page_rows.scene_versions(tx, slug)):
             tx.files.remove(f"scenes/{slug}.md")
             tx.run("DELETE FROM scene WHERE space = :space AND slug = ?", slug)
             tx.run("DELETE FROM change WHERE space = :space AND topic = ?", f"scene:{slug}")
@@ -343,4 +343,4 @@ def _erase_from_canvases(tx: Transaction, refs: Sequence[str], ids: Collection[s
     numbers = {number for number, detail in versions if not set(ids).isdisjoint(json.loads(detail))}
     sql = "SELECT DISTINCT canvas FROM record WHERE space = :space AND ref IN ({})"
     numbers |= {number for (number,) in tx.among(sql, refs)}
-    return {number: canvases.erase_history(tx, number) for number in sorted(numbers)}
+    return {number: canvas_rows.erase_history(tx, number) for number in sorted(numbers)}

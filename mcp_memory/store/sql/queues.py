@@ -6,8 +6,8 @@ worker releases it or, if the worker died, when its lease expires. A space that 
 becomes due again.
 
 A claim only avoids duplicate work. Two workers may work on one space if a lease was too short, but nothing is stored
-twice, because each write is checked (`jobs.finish`, `put_vectors`, `put_chunks`). Times are those of the clock of the
-database, so the clocks of servers may differ.
+twice, because each write is checked (`job_rows.finish`, `put_vectors`, `put_chunks`). Times are those of the clock of
+the database, so the clocks of servers may differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 from datetime import timedelta
 
-from mcp_memory.store.sql.transaction import NOW, HomeTransaction, milliseconds
+from mcp_memory.store.sql.transaction import NOW, Engine, HomeTransaction, milliseconds
 from mcp_memory.store.values import Claim
 
 LONGEST_LEASE = timedelta(hours=7)
@@ -25,6 +25,7 @@ _DUE = f"d.queue = ? AND d.at <= {NOW} AND (d.until <= {NOW} OR d.until > {NOW} 
 
 
 def open_queue(tx: HomeTransaction, queue: str) -> None:
+    """Create a queue: every space is due now, and again after each write to it."""
     tx.run("INSERT INTO queue (name) VALUES (?) ON CONFLICT DO NOTHING", queue)
     tx.run(
         f"INSERT INTO due (space, queue, at, token, until) SELECT id, ?, {NOW}, '', 0 FROM space WHERE true"
@@ -39,6 +40,7 @@ def look_again(tx: HomeTransaction, queue: str) -> None:
 
 
 def count_waiting(tx: HomeTransaction, queue: str) -> int:
+    """Count the spaces of a queue that are due or claimed."""
     return tx.get(f"SELECT count(*) FROM due WHERE queue = ? AND (at <= {NOW} OR until > {NOW})", queue)
 
 
@@ -76,6 +78,17 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
         *(token, milliseconds(lease), milliseconds(lease), number, queue),
     )
     return Claim(queue=queue, space=name, token=token, age=timedelta(milliseconds=max(0, late)))
+
+
+def claim_space(store: Engine, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
+    """Claim the space that has been due longest in a queue; None if no space is due, or all are claimed.
+
+    With `space`, claim that space, due or not. The claim ends with `release` or, by the clock of the database, after
+    `lease`. Usually nothing is due; then nothing is written.
+    """
+    if space is None and not store.read_home(is_due, queue):
+        return None
+    return store.write_home(claim, queue, lease=lease, space=space)
 
 
 def release(tx: HomeTransaction, claim: Claim, *, again: timedelta) -> None:

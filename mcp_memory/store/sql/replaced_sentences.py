@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_memory.store.sql import evidence_rows, review, supersession
+from mcp_memory.store.sql import evidence_rows, quarantine_rows, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
 READ_BY_A_MODEL = "A model has read these words."
@@ -74,7 +74,7 @@ def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list
     """Return the overlapping statements of each sentence, and the sentences that overlap quarantined statements."""
     rows = tx.among(
         "SELECT e.atom, r.id, r.valid_to IS NULL, e.span_start, e.span_end, o.span_start, o.span_end,"
-        f" {review.PASSES} FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        f" {quarantine_rows.PASSES} FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " JOIN evidence o ON o.space = e.space AND o.turn = e.turn"
         " AND o.span_start < e.span_end AND e.span_start < o.span_end"
         f" JOIN atom r ON r.space = o.space AND r.id = o.atom WHERE e.space = :space AND {_BY_USER}"

@@ -40,7 +40,7 @@ from mcp_memory.store.row_types import (
     TurnRow,
     VersionRow,
 )
-from mcp_memory.store.sql import review, schema
+from mcp_memory.store.sql import quarantine_rows, schema
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, from_ms, to_ms
 from mcp_memory.store.values import FollowedLog, Imported, MessageEdit, NewAtom, RecallEntry, Saving, Token, Work
 
@@ -211,8 +211,8 @@ _LISTS = {("atom", "evidence")}
 
 _DERIVED = {
     ("atom", "by_model"): "r.work IS NOT NULL",
-    ("atom", "held"): review.OF_ATOM,
-    ("atom", "doubts"): review.DOUBTS_OF_ATOM,
+    ("atom", "held"): quarantine_rows.OF_ATOM,
+    ("atom", "doubts"): quarantine_rows.DOUBTS_OF_ATOM,
     ("atom", "is_sentence"): "r.reader IS NOT NULL",
     ("canvas_version", "by_model"): "r.work IS NOT NULL",
     ("persona", "by_model"): "r.work IS NOT NULL",

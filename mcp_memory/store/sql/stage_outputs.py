@@ -17,16 +17,16 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Evidence
 from mcp_memory.store.sql import (
-    atoms,
-    canvases,
+    atom_rows,
+    canvas_rows,
     digests,
-    entities,
+    entity_rows,
     evidence_rows,
-    jobs,
-    pages,
-    records,
+    job_rows,
+    page_rows,
+    record_rows,
     replaced_sentences,
-    sentences,
+    sentence_rows,
     supersession,
     word_index,
 )
@@ -49,13 +49,23 @@ from mcp_memory.store.values import (
 
 
 def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: Outcome, now: datetime) -> Committed:
+    """Store the output of a stage, the end of its job `work`, its log entry and its cursor.
+
+    Scenes, a page of the persona and a canvas have no job if a person edited them, and then move no cursor. Readings
+    never have a job. If a model has read all the turns of a sentence, its statements replace the sentence.
+
+    Raises Conflict, storing nothing, if the job is done or was leased by another process, because the question was
+    answered already or is being asked again, or if a scene or a canvas is no longer at the version that the output
+    expects. Raises InvalidInput if a draft has no evidence, if its quote is not in its turn, or if the name of a new
+    scene is taken, and NotFound for an update of an unknown scene.
+    """
     tx.make_space()
-    job = None if work is None else jobs.finish(tx, work, outcome=outcome, now=now)
+    job = None if work is None else job_rows.finish(tx, work, outcome=outcome, now=now)
     match output:
         case Extraction():
             _add_drafts(tx, job, output)
             replaced_sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
-            sentences.skip_read_turns(tx)
+            sentence_rows.skip_read_turns(tx)
         case Merge():
             written = _merge_drafts(tx, job, output, now=now)
             replaced_sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
@@ -63,23 +73,23 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
         case Readings():
             for atom in output.atoms:
                 _check(atom)
-            return Committed(atoms=sentences.put(tx, output, now=now))
+            return Committed(atoms=sentence_rows.put(tx, output, now=now))
         case SceneChanges():
-            pages.change_scenes(tx, job, output, now=now)
+            page_rows.change_scenes(tx, job, output, now=now)
         case PersonaPage():
-            return Committed(version=pages.put_persona(tx, job, output, now=now))
+            return Committed(version=page_rows.put_persona(tx, job, output, now=now))
         case CanvasPatch():
-            canvases.patch(tx, job, output.changes)
+            canvas_rows.patch(tx, job, output.changes)
         case Summaries():
-            records.amend(tx, job, output, now=now)
+            record_rows.amend(tx, job, output, now=now)
         case _:
             assert_never(output)
     return Committed()
 
 
 def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None:
-    jobs.advance_sessions(tx, job, extracted.upto)
-    entities.learn(tx, extracted.aliases)
+    job_rows.advance_sessions(tx, job, extracted.upto)
+    entity_rows.learn(tx, extracted.aliases)
     for draft in extracted.drafts:
         _check(draft)
         if not digests.was_forgotten(tx, draft.text, evidence_rows.check_quotes(tx, draft.evidence)):
@@ -87,6 +97,7 @@ def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None
 
 
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
+    """Return drafts that have yet to be merged, oldest first."""
     rows = tx.all("SELECT id, work, atom FROM draft WHERE space = :space ORDER BY id")
     waiting = (Draft(id=f"d{number}", atom=_from_json(atom), job=f"w{job}") for number, job, atom in rows)
     current = (draft for draft in waiting if evidence_rows.are_turns_present(tx, draft.atom.evidence))
@@ -111,7 +122,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
         else:
             _check(extracted)
             atom = replace(extracted, supersedes=supersession.still_open(tx, extracted.supersedes))
-            written[merging.draft] = atoms.put(tx, atom, now=now, work=job)
+            written[merging.draft] = atom_rows.put(tx, atom, now=now, work=job)
             replaced_sentences.copy_words(tx, repeated, number_of(written[merging.draft].atom.id, "a"))
         tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(merging.draft, "d"))
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mcp_memory.store.sql.entities import key
+from mcp_memory.store.sql.entity_rows import key
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
 from mcp_memory.store.values import DONE, NewAtom
 

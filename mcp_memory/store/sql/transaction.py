@@ -370,59 +370,36 @@ def _values(columns: tuple[str, ...]) -> str:
     return f"({', '.join(':space' if column == 'space' else '?' for column in columns)})"
 
 
-# --- verbs ------------------------------------------------------------------------------------------
+# --- the store --------------------------------------------------------------------------------------
 
 
 class Engine(Protocol):
-    """A store that runs functions of this package in transactions. Its verbs (public methods) are such functions."""
+    """A store that runs functions of this package in transactions: `store.read(space, turn_rows.by_ids, ids)`.
+
+    `work` is called with a transaction and the other arguments, and its result is returned. A writing transaction is
+    committed when `work` returns and rolled back when it raises. `work` may be called again after a transient failure,
+    so it must change nothing but the database.
+    """
 
     def read(
         self, space: str, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T: ...
+    ) -> T:
+        """Run a function on the rows of a space. It sees one consistent state and never waits for writers."""
+        ...
 
     def write(
         self, space: str, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T: ...
+    ) -> T:
+        """Run a function that changes rows of a space. Rows, index entries and files are committed together."""
+        ...
 
-    def read_home(
-        self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T: ...
+    def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function on the rows of the home."""
+        ...
 
-    def write_home(
-        self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T: ...
-
-
-def reads(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
-    """Return the verb that runs a function in a reading transaction of a space."""
-
-    def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.read(space, function, *args, **kwargs)
-
-    return verb
-
-
-def writes(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
-    """Return the verb that runs a function in a writing transaction of a space, which commits all of its changes."""
-
-    def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.write(space, function, *args, **kwargs)
-
-    return verb
-
-
-def reads_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Callable[Concatenate[Engine, P], T]:
-    def verb(store: Engine, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.read_home(function, *args, **kwargs)
-
-    return verb
-
-
-def writes_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Callable[Concatenate[Engine, P], T]:
-    def verb(store: Engine, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.write_home(function, *args, **kwargs)
-
-    return verb
+    def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that changes rows of the home."""
+        ...
 
 
 # --- values -----------------------------------------------------------------------------------------

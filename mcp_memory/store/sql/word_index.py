@@ -70,6 +70,10 @@ def refs_waiting(tx: HomeTransaction) -> int:
 
 
 def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedRef | None:
+    """Return a ref that is not fully indexed, or whose terms are of an earlier version; None if there is none.
+
+    The refs in `passing` are skipped.
+    """
     passed = set(passing)
     rows = tx.all(
         "SELECT r.id, CASE r.indexed WHEN ? THEN (SELECT max(byte_end) FROM chunk c WHERE c.space = r.space"
@@ -80,7 +84,10 @@ def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedR
 
 
 def terms_of_chunks(new: Sequence[NewChunk]) -> list[list[str]]:
-    """Return the terms of each chunk without repetitions: ranking only needs to know which rows have a term."""
+    """Return the terms of each chunk without repetitions: ranking only needs to know which rows have a term.
+
+    They should be computed before the transaction that stores the chunks, so that other writers do not wait.
+    """
     return [list(dict.fromkeys(index_terms(chunk.text))) for chunk in new]
 
 
@@ -93,9 +100,10 @@ def put_chunks(
     start: int,
     complete: bool,
 ) -> bool:
-    """Add the next chunks of a ref, with their terms.
+    """Add the next chunks of a ref, which begin at byte `start`, with their terms (see `terms_of_chunks`).
 
-    Returns False, changing nothing, if they do not follow its last chunk, or if it is forgotten or completely indexed.
+    `complete` when they are the last. Returns False, changing nothing, if the ref is forgotten, indexed completely, or
+    indexed up to a byte other than `start`.
     """
     indexed = tx.get("SELECT indexed FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", ref)
     if indexed is None or indexed == TERMS_VERSION:
@@ -110,7 +118,7 @@ def put_chunks(
         " VALUES (:space, ?, ?, ?, ?, ?, ?)",
         [(number, ref, *chunk.lines, *chunk.span) for number, chunk in enumerate(new, start=first)],
     )
-    tx.index.put_terms("chunk", list(enumerate(terms, start=first)))
+    tx.index.put_terms("chunk", list(zip(range(first, first + len(new)), terms, strict=True)))
     state = TERMS_VERSION if complete else -TERMS_VERSION
     tx.run("UPDATE ref SET indexed = ? WHERE space = :space AND id = ?", state, ref)
     return True
@@ -127,7 +135,10 @@ def _delete_chunks(tx: Transaction, ref: str) -> None:
 
 
 def chunks_by_id(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
-    """Return chunks with their raw bytes, in the given order. Chunks of torn or missing files are left out."""
+    """Return chunks and their raw bytes, in the order of `ids`.
+
+    Chunks that are gone, or whose file is missing or torn, are left out; the bytes are not checked against a hash.
+    """
     numbers = numbers_of(ids, "c")
     rows = tx.all(
         "SELECT c.id, c.ref, c.first_line, c.last_line, c.byte_start, c.byte_end, r.path, r.bytes FROM chunk c"

@@ -1,10 +1,10 @@
 """The embedded engine: one SQLite file with FTS5 and sqlite-vec, and the files next to it.
 
-    store        the verbs, each a transaction             database        the file, its writer and readers
+    store        transactions, search and upkeep           database        the file, its writer and readers
     home         the folder and its permissions            migrations      the schema, step by step
     transaction  SQL and files of a transaction            copies          readable copies of rows
     index        terms and vectors for the search          checks          problems of rows and files
     upkeep       recovery, rebuild, repair, snapshots      unreadable      values that cannot be read
 
-Each module has plain functions over a connection; `SQLiteStore` gives them transactions and the verbs' names.
+Each module has plain functions over a connection; `SQLiteStore` gives them transactions.
 """

@@ -16,8 +16,8 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import copies as copies_of_rows
 from mcp_memory.store.sql import digests
-from mcp_memory.store.sql.entities import key as entity_key
-from mcp_memory.store.sql.refs import find as find_ref
+from mcp_memory.store.sql.entity_rows import key as entity_key
+from mcp_memory.store.sql.ref_rows import find as find_ref
 from mcp_memory.store.sql.transaction import counters_behind, from_ms
 from mcp_memory.store.sql.word_index import INDEXED
 from mcp_memory.store.sqlite import copies

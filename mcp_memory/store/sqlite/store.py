@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import exporting, moving, pages, purged_rows, word_index
+from mcp_memory.store.sql import exporting, moving, page_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
-from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes, writes_home
-from mcp_memory.store.sql.verbs import SqlVerbs
+from mcp_memory.store.sql.transaction import HomeTransaction, in_home
 from mcp_memory.store.sqlite import checks, copies
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import outlines, term_rows, terms, vectors
@@ -38,8 +39,8 @@ def open_store(home: Path) -> SQLiteStore:
     return SQLiteStore(database)
 
 
-class SQLiteStore(SqlVerbs):
-    """One open home; `store.protocol.Store` has the contract of each verb."""
+class SQLiteStore:
+    """One open home; `store.protocol.EmbeddedStore` is its contract."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -151,10 +152,14 @@ class SQLiteStore(SqlVerbs):
 
     # purging
 
-    purge = writes(purging.purge)
-    unverified_purges = reads_home(purging.unverified_purges)
-    purged_rows = reads_home(purged_rows.purged_rows)
-    note_verified = writes_home(purging.note_verified)
+    def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
+        return self.write(space, purging.purge, what, now=now)
+
+    def unverified_purges(self) -> list[str]:
+        return self.read_home(purging.unverified_purges)
+
+    def note_verified(self, purges: Sequence[str]) -> None:
+        self.write_home(purging.note_verified, purges)
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:
         self._db.write(lambda con: None)  # it writes the copies that are behind, and removes their marks
@@ -209,8 +214,8 @@ class SQLiteStore(SqlVerbs):
         return self._db.write(repair.repair_database, home, set_aside)
 
     def write_persona_file(self, space: str, /, page: str) -> None:
-        if not self.read(space, pages.is_persona_written, page):
-            self.write(space, pages.write_persona_file, page)
+        if not self.read(space, page_rows.is_persona_written, page):
+            self.write(space, page_rows.write_persona_file, page)
 
     def kept_beside(self, space: str) -> list[Path]:
         return copies.kept_beside(self._db.home, space)

@@ -18,7 +18,7 @@ import apsw
 from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.store.citations import cited_atoms
-from mcp_memory.store.sql.canvases import groups_of
+from mcp_memory.store.sql.canvas_rows import groups_of
 from mcp_memory.store.sql.copies import is_line_file
 
 WRONG = (

@@ -13,6 +13,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.compression.plan import CompressionRules, make_rules
 from mcp_memory.service.compression.storing import cut_middle, shorten_arguments
+from mcp_memory.store.sql import record_rows, tombstone_rows, turn_rows
 from tests.service.compression.conftest import Program
 from tests.service.compression.lists import Step, anthropic, long_talk, openai
 
@@ -104,7 +105,7 @@ def test_aggressive_has_a_note_with_the_canvas_and_the_users_words_in_place_of_t
     assert "flowchart TD" in note
     assert done.messages[-4:] == messages[-4:]
     assert done.tokens <= 0.4 * 20_000
-    turns = program.store.last_turns(program.space, done.session, limit=50, roles=("user",))
+    turns = program.store.read(program.space, turn_rows.last_turns, done.session, limit=50, roles=("user",))
     assert [turn.content for turn in turns] == ["Mind the umlauts."]
 
 
@@ -216,8 +217,8 @@ def test_what_is_no_list_of_messages_is_refused_with_its_place(program: Program,
 def test_what_was_forgotten_is_put_in_place_of_nothing(program: Program) -> None:
     messages = openai(long_talk(4))
     done = program.compress(messages, 10_000, cached_price=1, level="mild")
-    [ref] = {record.ref for record in program.store.records(program.space, limit=1)}
-    program.store.forget(program.space, [ref], reason="private", now=program.now())
+    [ref] = {record.ref for record in program.store.read(program.space, record_rows.list_records, limit=1)}
+    program.store.write(program.space, tombstone_rows.forget, [ref], reason="private", now=program.now())
     after = program.compress(messages, 10_000, level="none").messages
     assert [a == b for a, b in zip(after, messages, strict=True)].count(False) == done.edits - 1
 

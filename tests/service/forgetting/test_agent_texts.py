@@ -12,6 +12,7 @@ import pytest
 from mcp_memory.core.types import Forgotten, NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.shortterm.canvas.state import EdgeLabel, NewGroup, Patch, amend, apply_patch
+from mcp_memory.store.sql import canvas_rows
 from mcp_memory.store.sqlite.store import open_store
 
 SAID = "call doctor snorbelqui about the biopsy result on Friday at noon"
@@ -44,7 +45,7 @@ def _patch(*patches: Patch) -> Write:
         def patch() -> None:
             store = open_store(home)
             for one in patches:
-                row = store.canvas("default", 1)
+                row = store.read("default", canvas_rows.canvas, 1)
                 amend(store, "default", row, lambda state, one=one: apply_patch(state, one), kind="patched")
             store.close()
 

@@ -11,6 +11,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import FORGOTTEN, Forgotten, NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.shortterm.canvas.flowchart import goal_of
+from mcp_memory.store.sql import tombstone_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock
 
@@ -130,7 +131,7 @@ async def test_a_purge_takes_the_goal_of_a_turn_that_was_forgotten_alone(
 
     def forget_alone() -> None:
         store = open_store(home)
-        store.forget("default", ["t1"], reason="", now=clock())
+        store.write("default", tombstone_rows.forget, ["t1"], reason="", now=clock())
         store.close()
 
     await anyio.to_thread.run_sync(forget_alone)

@@ -25,6 +25,7 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.verbs import forgetting as forgetting_verbs
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, page_rows, record_rows, stage_outputs, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom, PersonaPage, SceneChanges, SceneEdit, Vectors
 from mcp_memory.testing import FixedClock
@@ -156,30 +157,37 @@ async def test_the_pyramid_above_it_loses_what_told_of_it_and_nothing_else(
 def standing(store: Store) -> tuple[Any, ...]:
     slugs = ("things",)
     return (
-        store.atoms_since("me", 0, limit=9),
-        [store.scene_versions("me", slug) for slug in slugs],
-        store.persona_versions("me"),
-        store.records("me"),
+        store.read("me", atom_rows.list_since, 0, limit=9),
+        [store.read("me", page_rows.scene_versions, slug) for slug in slugs],
+        store.read("me", page_rows.persona_versions),
+        store.read("me", record_rows.list_records),
     )
 
 
 def pyramid(store: Store) -> None:
-    store.append_turns("me", "s", [NewTurn(role="user", content="I have a quagga and a violin.")], now=NOON)
+    store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([NewTurn(role="user", content="I have a quagga and a violin.")]),
+        now=NOON,
+    )
     for text, span in (("Has a quagga", (9, 15)), ("Has a violin", (22, 28))):
         quote = Evidence(turn="t1", span=span, quote=text[6:])
         new = NewAtom(
             kind="persona", text=text, priority=50, confidence=0.9, session="s", valid_from=NOON, evidence=[quote]
         )
-        store.add_atom("me", new, now=NOON)
+        store.write("me", atom_rows.add, new, now=NOON)
     for version in ("create", "update"):
         body = f"- Rides a quagga, {version} (a1)\n- Plays the violin, {version} (a2)"
         edit = SceneEdit(
             action=version, slug="things", reason="the quagga", title="Things", summary="Quagga and violin", body=body,
             atoms=["a1", "a2"],
         )  # fmt: skip
-        store.commit("me", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=NOON)
-    store.commit(
+        store.write("me", stage_outputs.commit, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=NOON)
+    store.write(
         "me",
+        stage_outputs.commit,
         None,
         PersonaPage(text="# Persona\n\n- Loves a quagga (a1)\n- Loves a violin (a2)\n"),
         outcome={},
@@ -189,19 +197,19 @@ def pyramid(store: Store) -> None:
 
 def test_what_one_purge_erases_another_forgetting_keeps(store: Store) -> None:
     pyramid(store)
-    first, second = (store.forget("me", [id], reason="", now=NOON) for id in ("a1", "a2"))
+    first, second = (store.write("me", tombstone_rows.forget, [id], reason="", now=NOON) for id in ("a1", "a2"))
     store.purge("me", Purge(tombstones=[first.id], personas=versions_without(store, "me", ["a1"])), now=NOON)
-    store.undo_forget("me", second.id, now=NOON)
-    (scene,) = store.scenes("me")
+    store.write("me", tombstone_rows.undo, second.id, now=NOON)
+    (scene,) = store.read("me", page_rows.scenes)
     assert (scene.body, scene.atoms) == ("- Plays the violin, update (a2)", ("a2",))
-    page = store.persona("me")
+    page = store.read("me", page_rows.persona)
     assert page
     assert page.text == "# Persona\n\n- Loves a violin (a2)\n"
-    assert [atom.text for atom in store.atoms("me", ["a1", "a2"])] == ["Has a violin"]
+    assert [atom.text for atom in store.read("me", atom_rows.by_ids, ["a1", "a2"])] == ["Has a violin"]
     told = json.dumps(standing(store), default=str)
     assert "quagga" not in told.casefold()
     with pytest.raises(NotFound, match="purged"):
-        store.undo_forget("me", first.id, now=NOON)
+        store.write("me", tombstone_rows.undo, first.id, now=NOON)
     with pytest.raises(NotFound, match="nothing to purge under x1"):
         store.purge("me", Purge(tombstones=["x1"]), now=NOON)
     assert store.problems() == []
@@ -209,9 +217,9 @@ def test_what_one_purge_erases_another_forgetting_keeps(store: Store) -> None:
 
 def test_a_page_of_which_nothing_is_left_stays_gone(store: Store) -> None:
     pyramid(store)
-    gone = store.forget("me", ["a1", "a2"], reason="", now=NOON)
+    gone = store.write("me", tombstone_rows.forget, ["a1", "a2"], reason="", now=NOON)
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
-    assert store.scenes("me") == []
+    assert store.read("me", page_rows.scenes) == []
     assert list((store.folder("me") / "scenes").iterdir()) == []
 
 
@@ -219,11 +227,13 @@ def test_vectors_of_it_are_gone_as_well(store: Store, home: Path) -> None:
     rng = np.random.default_rng(7)
     data = rng.normal(size=(2, 64)).astype(np.float32)
     said = [NewTurn(role="user", content=text) for text in ("A secret of mine, well kept.", "The weather is fine.")]
-    store.append_turns("me", "s", said, now=NOON, vectors=Vectors(identity="test/64", data=data))
+    store.write(
+        "me", turn_rows.append, "s", turn_rows.prepare(said), now=NOON, vectors=Vectors(identity="test/64", data=data)
+    )
     kept = [np.clip(np.rint(row / np.linalg.norm(row) * 127), -127, 127).astype(np.int8).tobytes() for row in data]
     store.secure_delete()
     assert [row[:32] in (home / "memory.db").read_bytes() for row in kept] == [True, True]
-    gone = store.forget("me", ["t1"], reason="", now=NOON)
+    gone = store.write("me", tombstone_rows.forget, ["t1"], reason="", now=NOON)
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
     assert store.secure_delete()
     assert [row[:32] in (home / "memory.db").read_bytes() for row in kept] == [False, True]
@@ -234,8 +244,14 @@ def test_vectors_of_it_are_gone_as_well(store: Store, home: Path) -> None:
 
 def test_a_purge_that_was_killed_before_its_end_is_finished_by_the_next(home: Path) -> None:
     store = open_store(home)
-    store.append_turns("me", "s", [NewTurn(role="user", content="The quagga sleeps under the bridge.")], now=NOON)
-    gone = store.forget("me", ["t1"], reason="", now=NOON)
+    store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([NewTurn(role="user", content="The quagga sleeps under the bridge.")]),
+        now=NOON,
+    )
+    gone = store.write("me", tombstone_rows.forget, ["t1"], reason="", now=NOON)
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
     store.close()
     store = open_store(home)
@@ -283,8 +299,14 @@ async def test_a_purge_that_was_killed_before_its_proof_is_told_too(
 
 
 def test_others_that_read_keep_the_log_and_that_is_told(store: Store, home: Path) -> None:
-    store.append_turns("me", "s", [NewTurn(role="user", content="The quagga sleeps under the bridge.")], now=NOON)
-    gone = store.forget("me", ["t1"], reason="", now=NOON)
+    store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([NewTurn(role="user", content="The quagga sleeps under the bridge.")]),
+        now=NOON,
+    )
+    gone = store.write("me", tombstone_rows.forget, ["t1"], reason="", now=NOON)
     other = apsw.Connection(str(home / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
     other.execute("BEGIN; SELECT count(*) FROM sqlite_master").fetchall()
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)

@@ -18,6 +18,7 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.forgetting import Which
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, home_rows, page_rows, stage_outputs, tombstone_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
@@ -27,17 +28,21 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 def everything(store: Store) -> dict[str, Any]:
     """All that a space tells, whoever asks."""
-    turns = [turn for one in store.sessions("me") for turn in store.session_turns("me", one.session)]
-    atoms = store.atoms_since("me", 0, limit=999)
+    turns = [
+        turn
+        for one in store.read("me", turn_rows.sessions)
+        for turn in store.read("me", turn_rows.session_turns, one.session)
+    ]
+    atoms = store.read("me", atom_rows.list_since, 0, limit=999)
     return {
         "turns": turns,
         "atoms": atoms,
-        "evidence": [store.evidence("me", atom.id) for atom in atoms],
-        "facts": store.facts("me", filters=Filters()),
-        "scenes": store.scenes("me"),
+        "evidence": [store.read("me", atom_rows.evidence, atom.id) for atom in atoms],
+        "facts": store.read("me", atom_rows.facts, filters=Filters()),
+        "scenes": store.read("me", page_rows.scenes),
         "pages": [path.read_bytes() for path in sorted((store.folder("me") / "scenes").glob("*"))],
-        "found": sorted(store.matching("me", Which(terms=("thing",)))),
-        "counts": store.counts("me"),
+        "found": sorted(store.read("me", tombstone_rows.matching, Which(terms=("thing",)))),
+        "counts": store.read("me", home_rows.counts),
     }
 
 
@@ -52,26 +57,26 @@ def histories(draw: st.DrawFn) -> tuple[list[list[int]], list[bool], list[str]]:
 
 def build(store: Store, drawn: list[list[int]], told: list[bool]) -> None:
     said = [NewTurn(role="user", content=f"Some thing, number {n}.") for n in range(1, 6)]
-    store.append_turns("me", "s", said, now=NOON)
+    store.write("me", turn_rows.append, "s", turn_rows.prepare(said), now=NOON)
     for place, turns in enumerate(drawn):
         words = tuple(Evidence(turn=f"t{turn}", span=(5, 10), quote="thing") for turn in turns)
         new = NewAtom(
             kind="episodic", text=f"Drew thing {place}", priority=50, confidence=0.9, session="s", valid_from=NOON,
             evidence=words, entity="thing", relation=f"is {place}", value=str(place),
         )  # fmt: skip
-        store.add_atom("me", new, now=NOON)
+        store.write("me", atom_rows.add, new, now=NOON)
     for place, _ in enumerate(told):
         new = NewAtom(
             kind="persona", text=f"Told thing {place}", priority=80, confidence=1.0, session="s", valid_from=NOON
         )
-        store.add_atom("me", new, now=NOON)
-    atoms = [atom.id for atom in store.atoms_since("me", 0, limit=99)]
+        store.write("me", atom_rows.add, new, now=NOON)
+    atoms = [atom.id for atom in store.read("me", atom_rows.list_since, 0, limit=99)]
     if atoms:
         body = "\n".join(f"A line of it ({id})." for id in atoms)
         edit = SceneEdit(
             action="create", slug="things", reason="r", title="Things", summary="s", body=body, atoms=atoms
         )
-        store.commit("me", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=NOON)
+        store.write("me", stage_outputs.commit, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=NOON)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
@@ -84,15 +89,15 @@ def test_what_goes_is_what_was_shown_and_all_of_it_comes_back(
     try:
         build(store, drawn, told)
         before = everything(store)
-        shown = store.reach("me", ids)
+        shown = store.read("me", tombstone_rows.reach_of, ids)
         assert everything(store) == before
-        gone = store.forget("me", ids, reason="", now=NOON)
+        gone = store.write("me", tombstone_rows.forget, ids, reason="", now=NOON)
         assert sorted(gone.ids) == sorted(shown.ids)
         left = everything(store)
         assert not {turn.id for turn in left["turns"]} & {*shown.turns, *shown.notes}
         assert not {atom.id for atom in left["atoms"]} & set(shown.atoms)
         assert all(left["evidence"])  # nothing that is left rests on nothing
-        store.undo_forget("me", gone.id, now=NOON)
+        store.write("me", tombstone_rows.undo, gone.id, now=NOON)
         assert everything(store) == before
         assert store.problems() == []
     finally:
@@ -100,9 +105,15 @@ def test_what_goes_is_what_was_shown_and_all_of_it_comes_back(
 
 
 def test_a_forgetting_is_told_in_a_file_without_a_word_of_it(store: Store) -> None:
-    store.append_turns("me", "s", [NewTurn(role="user", content="The safe opens with 4711.")], now=NOON)
-    gone = store.forget("me", ["t1"], reason="asked", how="query", now=NOON)
-    store.undo_forget("me", gone.id, now=NOON + timedelta(hours=1))
+    store.write(
+        "me",
+        turn_rows.append,
+        "s",
+        turn_rows.prepare([NewTurn(role="user", content="The safe opens with 4711.")]),
+        now=NOON,
+    )
+    gone = store.write("me", tombstone_rows.forget, ["t1"], reason="asked", how="query", now=NOON)
+    store.write("me", tombstone_rows.undo, gone.id, now=NOON + timedelta(hours=1))
     first, last = (json.loads(line) for line in (store.folder("me") / "tombstones.jsonl").read_text().splitlines())
     assert (first["tombstone"], first["ids"], first["how"], first["undone_at"]) == ("x1", ["t1"], "query", None)
     assert (last["undone_at"], last["digests"]) == ("2026-11-20T13:00:00.000+00:00", [])
@@ -155,7 +166,7 @@ async def test_what_goes_along_and_what_still_says_it_is_told(memory: Memory, cl
         kind="episodic", text="Has a key", priority=50, confidence=0.9, session="keys", valid_from=clock(),
         evidence=[words], entity="user", relation="has", value="key",
     )  # fmt: skip
-    drawn = (await to_thread.run_sync(lambda: store.add_atom(memory.space, new, now=clock()))).atom.id
+    drawn = (await to_thread.run_sync(lambda: store.write(memory.space, atom_rows.add, new, now=clock()))).atom.id
     assert any("t1 stays" in line for line in (await memory.forget([drawn], dry_run=True)).along)
     shown = await memory.forget(["t1"], dry_run=True)
     assert shown.ids == ["t1", drawn]

@@ -10,6 +10,7 @@ from anyio import to_thread
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory
+from mcp_memory.store.sql import atom_rows
 from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
 
@@ -23,7 +24,7 @@ async def fill(memory: Memory, clock: FixedClock) -> str:
         kind="persona", text="Keeps bees", priority=50, confidence=0.9, session="old", valid_from=clock(), evidence=[words]
     )  # fmt: skip
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
-    await to_thread.run_sync(lambda: store.add_atom(memory.space, new, now=clock()))
+    await to_thread.run_sync(lambda: store.write(memory.space, atom_rows.add, new, now=clock()))
     await memory.remember("Answer in Portuguese", kind="instruction", typed=True)
     old = await memory.offload_tool_result("shell", "old rows\n" * 90, session="old", task="Look", step="Once")
     clock.advance(days=100)

@@ -17,6 +17,8 @@ from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import turn_rows
+from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.testing import FixedClock
 from tests.leases import pass_time
 
@@ -31,7 +33,7 @@ def record(store: Store, clock: FixedClock) -> None:
         for number, thing in enumerate(THINGS):
             said = f"I learned about the {thing} in the {session}." if number % 3 else "ok, thanks"
             new = [NewTurn(role="user", content=said), NewTurn(role="assistant", content=f"A {thing}, indeed.")]
-            store.append_turns("default", session, new, now=clock())
+            store.write("default", turn_rows.append, session, turn_rows.prepare(new), now=clock())
             clock.advance(seconds=20)
     clock.advance(hours=2)
 
@@ -42,7 +44,7 @@ def working(store: Any, clock: FixedClock, home: Path) -> Iterator[Callable[[], 
     indexing = Indexing(store, make_embedder(settings), settings)  # never started: no thread but this one
     search = Search(store, clock)
     pipeline = Scheduler(store, search, indexing, settings, now=clock)
-    model = MeteredModel(Reader(), store, settings, now=clock)
+    model = MeteredModel(Reader(), StoreLedger(store), settings, now=clock)
     try:
         yield lambda: pipeline.step(model) is True
     finally:

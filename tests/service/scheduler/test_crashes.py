@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, job_rows, page_rows, stage_outputs
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters
 from mcp_memory.testing import FixedClock
@@ -77,18 +78,24 @@ def read_once(store: Store) -> bool:
 
 def told(store: Store) -> list[tuple[str, str]]:
     """Return every statement held, with the words it rests on."""
-    atoms = store.list_atoms("default", filters=Filters(), limit=1_000)
-    return sorted((atom.text, store.evidence("default", atom.id)[0].quote) for atom in atoms)
+    atoms = store.read("default", atom_rows.list_atoms, filters=Filters(), limit=1_000)
+    return sorted((atom.text, store.read("default", atom_rows.evidence, atom.id)[0].quote) for atom in atoms)
 
 
 def whole(store: Store) -> None:
     """What holds after everything was read, whatever died on the way."""
     assert told(store) == EXPECTED
     assert read_once(store)
-    assert (store.backlog("default"), store.drafts("default"), store.jobs("default")) == ([], [], [])
-    cited = [id for scene in store.scenes("default") for id in scene.atoms]
-    assert sorted(cited) == sorted(atom.id for atom in store.list_atoms("default", filters=Filters(), limit=1_000))
-    page = store.persona("default")
+    assert (
+        store.read("default", job_rows.backlog),
+        store.read("default", stage_outputs.drafts),
+        store.read("default", job_rows.list_jobs),
+    ) == ([], [], [])
+    cited = [id for scene in store.read("default", page_rows.scenes) for id in scene.atoms]
+    assert sorted(cited) == sorted(
+        atom.id for atom in store.read("default", atom_rows.list_atoms, filters=Filters(), limit=1_000)
+    )
+    page = store.read("default", page_rows.persona)
     assert page is not None
     assert page.by_model
     walked = verify(store, "default")

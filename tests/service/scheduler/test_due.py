@@ -13,6 +13,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn, Stage
 from mcp_memory.service.due_stages import FIRST_QUESTIONS, DueStage, due
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import job_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, SceneChanges
 from mcp_memory.testing import FixedClock
@@ -43,7 +44,7 @@ def talk(store: Store, clock: FixedClock, *, exchanges: int, session: str = SESS
     for _ in range(exchanges):
         clock.advance(seconds=20)
         turns = [NewTurn(role="user", content=f"At {clock()} I cycle."), NewTurn(role="assistant", content="You do.")]
-        store.append_turns(SPACE, session, turns, now=clock())
+        store.write(SPACE, turn_rows.append, session, turn_rows.prepare(turns), now=clock())
 
 
 def now_due(store: Store, clock: FixedClock, **settings: int) -> list[DueStage]:
@@ -56,16 +57,17 @@ def is_merge_asked(store: Store, clock: FixedClock) -> bool:
 
 def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), session: str = SESSION) -> None:
     """Commit an extraction of all that the session holds, which drew these statements from its last turn."""
-    last = store.last_turns(SPACE, session, limit=1)[0]
-    (waits,) = store.backlog(SPACE, session=session)
+    last = store.read(SPACE, turn_rows.last_turns, session, limit=1)[0]
+    (waits,) = store.read(SPACE, job_rows.backlog, session=session)
     basis = json.dumps({"parts": [{"session": session, "start": waits.start, "stop": last.position + 1}]})
-    work = store.lease_job(
-        SPACE, "extract", session, basis, holder="h", lease=timedelta(hours=1), now=clock(), eager=True
+    work = store.write(
+        SPACE, job_rows.lease, "extract", session, basis, holder="h", lease=timedelta(hours=1), now=clock(), eager=True
     )
     assert work is not None
     drafts = [atom(text, last.id, last.content) for text in texts]
-    store.commit(
+    store.write(
         SPACE,
+        stage_outputs.commit,
         work.id,
         Extraction(upto={session: last.position + 1}, drafts=drafts, aliases={}),
         outcome={"turns": waits.turns},
@@ -82,11 +84,13 @@ def atom(text: str, turn: str, content: str) -> NewAtom:
 
 def merge(store: Store, clock: FixedClock) -> None:
     """Make atoms of all drafts."""
-    drafts = store.drafts(SPACE)
-    work = store.lease_job(SPACE, "merge", None, "{}", holder="h", lease=timedelta(hours=1), now=clock(), eager=True)
+    drafts = store.read(SPACE, stage_outputs.drafts)
+    work = store.write(
+        SPACE, job_rows.lease, "merge", None, "{}", holder="h", lease=timedelta(hours=1), now=clock(), eager=True
+    )
     assert work is not None
     merged = [Merging(draft=draft.id, atom=draft.atom) for draft in drafts]
-    store.commit(SPACE, work.id, Merge(merged=merged), outcome={}, now=clock())
+    store.write(SPACE, stage_outputs.commit, work.id, Merge(merged=merged), outcome={}, now=clock())
 
 
 SILENCE = {"seconds": 600}
@@ -144,7 +148,7 @@ def test_a_flushed_session_is_read_at_once_and_only_as_far_as_it_went_then(store
     talk(store, clock, exchanges=1)
     extract(store, clock)
     talk(store, clock, exchanges=1)
-    store.flush(SPACE, SESSION)
+    store.write(SPACE, job_rows.flush, SESSION)
     assert now_due(store, clock) == [EXTRACT]
     extract(store, clock)
     talk(store, clock, exchanges=1)
@@ -163,10 +167,10 @@ def test_there_is_at_most_one_question_for_ten_turns_after_the_first_few_unless_
                 extract(store, clock, session=str(one.session))
                 asked += 1
         assert asked <= FIRST_QUESTIONS + 2 * (number + 1) / 10 + 1
-    waiting = [one.session for one in store.backlog(SPACE)]
+    waiting = [one.session for one in store.read(SPACE, job_rows.backlog)]
     assert waiting
     assert now_due(store, clock) == []
-    store.flush(SPACE, waiting[0])
+    store.write(SPACE, job_rows.flush, waiting[0])
     assert now_due(store, clock) == [stage("extract", waiting[0])]
     assert len(list(due(store, SPACE, Settings(), clock(), eager=True))) == len(waiting)
 
@@ -175,7 +179,7 @@ def test_what_is_due_survives_a_restart(home: Path, store: Store, clock: FixedCl
     talk(store, clock, exchanges=1)
     extract(store, clock)
     talk(store, clock, exchanges=1)
-    store.flush(SPACE, SESSION)
+    store.write(SPACE, job_rows.flush, SESSION)
     before = now_due(store, clock)
     store.close()
     again = open_store(home)
@@ -207,7 +211,7 @@ def test_a_question_of_merging_waits_for_company_or_a_week(store: Store, clock: 
 def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
-    store.request_stage(SPACE, "merge", "the session is over")
+    store.write(SPACE, job_rows.request_stage, "merge", "the session is over")
     assert is_merge_asked(store, clock)
 
 
@@ -229,20 +233,34 @@ def test_scenes_are_written_when_forty_statements_are_new_or_one_has_waited_two_
     assert not scenes_due()
     learn(1)
     assert scenes_due()
-    work = store.lease_job(SPACE, "scenes", None, '{"after": 0}', holder="h", lease=timedelta(hours=1), now=clock())
+    work = store.write(
+        SPACE, job_rows.lease, "scenes", None, '{"after": 0}', holder="h", lease=timedelta(hours=1), now=clock()
+    )
     assert work is not None
-    store.commit(
-        SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
+    store.write(
+        SPACE,
+        stage_outputs.commit,
+        work.id,
+        SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest),
+        outcome={},
+        now=clock(),
     )
     assert not scenes_due()
     learn(40)
     assert not scenes_due()  # so soon after the last
     clock.advance(seconds=900)
     assert scenes_due()
-    work = store.lease_job(SPACE, "scenes", None, '{"after": 40}', holder="h", lease=timedelta(hours=1), now=clock())
+    work = store.write(
+        SPACE, job_rows.lease, "scenes", None, '{"after": 40}', holder="h", lease=timedelta(hours=1), now=clock()
+    )
     assert work is not None
-    store.commit(
-        SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
+    store.write(
+        SPACE,
+        stage_outputs.commit,
+        work.id,
+        SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest),
+        outcome={},
+        now=clock(),
     )
     learn(1)
     clock.advance(days=13)

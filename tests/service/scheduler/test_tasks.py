@@ -29,7 +29,9 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import canvas_rows, job_rows, record_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
+from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.testing import FixedClock
 from tests.leases import pass_time
 from tests.service.scheduler.rounds import finish, working
@@ -105,17 +107,23 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
 
     search = Search(store, now)
     pipeline = Scheduler(store, search, Indexing(store, make_embedder(settings), settings), settings, now=now)
-    metered = MeteredModel(model, store, settings, now=now)
+    metered = MeteredModel(model, StoreLedger(store), settings, now=now)
     for at in range(100):
         large(agent) if at % 2 else small(agent, 1)
         while pipeline.run(metered):
             assert len(model.asked) <= 1 + (at + 1) / RECORDS_A_QUESTION + 1
     search.close()
     assert 3 <= len(model.asked) <= 1 + 100 / RECORDS_A_QUESTION
-    assert {done.stage for done in store.stage_logs("default")} == {"summaries", "canvas"}
-    assert from_versions(store, "default", 1) == store.canvas("default", 1)
+    assert {done.stage for done in store.read("default", job_rows.stage_totals)} == {"summaries", "canvas"}
+    assert from_versions(store, "default", 1) == store.read("default", canvas_rows.canvas, 1)
     for said in range(2):
-        store.append_turns("default", "talk", [NewTurn(role="user", content=f"I cycle {said}.")], now=now())
+        store.write(
+            "default",
+            turn_rows.append,
+            "talk",
+            turn_rows.prepare([NewTurn(role="user", content=f"I cycle {said}.")]),
+            now=now(),
+        )
     agent.seconds += 600
     assert DueStage(stage="extract", session="talk", at=now()) in list(due(store, "default", settings, now()))
 
@@ -174,8 +182,8 @@ async def test_what_fails_is_put_aside_and_asked_again_in_a_smaller_piece(home: 
 
 def bettered(store: Store) -> tuple[list[tuple[str, str | None]], list[str]]:
     """Return what a model may have changed of a task: its summaries, and its groups."""
-    told = [(each.summary, each.summary_by) for each in store.records("default", limit=-1)]
-    return told, [each.title for each in store.canvas("default", 1).groups.values()]
+    told = [(each.summary, each.summary_by) for each in store.read("default", record_rows.list_records, limit=-1)]
+    return told, [each.title for each in store.read("default", canvas_rows.canvas, 1).groups.values()]
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +219,7 @@ def test_whatever_call_a_worker_dies_at_a_task_is_bettered_once_and_whole(
             told, groups = bettered(store)
             assert told[-LEAST_RESULTS:] == [("It was read.", "model")] * LEAST_RESULTS
             assert groups == ["The way so far"]
-            assert from_versions(store, "default", 1) == store.canvas("default", 1)
+            assert from_versions(store, "default", 1) == store.read("default", canvas_rows.canvas, 1)
             lines = (store.folder("default") / "offload-s1.jsonl").read_text().splitlines()
             assert len(lines) == len(told) + LEAST_RESULTS
             assert store.problems() == []

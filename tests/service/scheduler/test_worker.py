@@ -16,6 +16,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.scheduler_thread import SchedulerThread
+from mcp_memory.store.sql import queues
 from mcp_memory.store.values import DISTIL
 from mcp_memory.testing import FixedClock
 
@@ -129,7 +130,7 @@ async def test_nothing_is_claimed_while_models_are_paused(home: Path) -> None:
         thread = SchedulerThread(parts.store, lambda _: parts.scheduler, parts.model, parts.settings)
         serve = thread._serve_next  # pyright: ignore[reportPrivateUsage]
         await memory.record_turns(SAID, session="s")
-        await anyio.to_thread.run_sync(parts.store.open_queue, DISTIL)
+        await anyio.to_thread.run_sync(parts.store.write_home, queues.open_queue, DISTIL)
         await memory.pause()
         assert await anyio.to_thread.run_sync(serve) is False
         await memory.resume()

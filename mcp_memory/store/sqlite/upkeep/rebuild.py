@@ -21,7 +21,7 @@ from mcp_memory.core.errors import Damaged, StoreUnavailable
 from mcp_memory.core.regular_files import read_own
 from mcp_memory.store import files
 from mcp_memory.store.row_types import RefRow, SessionRow, TombstoneRow, TurnRow, VersionRow
-from mcp_memory.store.sql import canvases, copies, forgetting
+from mcp_memory.store.sql import canvas_rows, copies, tombstone_rows
 from mcp_memory.store.sql.line_forms import LineRow, key_of, result_of, row_of
 from mcp_memory.store.sql.line_import import LineImport, key_columns, statement_of, statements, undone_corrections
 from mcp_memory.store.sql.row_codec import table_of
@@ -137,20 +137,20 @@ class _SpaceFiles:
         self._rows = LineImport(self.tx)
         for row in self._results():
             self._put("results", row)
-        tombstones = self._last_rows(forgetting.TOMBSTONES_FILE)
+        tombstones = self._last_rows(tombstone_rows.TOMBSTONES_FILE)
         valid = [row for row in tombstones.values() if isinstance(row, TombstoneRow)]
         self._forgotten = {id for row in valid if row.undone_at is None for id in row.ids}
         for fields in self._lines("conversations/"):
             if isinstance(row := self._row(fields), TurnRow):
                 self._add_turn(row)
         self._add_statements(undone=undone_corrections(valid))
-        for rows in (self._last_rows(canvases.FILE), self._last_rows("offload-"), tombstones):
+        for rows in (self._last_rows(canvas_rows.FILE), self._last_rows("offload-"), tombstones):
             self._add_all(rows)
         self._rows.finish()
         self._add_moved()
         self._rows.finish()
-        for number in canvases.differing_canvases(self.tx):
-            canvases.draw(self.tx, number)
+        for number in canvas_rows.differing_canvases(self.tx):
+            canvas_rows.draw(self.tx, number)
         self._built.back |= {(self.tx.name, tombstone): count for tombstone, count in self._rows.kept.items()}
 
     # reading

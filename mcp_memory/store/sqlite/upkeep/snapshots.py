@@ -23,7 +23,7 @@ from mcp_memory.core.errors import Damaged
 from mcp_memory.core.private_files import open_private
 from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store.forgetting import How
-from mcp_memory.store.sql import canvases, digests, forgetting, pages
+from mcp_memory.store.sql import canvas_rows, digests, page_rows, tombstone_rows
 from mcp_memory.store.sql.copies import lines as line_files_of_rows
 from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite import unreadable as forms
@@ -167,8 +167,8 @@ def named_files(con: apsw.Connection) -> Iterator[NamedFile]:
         yield from (NamedFile(space=space, number=number, path=path, sha256=digest) for path, digest in rows)
         rows = con.execute("SELECT number, label, text FROM canvas WHERE space = ? ORDER BY number", (number,))
         for canvas, label, text in rows:
-            yield NamedFile(space=space, number=number, path=canvases.path_of(canvas, label), content=text.encode())
-        for path, content in pages.scene_files(SqliteTransaction(con, Path(), space)):
+            yield NamedFile(space=space, number=number, path=canvas_rows.path_of(canvas, label), content=text.encode())
+        for path, content in page_rows.scene_files(SqliteTransaction(con, Path(), space)):
             yield NamedFile(space=space, number=number, path=path, content=content)
 
 
@@ -210,7 +210,7 @@ def find_returned(database: Path, spaces: Path) -> list[Returned]:
     rows: list[Returned] = []
     try:
         with open_database(database) as con:
-            for folder in sorted(path for path in spaces.iterdir() if is_own(path / forgetting.TOMBSTONES_FILE)):
+            for folder in sorted(path for path in spaces.iterdir() if is_own(path / tombstone_rows.TOMBSTONES_FILE)):
                 tx = SqliteTransaction(con, spaces.parent, folder.name)
                 if tx.space:
                     rows += _of_space(tx)
@@ -223,7 +223,7 @@ def find_returned(database: Path, spaces: Path) -> list[Returned]:
 
 def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
     last: dict[str, bytes] = {}
-    for line in read_own(tx.folder / forgetting.TOMBSTONES_FILE).splitlines():
+    for line in read_own(tx.folder / tombstone_rows.TOMBSTONES_FILE).splitlines():
         try:
             last[str(json.loads(line)["tombstone"])] = line
         except (ValueError, KeyError, TypeError):

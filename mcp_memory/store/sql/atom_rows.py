@@ -18,13 +18,13 @@ from mcp_memory.core.types import Atom, Evidence, Fact, Label, NewTurn, Source
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql import (
     digests,
-    entities,
+    entity_rows,
     evidence_rows,
+    quarantine_rows,
     replaced_sentences,
-    review,
     row_codec,
     supersession,
-    turns,
+    turn_rows,
     word_index,
 )
 from mcp_memory.store.sql.filters import where
@@ -49,6 +49,13 @@ _FACT_COLUMNS = _FACT.count(",") + 1
 
 
 def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+    """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
+
+    Replaced atoms are not deleted: they get `valid_to` and `superseded_by`. If a current atom has the same text
+    (compared without case and white space), the statement is a duplicate, unless it adds something; if it supersedes
+    others, it also replaces that atom. Raises NotFound if `supersedes` names an unknown atom, InvalidInput if that atom
+    has ended, and Refused if the statement was forgotten after `now`.
+    """
     tx.make_space()
     _must_be_open(tx, atom.supersedes)
     written = put(tx, atom, now=now)
@@ -64,7 +71,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     `work` is the number of the job that made the atom, if any. All atoms in `supersedes` must be open.
     """
     if atom.entity:
-        atom = replace(atom, entity=entities.chief(tx, atom.entity))
+        atom = replace(atom, entity=entity_rows.chief(tx, atom.entity))
         if atom.reader is None:
             atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
     quotes = evidence_rows.check_quotes(tx, atom.evidence)
@@ -95,7 +102,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     quotes = quotes or [_write_note(tx, number, atom, superseded, now=now)]
     _insert(tx, number, atom, folded, quotes[0], superseded, now=now, work=work)
     evidence_rows.add_quotes(tx, number, quotes)
-    review.note(tx, {f"a{number}": atom.held}, now=now)
+    quarantine_rows.note(tx, {f"a{number}": atom.held}, now=now)
     supersession.end(tx, superseded.ends, by=number, at=atom.valid_from, because=atom.because)
     if sentence is not None:
         because = replaced_sentences.STATED_AGAIN if work is None else replaced_sentences.READ_BY_A_MODEL
@@ -104,7 +111,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     if atom.entity and atom.relation and atom.value:
         about.append(atom.entity)
         _insert_fact(tx, number, atom, superseded)
-    entities.mention(tx, number, about)
+    entity_rows.mention(tx, number, about)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(atom.text))])
     evidence_rows.note_citations(tx, f"a{number}", atom.text)
     evidence_rows.note_given_citations(tx, f"a{number}", atom.cites)
@@ -170,7 +177,7 @@ def _pass_on_promise(tx: Transaction, same: Atom, label: Label | None) -> None:
 
 
 def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
-    return entities.key(fact.entity or ""), fact.relation, fold(fact.value or "")
+    return entity_rows.key(fact.entity or ""), fact.relation, fold(fact.value or "")
 
 
 def _write_note(
@@ -204,8 +211,8 @@ def _write_note(
         **({"label": atom.label} if atom.label else {}),
     }
     note = NewTurn(role="note", content=atom.text)
-    stored = turns.insert(tx, atom.session, [note], now=now, statement=statement)
-    turns.write_journal(tx, stored, now=now)
+    stored = turn_rows.insert(tx, atom.session, [note], now=now, statement=statement)
+    turn_rows.write_journal(tx, stored, now=now)
     tx.touch(f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
 
@@ -241,7 +248,7 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, superseded: Supers
         "fact",
         atom=number,
         entity=atom.entity,
-        entity_key=entities.key(atom.entity or ""),
+        entity_key=entity_rows.key(atom.entity or ""),
         relation=atom.relation,
         value=atom.value,
         single_valued=atom.single_valued,
@@ -254,17 +261,23 @@ def _insert_fact(tx: Transaction, number: int, atom: NewAtom, superseded: Supers
 
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
+    """Return atoms that exist and are not forgotten, including ended atoms, in the order of `ids`."""
     numbers = numbers_of(ids, "a")
     atoms = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
     return [atoms[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in atoms]
 
 
 def are_current(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
+    """Map each of these atoms to whether it is current, without reading its text.
+
+    Unknown and forgotten atoms are left out.
+    """
     sql = "SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND tombstone IS NULL AND id IN ({})"
     return {f"a{number}": bool(is_current) for number, is_current in tx.among(sql, numbers_of(ids, "a"))}
 
 
 def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+    """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest."""
     condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
     if after is not None:
@@ -279,16 +292,19 @@ def list_atoms(tx: Transaction, *, filters: Filters, after: str | None = None, l
 
 
 def count(tx: Transaction, *, filters: Filters) -> int:
+    """Count the atoms that `list_atoms` lists."""
     condition, values = where(tx, "atom", filters)
     return tx.get(f"SELECT count(*) FROM atom r WHERE {condition}", *values)
 
 
 def list_based_on(tx: Transaction, turn: str) -> list[Atom]:
+    """Return the atoms that a turn is evidence for, including ended atoms."""
     sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
     return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
 
 
 def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+    """Return facts that are current (at `filters.as_of`), ordered by entity, relation and start of validity."""
     condition, values = where(tx, "atom", filters)
     if relation is not None:
         condition += " AND f.relation = ?"
@@ -304,12 +320,18 @@ def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, lim
 
 
 def evidence(tx: Transaction, atom: str) -> list[Evidence]:
+    """Return all evidence of an atom, its first evidence first; a note is quoted whole."""
     number = number_of(atom, "a")
     is_there = tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL", number)
     return evidence_rows.of_atoms(tx, [number])[number] if is_there else []
 
 
 def list_since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
+    """Return atoms with a number above `after`, including ended atoms, oldest first.
+
+    `superseded_by` returns the atoms that these ended. Without `sentences`, atoms that were extracted without a model
+    are left out, because the stages that use a model do not work on them.
+    """
     of_others = "" if sentences else "AND reader IS NULL"
     numbers = tx.column(
         f"SELECT id FROM atom WHERE space = :space AND tombstone IS NULL {of_others} AND id > ? ORDER BY id LIMIT ?",
@@ -319,6 +341,10 @@ def list_since(tx: Transaction, after: int, *, limit: int, sentences: bool = Tru
 
 
 def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
+    """Return the atoms that these atoms superseded.
+
+    Sentences that were replaced by a statement from the same words are left out, because nothing ceased to be true.
+    """
     numbers = numbers_of(by, "a")
     return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({supersession.GAVE_WAY})", *numbers)
 
@@ -330,7 +356,7 @@ def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:
         *values,
     )
     numbers = [row[0] for row in rows]
-    quotes, names = evidence_rows.of_atoms(tx, numbers), entities.names_of_atoms(tx, numbers)
+    quotes, names = evidence_rows.of_atoms(tx, numbers), entity_rows.names_of_atoms(tx, numbers)
     return [
         _atom(row[1 + _FACT_COLUMNS :], row[: 1 + _FACT_COLUMNS], quotes[row[0]], names.get(row[0], ())) for row in rows
     ]

@@ -14,7 +14,12 @@ KEPT = 500
 """Entries of a space; older ones are deleted."""
 
 
-def note(tx: Transaction, entry: RecallEntry) -> None:
+def note_recall(tx: Transaction, entry: RecallEntry) -> None:
+    """Add an entry to the log of recalls, which keeps the last 500 of a space.
+
+    Does nothing if the space has no rows. The log is not evidence, so it is not exported. A purge erases the queries in
+    the log of its space.
+    """
     if not tx.space:
         return
     number = tx.next("recall")
@@ -24,5 +29,6 @@ def note(tx: Transaction, entry: RecallEntry) -> None:
 
 
 def list_recalls(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
+    """Return the last recalls, newest first. Ids of forgotten rows remain in them."""
     rows = row_codec.read(tx, RecallEntry, "1 = 1 ORDER BY r.id DESC LIMIT ?", limit)
     return [RecallEntry(**fields) for fields in rows]

@@ -13,9 +13,7 @@ from typing import Any
 
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store.row_types import RecordRow
-from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import digests, jobs, row_codec, savings, word_index
-from mcp_memory.store.sql import refs as ref_rows
+from mcp_memory.store.sql import canvas_rows, digests, job_rows, ref_rows, row_codec, saving_rows, word_index
 from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.row_codec import fields_of
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
@@ -34,6 +32,16 @@ def commit_step(
     result: OffloadedResult | None = None,
     terms: Sequence[Sequence[str]] = (),
 ) -> tuple[Record, bool]:
+    """Append a record and commit the next version of its canvas, in one transaction.
+
+    With a `result`, the result and everything that belongs to it is stored first, in the same transaction; the record
+    gets its ref. `terms` are the `terms_of_chunks` of its chunks. If the session has a record of the same call and
+    result, return that record and False, and leave the canvas as it is. Otherwise return the new record and True.
+
+    `step` is stored with the record. `expected` is the canvas version that the caller read, 0 for a new canvas;
+    `canvas.version` is ignored. Raises Conflict when the canvas has moved on, or a new canvas's number is taken. The
+    canvas becomes its session's active canvas.
+    """
     record = replace(record, tool_call_id=digests.stored_call(tx, record.tool_call_id))
     if result is not None:
         ref = ref_rows.put(tx, result.new)
@@ -47,7 +55,7 @@ def commit_step(
         if result.left is not None:
             canvas_rows.change(tx, [result.left])
         if result.saving is not None:
-            savings.add_saving(tx, result.saving)
+            saving_rows.add_saving(tx, result.saving)
     canvas_rows.save(tx, canvas, expected=expected, kind="step", make_active=True)
     number = tx.next("record")
     tx.insert("record", **row_codec.columns_of(tx, record), id=number, canvas=canvas.number, step=step)
@@ -58,6 +66,11 @@ def commit_step(
 def note_replaced(
     tx: Transaction, *, session: str, tool_call_id: str, ref: str, tokens_kept: int, at: datetime
 ) -> bool:
+    """Record that a text of `tokens_kept` tokens replaced a call's result in the context, and store the saving.
+
+    Returns False if that was recorded before, if the text is not smaller than the result, or if the record does not
+    exist.
+    """
     noted = tx.one(
         "UPDATE record SET tokens_kept = ? WHERE space = :space AND tokens_kept >= tokens_raw AND tokens_raw > ?"
         " AND id = (SELECT min(id) FROM record WHERE space = :space AND session = ? AND tool_call_id = ? AND ref = ?)"
@@ -68,7 +81,7 @@ def note_replaced(
         return False
     number, raw = noted
     append(tx, session, [number])
-    savings.add_saving(tx, Saving(session=session, at=at, kind="offload", saved=raw, spent=tokens_kept))
+    saving_rows.add_saving(tx, Saving(session=session, at=at, kind="offload", saved=raw, spent=tokens_kept))
     return True
 
 
@@ -97,7 +110,10 @@ def list_records(
     start: int = 0,
     limit: int = 100,
 ) -> list[Record]:
-    """Return records in the order in which they were made. A negative limit returns all."""
+    """Return records in the order in which they were made. A negative limit returns all.
+
+    `node` is `003-N4`, or `003` for a whole canvas.
+    """
     conditions, values = ["1 = 1"], list[Value]()
     if node is not None:
         number, _, step = node.partition("-")
@@ -123,11 +139,12 @@ def _without_words(record: Record) -> Record:
 
 
 def count(tx: Transaction) -> int:
+    """Count the records."""
     return tx.get("SELECT count(*) FROM record WHERE space = :space")
 
 
-def steps(tx: Transaction, number: int) -> list[TakenStep]:
-    """Return all records of a canvas in the order in which they were made."""
+def canvas_steps(tx: Transaction, number: int) -> list[TakenStep]:
+    """Return all records of a canvas in the order in which they were made. Forgotten records keep their words here."""
     which = f"SELECT r.step, {_COLUMNS} {row_codec.tables(Record)} r.canvas = ? ORDER BY r.id"
     return [TakenStep(record=_record(fields_of(Record, row)), step=step) for step, *row in tx.all(which, number)]
 
@@ -159,12 +176,13 @@ _OF_PROGRAM = (
 )
 
 
-def thin(
+def thin_records(
     tx: Transaction, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
 ) -> list[ThinRecord]:
-    """Return records with an uninformative summary.
+    """Return records after number `after` with an uninformative summary of a large text result, oldest first.
 
-    The query starts from the canvases that changed since a moment, because these are few.
+    Records that an agent or a model summarised are left out, and canvases that were not touched `since`. The query
+    starts from the canvases that were touched, because these are few.
     """
     rows = tx.all(
         f"SELECT {_THIN} FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number {_OF_PROGRAM}"
@@ -175,7 +193,8 @@ def thin(
     return _thin(rows)
 
 
-def by_program(tx: Transaction, numbers: Sequence[int]) -> list[ThinRecord]:
+def summarised_by_program(tx: Transaction, numbers: Sequence[int]) -> list[ThinRecord]:
+    """Return the records, among these, whose summary a program wrote and whose ref is not forgotten, in order."""
     sql = f"SELECT {_THIN} FROM record r {_OF_PROGRAM} AND r.id IN ({marks(numbers)}) ORDER BY r.id"
     return _thin(tx.all(sql, *numbers))
 
@@ -188,7 +207,7 @@ def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
 
 
 def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime) -> None:
-    jobs.advance_stage(tx, "summaries", better.upto, now=now)
+    job_rows.advance_stage(tx, "summaries", better.upto, now=now)
     canvas_rows.change(tx, [CanvasChange(row=row, kind="summaries") for row in better.canvases])
     for summary in better.amended:
         tx.run(

@@ -15,7 +15,7 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import scene_without
-from mcp_memory.store.sql import jobs, row_codec
+from mcp_memory.store.sql import job_rows, row_codec
 from mcp_memory.store.sql.transaction import Transaction, Value, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
 
@@ -24,9 +24,9 @@ _NEWEST = "r.version = (SELECT max(version) FROM scene WHERE space = r.space AND
 
 def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, now: datetime) -> None:
     if job is not None:
-        jobs.advance_stage(tx, "scenes", changes.upto, now=now)
+        job_rows.advance_stage(tx, "scenes", changes.upto, now=now)
     if changes.wanted is not None:
-        jobs.request(tx, "persona", changes.wanted)
+        job_rows.request_stage(tx, "persona", changes.wanted)
     for edit in changes.edits:
         _insert_scene(tx, edit, job=job, now=now)
     if changes.edits:
@@ -74,7 +74,7 @@ def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: dat
 
 
 def scenes(tx: Transaction) -> list[Scene]:
-    """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
+    """Return current scenes, which are neither deleted nor completely forgotten, hottest first."""
     return _scenes(tx, "1 = 1")
 
 
@@ -86,6 +86,7 @@ def _scenes(tx: Transaction, which: str, *values: Value) -> list[Scene]:
 
 
 def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
+    """Return all versions of a scene, the newest first; empty for an unknown slug."""
     rows = row_codec.read(tx, Scene, "r.slug = ? ORDER BY r.version DESC", slug)
     return [Scene(**fields) for fields in rows]
 
@@ -132,10 +133,12 @@ PERSONA_FILE = "persona.md"
 
 
 def persona(tx: Transaction) -> PersonaVersion | None:
+    """Return the current page."""
     return next(iter(_personas(tx, "LIMIT 1")), None)
 
 
 def persona_versions(tx: Transaction) -> list[PersonaVersion]:
+    """Return all versions, the newest first."""
     return _personas(tx)
 
 
@@ -150,7 +153,7 @@ def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: dat
     Without a job, a page whose text equals that of the newest version is not stored again.
     """
     if job is not None:
-        jobs.advance_stage(tx, "persona", page.upto, now=now)
+        job_rows.advance_stage(tx, "persona", page.upto, now=now)
     elif (newest := persona(tx)) is not None and newest.text == page.text:
         return newest.version
     version: int = tx.get("SELECT coalesce(max(version), 0) + 1 FROM persona WHERE space = :space")

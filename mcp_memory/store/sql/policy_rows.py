@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mcp_memory.store.forgetting import Keeping, Policy
-from mcp_memory.store.sql.review import THERE
+from mcp_memory.store.sql.quarantine_rows import THERE
 from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 
 _EVERY = timedelta(hours=23)
@@ -52,10 +52,12 @@ _OLD: dict[Keeping, tuple[str, str, str, str]] = {
 
 
 def list_policies(tx: Transaction) -> list[Policy]:
+    """Return the retention policies of the space."""
     return [_policy(row) for row in tx.all(f"SELECT {_COLUMNS} FROM retention WHERE space = :space ORDER BY what DESC")]
 
 
-def put(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
+def put_policy(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
+    """Set or, with None, remove a policy."""
     tx.make_space()
     if days is None:
         tx.run("DELETE FROM retention WHERE space = :space AND what = ?", what)
@@ -68,6 +70,10 @@ def put(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> N
 
 
 def start_due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
+    """Return policies that have not run for 23 hours; with `eager`, all policies.
+
+    They are recorded as run now, so the caller must run them.
+    """
     at = to_ms(now)
     rows = tx.all(
         "UPDATE retention SET ran_at = ? WHERE space = :space AND"
@@ -77,16 +83,22 @@ def start_due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Po
     return sorted(map(_policy, rows), key=lambda policy: policy.what == "purge")  # new tombstones are too young
 
 
-def note(tx: Transaction, what: Keeping, took: int) -> None:
+def note_retained(tx: Transaction, what: Keeping, took: int) -> None:
+    """Add to the number of rows that a policy has forgotten or purged."""
     tx.run("UPDATE retention SET took = took + ? WHERE space = :space AND what = ?", took, what)
 
 
 def overdue(tx: Transaction, what: Keeping, *, before: datetime, limit: int) -> list[str]:
+    """Return ids of rows stored before a moment: turns (oldest first), results, or tombstones of policies.
+
+    Turns and results that are evidence of a statement are left out, because they are kept.
+    """
     named, old, stays, order = _OLD[what]
     return tx.column(f"SELECT {named} FROM {old} AND NOT {stays} ORDER BY {order} LIMIT ?", to_ms(before), limit)
 
 
 def count_overdue(tx: Transaction, what: Keeping, *, before: datetime) -> tuple[int, int]:
+    """Count the rows that `overdue` returns, and the rows that are kept as evidence of a statement."""
     _, old, stays, _ = _OLD[what]
     all_old, staying = tx.all(f"SELECT count(*), count(CASE WHEN {stays} THEN 1 END) FROM {old}", to_ms(before))[0]
     return all_old - staying, staying

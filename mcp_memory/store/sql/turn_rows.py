@@ -15,7 +15,7 @@ from typing import Any, Literal
 from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.row_types import TurnRow
-from mcp_memory.store.sql import digests, evidence_rows, review, row_codec, word_index
+from mcp_memory.store.sql import digests, evidence_rows, quarantine_rows, row_codec, word_index
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
@@ -109,7 +109,14 @@ def append(
     vectors: Vectors | None = None,
     called: str | None = None,
 ) -> Appended:
-    """See `Store.append_turns`.
+    """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
+
+    Turns that the session already has are counted as duplicates and not stored. A turn with a `client_id` is a
+    duplicate if the session has a turn with the same id and hash. Turns without an id are duplicates if they are part
+    of the longest run at the start of `new` that repeats the end of the session, because some clients send their
+    history again. The hash includes `said_at` only if the client knew that time. Forgotten turns are not stored again:
+    these are turns with forgotten words that were said before the words were forgotten, or that have no time and belong
+    to a session that had these words.
 
     If a purge has renamed the session, `session` is its new name and `called` the name that the client uses.
     """
@@ -133,7 +140,7 @@ def append(
 
 
 def count_forgotten(tx: Transaction, session: str, new: Sequence[NewTurn]) -> int:
-    """Return how many of these turns `append` would leave out because they were forgotten."""
+    """Count the turns that `append` would refuse because they were forgotten. Writes nothing."""
     turns = [IncomingTurn(turn) for turn in new]
     lacking, gone = _not_yet_stored(tx, session, turns, _client_ids(tx, session, turns))
     return gone + len(digests.forgotten_turns(tx, session, [new[i] for i in lacking]))
@@ -210,7 +217,7 @@ def _insert(
         ],
     )
     tx.index.put_terms("turn", [(id, incoming.terms) for id, incoming in enumerate(new, start=first_id)])
-    review.note(tx, {row.id: incoming.turn.held for row, incoming in zip(stored, new, strict=True)}, now=now)
+    quarantine_rows.note(tx, {row.id: incoming.turn.held for row, incoming in zip(stored, new, strict=True)}, now=now)
     for turn in stored:
         if turn.role != "note":
             evidence_rows.note_citations(tx, turn.id, turn.content)
@@ -371,6 +378,7 @@ def _journal_lines(tx: Transaction, which: str, *values: Value) -> Iterator[byte
 
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
+    """Return turns that exist and are not forgotten, in the order of `ids`."""
     numbers = numbers_of(ids, "t")
     # Join order: the rows first. With old statistics PostgreSQL may underestimate the number of turns.
     rows = tx.all(
@@ -382,17 +390,22 @@ def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Turn]:
     return [turns[id] for id in (f"t{n}" for n in dict.fromkeys(numbers)) if id in turns]
 
 
-def of_session(tx: Transaction, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+def session_turns(tx: Transaction, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+    """Return turns of a session from position `start`, in order. Empty for an unknown session."""
     return _select(tx, session, "r.position >= ? ORDER BY r.position LIMIT ?", start, limit)
 
 
 def last_turns(tx: Transaction, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
+    """Return the newest turns of a session (of these roles), oldest first."""
     only = f"r.role IN ({marks(roles)}) AND " if roles else ""
     return _select(tx, session, f"{only}1 = 1 ORDER BY r.position DESC LIMIT ?", *roles, limit)[::-1]
 
 
 def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
-    """Return the turns that pass the filters, newest first. Notes are left out."""
+    """Return turns that pass the filters, without notes, the newest (by `said_at`, then id) first.
+
+    With `after`, only the turns that follow that turn in this order.
+    """
     condition, values = where(tx, "turn", filters)
     if after is not None:
         condition += " AND (r.said_at, r.id) < (SELECT said_at, id FROM turn WHERE space = :space AND id = ?)"
@@ -402,7 +415,7 @@ def list_turns(tx: Transaction, *, filters: Filters, after: str | None = None, l
 
 
 def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list[Turn]:
-    """Return these turns and up to `around` turns before and after each of them, without repetitions."""
+    """Return these turns and up to `around` turns before and after each, every turn once, session by session."""
     numbers = numbers_of(ids, "t")
     if not numbers:
         return []
@@ -419,6 +432,7 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
 
 
 def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100, start: int = 0) -> list[SessionInfo]:
+    """Return sessions that have turns, latest written first, without the first `start` of them."""
     # Turns are counted only for the returned sessions. For all others only the newest turn is looked up, in the index
     # by session: 500 sessions with 100,000 turns take 2 ms. CROSS JOIN keeps that order.
     rows = tx.all(
@@ -451,6 +465,7 @@ def _turn(row: Sequence[Any]) -> Turn:
 
 
 def imported_files(tx: Transaction) -> list[Imported]:
+    """Return files whose turns were stored, latest first."""
     return [Imported(**fields) for fields in row_codec.read(tx, Imported, "1 = 1 ORDER BY r.at DESC, r.path")]
 
 
@@ -469,19 +484,21 @@ def note_imported_file(tx: Transaction, file: Imported) -> None:
 
 
 def followed_logs(tx: Transaction, *, path: str | None = None) -> list[FollowedLog]:
+    """Return client logs that were read (or only the log at a path), latest read first."""
     which = "1 = 1" if path is None else "r.path = ?"
     rows = row_codec.read(tx, FollowedLog, f"{which} ORDER BY r.at DESC, r.path", *(() if path is None else (path,)))
     return [FollowedLog(**fields) for fields in rows]
 
 
 def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
+    """Record how far a log was read."""
     tx.make_space()
     tx.run("DELETE FROM followed WHERE space = :space AND path = ?", log.path)
     tx.insert("followed", **row_codec.columns_of(tx, log))
 
 
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
-    """Map client ids to whether their turns were forgotten. Ids that no turn of any session has are left out."""
+    """Map each of these client ids that a turn of any session has to whether that turn is forgotten."""
     key = digests.key_of(tx) if ids else b""
     ids_by_form = digests.stored_ids(key, ids)
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"
@@ -490,6 +507,7 @@ def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
 
 
 def stored_calls(tx: Transaction, session: str, ids: Sequence[str]) -> set[str]:
+    """Return those of these ids of a session's tool calls whose result is stored, even if it was forgotten."""
     query = "SELECT tool_call_id FROM {} WHERE space = :space AND session = ? AND tool_call_id IN ({{}})"
     key = digests.key_of(tx) if ids else b""
     ids_by_form = digests.stored_ids(key, ids)

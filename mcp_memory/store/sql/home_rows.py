@@ -14,8 +14,8 @@ from typing import get_args
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Kind, Spend, Spent
 from mcp_memory.store.sql import row_codec
-from mcp_memory.store.sql.entities import KNOWN
-from mcp_memory.store.sql.review import HELD
+from mcp_memory.store.sql.entity_rows import KNOWN
+from mcp_memory.store.sql.quarantine_rows import HELD
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import Change, Counts, Grown, Token
 
@@ -24,10 +24,13 @@ _REPLACED = "CASE WHEN tokens_kept < tokens_raw"
 
 
 def spaces(tx: HomeTransaction) -> list[str]:
+    """Return the names of spaces, sorted."""
     return tx.column("SELECT name FROM space ORDER BY name")
 
 
 def counts(tx: Transaction) -> Counts:
+    """Return the row counts of a space."""
+
     def count(what: str) -> int:
         return tx.get(f"SELECT {what}") or 0
 
@@ -68,8 +71,9 @@ def counts(tx: Transaction) -> Counts:
     )
 
 
-def unread(tx: Transaction) -> tuple[int, int]:
-    # Join order: sessions first, as in `jobs.backlog`: a session that was fully read costs one index lookup.
+def count_unread(tx: Transaction) -> tuple[int, int]:
+    """Return how many turns of users and assistants no model has read yet, and in how many sessions."""
+    # Join order: sessions first, as in `job_rows.backlog`: a session that was fully read costs one index lookup.
     turns, sessions = tx.all(
         "SELECT count(*), count(DISTINCT t.session) FROM session s"
         " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id"
@@ -82,6 +86,7 @@ def unread(tx: Transaction) -> tuple[int, int]:
 
 
 def grown(tx: Transaction, *, since: datetime) -> Grown:
+    """Return how many rows were added to a space at or after a moment."""
     at = to_ms(since)
     # Rows are numbered in order of arrival, so all rows since then have numbers from the first of them on.
     first = tx.get("SELECT min(id) FROM turn WHERE space = :space AND learned_at >= ?", at)
@@ -99,10 +104,12 @@ def grown(tx: Transaction, *, since: datetime) -> Grown:
 
 
 def last_change(tx: Transaction) -> int:
+    """Return a number that grows with every commit of any process that changes the space; 0 before the first."""
     return tx.last("change")
 
 
 def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of several spaces; cheap enough to poll."""
     sql = (
         "SELECT s.name, n.last FROM space s JOIN number n ON n.space = s.id AND n.kind = 'change' WHERE s.name IN ({})"
     )
@@ -110,6 +117,7 @@ def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:
 
 
 def changes(tx: Transaction, after: int) -> list[Change]:
+    """Return what changed since `last_change` returned `after`, each topic once, in order."""
     first = after + 1 if after <= last_change(tx) else 0  # the store was restored: anything may have changed
     rows = tx.all("SELECT topic FROM change WHERE space = :space AND seq >= ? ORDER BY seq, topic", first)
     return [Change(space=tx.name, topic=topic) for (topic,) in rows]
@@ -122,6 +130,7 @@ _USED_EVERY = timedelta(hours=1)
 
 
 def add_token(tx: HomeTransaction, token: Token) -> None:
+    """Store a token; it belongs to the home. InvalidInput if a valid token has its name."""
     values = row_codec.values_of(token)
     stored = tx.get(
         f"INSERT INTO token ({', '.join(values)}) VALUES ({marks(list(values))})"
@@ -133,19 +142,23 @@ def add_token(tx: HomeTransaction, token: Token) -> None:
 
 
 def token(tx: HomeTransaction, id: str) -> Token | None:
+    """Return a token, also if it is revoked or expired; cheap enough to be called at every request."""
     fields = next(row_codec.read(tx, Token, "r.id = ?", id), None)
     return None if fields is None else Token(**fields)
 
 
 def tokens(tx: HomeTransaction) -> list[Token]:
+    """Return all tokens, oldest first."""
     return [Token(**fields) for fields in row_codec.read(tx, Token, "1 = 1 ORDER BY r.at, r.id")]
 
 
 def revoke_token(tx: HomeTransaction, id: str, *, now: datetime) -> None:
+    """Revoke a token, for every process. Does nothing if the token is unknown or revoked."""
     tx.run("UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", to_ms(now), id)
 
 
 def note_token_used(tx: HomeTransaction, id: str, *, now: datetime) -> None:
+    """Record that a token was used, unless that was recorded within the hour."""
     used_before = to_ms(now - _USED_EVERY)
     tx.run("UPDATE token SET used_at = ? WHERE id = ? AND coalesce(used_at, -1) < ?", to_ms(now), id, used_before)
 
@@ -155,7 +168,11 @@ _KEPT_MS = 3_600_000
 
 
 def take_requests(tx: HomeTransaction, key: str, *, count: int, a_minute: int) -> int:
-    """See `Store.take_requests`. The rate is limited by a token bucket."""
+    """Take up to `count` requests from the rate limit of a client; return how many were granted.
+
+    `key` names the client. The limit allows bursts of up to `a_minute` requests and refills at that rate per minute.
+    All processes share it. The limit is a token bucket.
+    """
     is_new = tx.get(
         f"INSERT INTO request_rate (key, allowed, at) VALUES (?, ?, {NOW}) ON CONFLICT DO NOTHING RETURNING 1",
         *(key, a_minute),
@@ -177,10 +194,12 @@ def take_requests(tx: HomeTransaction, key: str, *, count: int, a_minute: int) -
 
 
 def add_spend(tx: HomeTransaction, spend: Spend) -> None:
+    """Record a call to a language model, made from any space: there is one ledger."""
     tx.insert("spend", **row_codec.values_of(spend))
 
 
 def spent(tx: HomeTransaction, *, since: datetime, until: datetime | None = None) -> list[Spent]:
+    """Return the totals of calls from `since` up to, but not including, `until`, by purpose and model."""
     before = () if until is None else (to_ms(until),)
     rows = tx.all(
         "SELECT purpose, model, count(*), count(error), sum(prompt_tokens), sum(completion_tokens), sum(cached_tokens),"
@@ -193,6 +212,7 @@ def spent(tx: HomeTransaction, *, since: datetime, until: datetime | None = None
 
 
 def spent_between(tx: HomeTransaction, moments: Sequence[datetime]) -> list[list[Spent]]:
+    """Return the sums of calls from each moment to the next. Moments are in order."""
     return [spent(tx, since=since, until=until) for since, until in pairwise(moments)]
 
 
@@ -200,6 +220,7 @@ def spent_between(tx: HomeTransaction, moments: Sequence[datetime]) -> list[list
 
 
 def pause(tx: HomeTransaction, reason: str, *, now: datetime) -> None:
+    """Stop all calls to language models, of every process of the home, until `resume`."""
     tx.run(
         "INSERT INTO pause (id, reason, at) VALUES (1, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, at = excluded.at",
@@ -212,5 +233,6 @@ def resume(tx: HomeTransaction) -> None:
 
 
 def paused(tx: HomeTransaction) -> tuple[str, datetime] | None:
+    """Return why and since when models are paused; None while they are not."""
     row = tx.one("SELECT reason, at FROM pause")
     return None if row is None else (row[0], from_ms(row[1]))

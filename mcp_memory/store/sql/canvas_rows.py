@@ -23,7 +23,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Group
 from mcp_memory.store import deltas
 from mcp_memory.store.row_types import SessionRow, VersionRow
-from mcp_memory.store.sql import jobs, row_codec
+from mcp_memory.store.sql import job_rows, row_codec
 from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
 from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasVersion, Conflict
@@ -50,6 +50,11 @@ def save(
     job: int | None = None,
     make_active: bool = False,
 ) -> None:
+    """Commit the next version of a canvas without a new record; see `CanvasChange`. Raises Conflict like it.
+
+    Its session's active canvas stays, unless `make_active` is set. `job` is the number of the job that made the
+    version, if any.
+    """
     tx.make_space()
     stored = tx.one(
         "SELECT c.version, c.label, c.groups, c.text, v.crc FROM canvas c LEFT JOIN canvas_version v"
@@ -145,6 +150,7 @@ def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
 
 
 def activate(tx: Transaction, session: str, number: int | None, *, now: datetime) -> None:
+    """Make a canvas its session's active one, or none."""
     if number is not None:
         canvas(tx, number)
     session_no = tx.make_session(session)
@@ -163,7 +169,8 @@ def _set_active(tx: Transaction, session: int, number: int | None, at: datetime)
     )
 
 
-def active(tx: Transaction, session: str | None = None) -> CanvasRow | None:
+def active_canvas(tx: Transaction, session: str | None = None) -> CanvasRow | None:
+    """Return the active canvas of a session; with None, the latest active canvas of the space."""
     only = "" if session is None else "AND name = ?"
     number = tx.get(
         f"SELECT active_canvas FROM session WHERE space = :space AND active_canvas IS NOT NULL {only}"
@@ -174,6 +181,7 @@ def active(tx: Transaction, session: str | None = None) -> CanvasRow | None:
 
 
 def canvas(tx: Transaction, number: int, *, version: int | None = None) -> CanvasRow:
+    """Return a canvas, or a past version of it. Raises NotFound."""
     if version is not None:
         return _read_version(tx, number, version)
     row = tx.one(f"SELECT {_CANVAS} {_FROM} WHERE c.space = :space AND c.number = ?", number)
@@ -187,6 +195,7 @@ def canvas(tx: Transaction, number: int, *, version: int | None = None) -> Canva
 def list_canvases(
     tx: Transaction, *, session: str | None = None, label: str | None = None, limit: int = 100
 ) -> list[CanvasRow]:
+    """Return canvases, latest updated first."""
     conditions, values = ["c.space = :space"], list[Value]()
     for column, value in (("s.name", session), ("c.label", label)):
         if value is not None:
@@ -200,6 +209,7 @@ def list_canvases(
 
 
 def next_number(tx: Transaction) -> int:
+    """Return the highest number plus one; `record_rows.commit_step` raises Conflict if another caller took it."""
     return tx.get("SELECT coalesce(max(number), 0) + 1 FROM canvas WHERE space = :space")
 
 
@@ -251,7 +261,7 @@ def crc_of(document: str) -> int:
 
 
 def versions(tx: Transaction, number: int) -> list[CanvasVersion]:
-    """Return the versions of a canvas, oldest first."""
+    """Return the versions of a canvas, oldest first. Empty for an unknown canvas."""
     rows = tx.all(
         "SELECT version, kind, detail, label, work, delta IS NULL FROM canvas_version"
         " WHERE space = :space AND canvas = ? ORDER BY version",
@@ -299,9 +309,9 @@ def read_newest(tx: Transaction, number: int) -> CanvasRow:
 
 
 def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
-    """Rewrite the row and the file of a canvas from its newest version.
+    """Rewrite the row and file of a canvas from its newest version. Return the canvas, and whether its row differed.
 
-    Returns the canvas, and whether its row has changed.
+    Raises NotFound if the versions are incomplete.
     """
     row, now = canvas(tx, number), read_newest(tx, number)
     _put(tx, now, version=now.version)
@@ -359,13 +369,13 @@ def erase_history(tx: Transaction, number: int) -> list[str]:
 
 
 def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
-    """Return canvases changed since a moment that have records no model has reviewed, most such records first."""
+    """Return canvases touched `since` with records after their last review by a model, most such records first."""
     rows = tx.all(
         "SELECT c.number, c.status, r.id FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number"
         " WHERE c.space = :space AND c.updated >= ? ORDER BY c.number DESC, r.id",
         to_ms(since),
     )
-    seen = jobs.last_reviewed(tx)
+    seen = job_rows.last_reviewed(tx)
     grown: dict[int, CanvasGrowth] = {}
     for number, status, record in rows:
         if record > seen.get(number, 0):

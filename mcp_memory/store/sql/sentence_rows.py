@@ -14,7 +14,7 @@ from datetime import datetime
 
 from mcp_memory.core.types import Turn
 from mcp_memory.store.row_types import READ, read_mark
-from mcp_memory.store.sql import atoms, digests, evidence_rows, jobs, supersession, turns, word_index
+from mcp_memory.store.sql import atom_rows, digests, evidence_rows, job_rows, supersession, turn_rows, word_index
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of, numbers_of
 from mcp_memory.store.values import UNJUDGED, NewAtom, Readings, WrittenAtom
 
@@ -32,8 +32,13 @@ _HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space =
 # --- which turns are read next ----------------------------------------------------------------------
 
 
-def unread(tx: Transaction, *, limit: int) -> list[Turn]:
-    """Return the next turns for the sentence reader. See `Store.unread_turns`."""
+def unread_turns(tx: Transaction, *, limit: int) -> list[Turn]:
+    """Return the next turns of the user for the sentence reader, by number. A commit of `Readings` moves on.
+
+    These are turns after the reader's cursor that no model has read, up to the first turn that waits for the background
+    check of quarantine; quarantined turns are left out. Turns before the cursor that were released from quarantine
+    since come first.
+    """
     upto = _cursor(tx)
     released = tx.column(
         f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id <= ?"
@@ -41,7 +46,7 @@ def unread(tx: Transaction, *, limit: int) -> list[Turn]:
         *(upto, limit),
     )
     numbers = [*released, *_numbers_after(tx, upto, limit=limit - len(released))]
-    return turns.by_ids(tx, [f"t{number}" for number in numbers])
+    return turn_rows.by_ids(tx, [f"t{number}" for number in numbers])
 
 
 def _cursor(tx: Transaction) -> int:
@@ -105,7 +110,7 @@ def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAt
     never single-valued, because only the reader decides which statements it ends (`supersedes`).
     """
     written = {
-        place: atoms.put(
+        place: atom_rows.put(
             tx, replace(atom, single_valued=False, supersedes=supersession.still_open(tx, atom.supersedes)), now=now
         )
         for place, atom in enumerate(readings.atoms)
@@ -116,7 +121,7 @@ def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAt
         tx.index.put_vectors("atom", list(new.values()), readings.vectors, rows=list(new))
     word_index.make_due(tx, readings.vectors)
     turns_read = numbers_of(readings.turns, "t")
-    jobs.advance_stage(tx, "read", max(turns_read), now=now)
+    job_rows.advance_stage(tx, "read", max(turns_read), now=now)
     mark_read(tx, turns_read)
     return list(written.values())
 

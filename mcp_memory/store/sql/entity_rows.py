@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_memory.core.text import normalize
 from mcp_memory.core.types import Entity
-from mcp_memory.store.sql import review
+from mcp_memory.store.sql import quarantine_rows
 from mcp_memory.store.sql.transaction import Transaction, marks
 
 _USER = "user"
@@ -25,7 +25,7 @@ _KNOWN = f"c.space = :space AND c.entity = c.id AND ({_HAS_NAME_ALONE} OR {_MENT
 
 KNOWN = _KNOWN.format("")
 """The condition that a row `c` is the chief name of an entity that was not completely forgotten."""
-_SHOWN = _KNOWN.format(f" AND {review.PASSES}")
+_SHOWN = _KNOWN.format(f" AND {quarantine_rows.PASSES}")
 """Like KNOWN, without entities that only quarantined statements mention: their names may be part of an attack."""
 
 
@@ -91,6 +91,7 @@ def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
 
 
 def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
+    """Return entities with a name that begins with `prefix` (without case), most current atoms first."""
     start = key(prefix)
     rows = tx.all(
         "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
@@ -104,6 +105,10 @@ def list_entities(tx: Transaction, *, prefix: str = "", limit: int = 100) -> lis
 
 
 def all_names(tx: Transaction) -> dict[str, str]:
+    """Map each name of each entity to the main name of that entity, oldest first.
+
+    Entities that only forgotten or quarantined statements mention are left out.
+    """
     return dict(
         tx.all(
             "SELECT n.name, c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
@@ -113,6 +118,10 @@ def all_names(tx: Transaction) -> dict[str, str]:
 
 
 def names(tx: Transaction, known_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Map each of these names to all names of its entity, the main name first.
+
+    Unknown names, and names of forgotten entities, are left out.
+    """
     keys = {name: key(name) for name in known_names}
     rows = tx.among(
         "SELECT n.key, c.name, n.entity FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
@@ -125,6 +134,10 @@ def names(tx: Transaction, known_names: Iterable[str]) -> dict[str, tuple[str, .
 
 
 def find_related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
+    """Return the entities that current atoms mention together with this entity, and the number of these atoms.
+
+    The entity with the most such atoms comes first.
+    """
     rows = tx.all(
         "SELECT c.name, count(*) FROM mention own CROSS JOIN atom r ON r.space = own.space AND r.id = own.atom"
         " CROSS JOIN mention m ON m.space = own.space AND m.atom = own.atom AND m.entity <> own.entity"

@@ -49,6 +49,10 @@ def note(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: date
 
 
 def quarantine(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+    """Quarantine turns and atoms (`t8`, `a5`) for these reasons; earlier reviews stay as they are.
+
+    Rows that come with `NewTurn.held` or `NewAtom.held` are quarantined as they are stored.
+    """
     tx.make_space()
     note(tx, row_reasons, now=now)
     tx.touch(*_topics(row_reasons))
@@ -57,6 +61,11 @@ def quarantine(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now
 def list_quarantined(
     tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100
 ) -> list[Held]:
+    """Return rows that wait for review, newest first; with `decided`, reviewed rows, latest review first.
+
+    With `ids`, return those of these rows that are quarantined, reviewed or labelled (see `Held`). Forgotten rows are
+    left out.
+    """
     if ids is None:
         by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
         which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
@@ -68,20 +77,26 @@ def list_quarantined(
 
 
 def may_have_attacks(tx: Transaction) -> bool:
+    """Return whether the space may contain the text of an attack.
+
+    This is so if there are chunks of tool results, which are judged only when they are shown, or rows that have or had
+    reasons for quarantine.
+    """
     here = "EXISTS (SELECT 1 FROM {} WHERE space = :space)"
     return bool(tx.get(f"SELECT {here.format('chunk')} OR {here.format('held')}"))
 
 
 def unjudged(tx: Transaction, *, limit: int) -> list[str]:
+    """Return the ids of rows that were quarantined as `UNJUDGED` and not reviewed since, oldest first."""
     marked = f'%"{UNJUDGED}"%'
     which = "h.verdict IS NULL AND h.reasons LIKE ? ORDER BY h.at, h.id LIMIT ?"
     return tx.column(f"SELECT h.id {HELD} AND {which}", marked, limit)
 
 
 def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-    """Replace the reason `UNJUDGED` of rows by the reasons that were found. Rows without any reason left are released.
+    """Replace the reason `UNJUDGED` of rows by the reasons found; rows without any reason leave quarantine.
 
-    Rows that were reviewed or forgotten in the meantime are not changed.
+    Rows that were reviewed or forgotten meanwhile stay as they are.
     """
     where = "WHERE space = :space AND id = ? AND verdict IS NULL"
     for id, why in row_reasons.items():
@@ -96,6 +111,10 @@ def judge(tx: Transaction, row_reasons: Mapping[str, Sequence[str]], *, now: dat
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
+    """Store the decision on quarantined rows, and return them; a decision may be changed later.
+
+    Raises NotFound, changing nothing, if any of the ids is not that of such a row.
+    """
     reviewable = {row.id for row in list_quarantined(tx, ids)}
     missing = [one_line(id, 40) for id in ids if id not in reviewable]
     if missing:

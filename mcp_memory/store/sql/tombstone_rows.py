@@ -29,7 +29,7 @@ from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.language.words import fold
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.row_types import TombstoneRow
-from mcp_memory.store.sql import canvases, digests, pages, row_codec, supersession, word_index
+from mcp_memory.store.sql import canvas_rows, digests, page_rows, row_codec, supersession, word_index
 from mcp_memory.store.sql.line_forms import line_of
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, named_rows, number_of, to_ms
 from mcp_memory.store.values import CanvasChange, Layer, Tombstone
@@ -46,6 +46,16 @@ def forget(
     how: How = "ids",
     redrawn: Sequence[CanvasChange] = (),
 ) -> Tombstone:
+    """Exclude turns, atoms and refs from every search, listing and read; the evidence stays on disk.
+
+    `reach_of` returns all rows that are forgotten: an atom is forgotten with its facts and its note, or with the last
+    turn that it is based on. Forgotten statements are not learned again. `redrawn` are the next versions of canvases,
+    without the words of forgotten refs. Raises NotFound for unknown ids, and Conflict if a canvas has another version
+    now; then nothing is changed.
+
+    With `how="correction"` the atoms that these explicit statements ended become current again. Raises InvalidInput if
+    any of the statements was replaced itself or ended nothing, or if a single-valued fact has another value now.
+    """
     tx.make_space()
     reach = reach_of(tx, ids)
     number = tx.next("tombstone")
@@ -57,14 +67,20 @@ def forget(
     if how == "correction":
         _reopen(tx, number)
     digests.add(tx, number)
-    canvases.change(tx, redrawn)
+    canvas_rows.change(tx, redrawn)
     tx.touch(*_topics(tx, number))
     log_tombstones(tx, [number])
-    pages.write_scene_files(tx)
+    page_rows.write_scene_files(tx)
     return tombstone_of(tx, number)
 
 
 def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()) -> Tombstone:
+    """Restore exactly the rows that were forgotten under a tombstone.
+
+    Undoing a correction ends the same atoms again, unless they have ended since. Raises NotFound if the tombstone was
+    undone or purged, and InvalidInput if a single-valued fact has another value now, or if all evidence of an atom was
+    forgotten since.
+    """
     number = number_of(tombstone, "x")
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)
     if row is None or row[0] is not None:
@@ -85,10 +101,10 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
         tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
     tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
     tx.run("UPDATE tombstone SET undone_at = ? WHERE space = :space AND id = ?", to_ms(now), number)
-    canvases.change(tx, redrawn)
+    canvas_rows.change(tx, redrawn)
     tx.touch(*topics)
     log_tombstones(tx, [number])
-    pages.write_scene_files(tx)
+    page_rows.write_scene_files(tx)
     return replace(gone, undone=True)
 
 
@@ -202,6 +218,11 @@ _SESSION = "(SELECT id FROM session WHERE space = :space AND name = ?)"
 
 
 def matching(tx: Transaction, which: Which) -> list[str]:
+    """Return the ids of all turns, atoms and refs that match all of `which`.
+
+    Terms are looked for in the words of a turn or atom, and in a run of lines of a ref. With a session or a time, only
+    explicit statements match as atoms: extracted atoms go with the turns they are based on.
+    """
     return [
         *named_rows(_matching_rows(tx, "turn", which), "t"),
         *named_rows(_matching_rows(tx, "atom", which), "a"),
@@ -264,6 +285,7 @@ def _matching_results(tx: Transaction, which: Which) -> list[str]:
 
 
 def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
+    """Return all rows that `forget` would forget. Raises the same errors; nothing is changed."""
     named = list(dict.fromkeys(id.strip() for id in ids))
     if not named:
         raise InvalidInput("There is nothing to forget: name ids such as t12, a5 or r-9f2c1a7b3d4e.")
@@ -438,20 +460,24 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
 
 
 def tombstones(tx: Transaction) -> list[Tombstone]:
+    """Return all tombstones, including undone ones, oldest first."""
     return [tombstone_of(tx, number) for number in _tombstone_numbers(tx)]
 
 
-def count(tx: Transaction) -> int:
-    """Return how many forgotten rows can be restored. Notes are not counted, because they belong to their atoms."""
+def count_restorable(tx: Transaction) -> int:
+    """Return how many atoms, turns and refs can be restored.
+
+    Notes are not counted, because they belong to their atoms.
+    """
     gone = "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL"
     tables = (f"turn {gone} AND role <> 'note'", f"atom {gone}", f"ref {gone}")
     return sum(tx.get(f"SELECT count(*) FROM {table}") for table in tables)
 
 
 def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
-    """Return the ids and words of up to `limit` rows under a tombstone.
+    """Return ids and words of the rows that undoing a tombstone would restore: atoms, turns, then refs.
 
-    The words of a result are its call and its summary.
+    The words of a ref are its call and summary. Empty for a tombstone that was undone or purged.
     """
     gone = "WHERE r.space = :space AND r.tombstone = ? AND r.purged_at IS NULL"
     summary = (

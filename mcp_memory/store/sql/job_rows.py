@@ -31,7 +31,7 @@ from mcp_memory.store.sql.transaction import (
 )
 from mcp_memory.store.values import Backlog, Conflict, Done, Outcome, StageState, Work
 
-# --- for the verbs that commit a stage --------------------------------------------------------------
+# --- for commits of a stage -------------------------------------------------------------------------
 
 
 def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> int:
@@ -99,6 +99,14 @@ def lease(
     now: datetime,
     eager: bool = False,
 ) -> Work | None:
+    """Create a job of a stage (for `extract`: of a session), and lease it to `holder` for the time `lease`.
+
+    The same holder with the same basis gets the same job, with a longer lease. Any other unfinished job of the stage is
+    replaced; the new job keeps its attempts and error, but has a new id, so that a commit under the old id raises
+    Conflict. Returns None if another holder has the lease, if the job is parked and its wait has not ended (unless
+    `eager`), or if another job has committed since `basis` was planned. A job with an empty `holder` asks no model.
+    Raises NotFound for an unknown session.
+    """
     tx.make_space()
     session_no = _session(tx, session)
     left = _find_unfinished(tx, stage, session_no)
@@ -207,12 +215,19 @@ def last_reviewed(tx: Transaction) -> dict[Any, int]:
 
 
 def park(tx: Transaction, id: str, *, error: str, wait: timedelta) -> None:
+    """Record that a job failed. Until `wait` is over, `lease` leases it only with `eager`.
+
+    Does nothing if the job is gone.
+    """
     change = f"state = 'parked', attempts = attempts + 1, error = ?, until = {NOW} + ?"
     _change(tx, id, change, error, milliseconds(wait))
 
 
 def release(tx: Transaction, id: str) -> None:
-    """Release a job that was not tried, so that its lease ends now. Its row and its count of failures are kept."""
+    """Release a job that was not tried, so that the next holder may lease it at once.
+
+    Its row and its count of failures are kept.
+    """
     _change(tx, id, "until = 0", only="state = 'open'")
 
 
@@ -226,17 +241,20 @@ def _change(tx: Transaction, id: str, change: str, *values: Value, only: str = "
 
 
 def list_jobs(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
+    """Return open and parked jobs, oldest first."""
     of_stage = "" if stage is None else "AND r.stage = ?"
     which = f"r.state <> 'done' {of_stage} ORDER BY r.id"
     return [Work(**fields) for fields in row_codec.read(tx, Work, which, *(() if stage is None else (stage,)))]
 
 
 def next_retry(tx: Transaction) -> timedelta | None:
+    """Return how long until `lease` without `eager` may lease an open or parked job; None without jobs."""
     wait: int | None = tx.get(f"SELECT min(until) - {NOW} FROM work WHERE space = :space AND state <> 'done'")
     return None if wait is None else max(timedelta(0), timedelta(milliseconds=wait))
 
 
 def by_id(tx: Transaction, id: str) -> Work:
+    """Return a job, also if it is done. Raises NotFound."""
     return _read_job(tx, number_of(id, "w"))
 
 
@@ -281,7 +299,7 @@ def stage_totals(tx: Transaction) -> list[Done]:
 
 
 def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
-    """Return sessions with unread turns of users and assistants, newest first."""
+    """Return sessions with turns of users and assistants that were not extracted, latest written first."""
     only = "" if session is None else "AND s.id = ?"
     # Join order: sessions first, in the order of the covering index of turns: a session that was fully read costs one
     # lookup, half a microsecond. 10,000 of them take 6 ms, 100,000 unread turns 45 ms.
@@ -315,6 +333,7 @@ def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) 
 
 
 def flush(tx: Transaction, session: str) -> None:
+    """Request the extraction of everything in a session, without waiting for more."""
     asked = tx.get(
         "INSERT INTO progress (space, session, position, batches, flush)"
         " SELECT space, session, 0, 0, max(position) + 1 FROM turn WHERE space = :space AND session = ?"
@@ -327,14 +346,21 @@ def flush(tx: Transaction, session: str) -> None:
 
 
 def stage_states(tx: Transaction) -> dict[Stage, StageState]:
+    """Return the progress of the stages that have a cursor in the space.
+
+    Stages that never ran and were not requested are left out.
+    """
     rows = tx.all(
         "SELECT stage, position, at, wanted FROM stage_cursor WHERE space = :space AND (at > 0 OR wanted IS NOT NULL)"
     )
     return {stage: StageState(position=position, at=from_ms(at), wanted=reason) for stage, position, at, reason in rows}
 
 
-def request(tx: Transaction, stage: Stage, reason: str) -> None:
-    """Request that a stage runs before it is due. A stage that never ran gets a cursor before all rows, dated 1970."""
+def request_stage(tx: Transaction, stage: Stage, reason: str) -> None:
+    """Request a stage before it is due. The request ends with the commit of a job that was created after it.
+
+    A stage that never ran gets a cursor before all rows, dated 1970.
+    """
     tx.make_space()
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at, wanted, wanted_after) VALUES (:space, ?, 0, 0, ?, ?)"

@@ -16,10 +16,11 @@ _PURGED = ""
 
 
 def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
-    """Store a result and return its ref. If it is stored already and its file is intact, nothing changes.
+    """Store the raw bytes of a result and return its ref.
 
-    Raises Refused if the result was forgotten; with `refuse=False`, the forgotten ref is returned. The file is written
-    before the row, so that a kill leaves at worst a file without a row.
+    If it is stored already and its file is intact, nothing changes. Only an undo restores a forgotten ref. For the
+    bytes of a forgotten ref, Refused is raised; without `refuse`, that ref is returned and stays forgotten. The file is
+    written before the row, so that a kill leaves at worst a file without a row.
     """
     tx.make_space()
     digest = new.sha256
@@ -56,7 +57,8 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
     return stored
 
 
-def ref(tx: Transaction, id: str) -> Ref:
+def by_id(tx: Transaction, id: str) -> Ref:
+    """Return a ref; `id` may be the 12 digits without the `r-`. Raises NotFound."""
     id = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
     row = _find(tx, id) or _find_purged(tx, id)
     if row is not None and row[1] is not None:
@@ -73,12 +75,12 @@ def find(tx: Transaction, id: str) -> Ref | None:
     return None if row is None else row[0]
 
 
-def read(tx: Transaction, id: str) -> bytes:
+def read_bytes(tx: Transaction, id: str) -> bytes:
     """Return the raw bytes of a ref.
 
     Raises Damaged if its file is missing, unreadable, or does not match the hashes in the file and the database.
     """
-    stored = ref(tx, id)
+    stored = by_id(tx, id)
     try:
         content = tx.files.read(stored.path)
         if content is None:

@@ -19,6 +19,10 @@ ONE_CALL_MS = 1_000
 
 
 def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()) -> list[MessageEdit]:
+    """Return edits whose `shown` is in `shown` or whose `after` is in `reaching`, oldest first.
+
+    Edits that name a forgotten ref are left out.
+    """
     query = f"SELECT {row_codec.columns(MessageEdit)} {row_codec.tables(MessageEdit)} {{}} IN ({{{{}}}})"
     rows = *tx.among(query.format("r.shown"), shown), *tx.among(query.format("r.after"), reaching)
     edits = {edit.id: edit for edit in (MessageEdit(**row_codec.fields_of(MessageEdit, row)) for row in rows)}
@@ -27,6 +31,10 @@ def message_edits(tx: Transaction, *, shown: Sequence[str] = (), reaching: Seque
 
 
 def put_message_edits(tx: Transaction, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
+    """Store edits together with their saving.
+
+    Raises Conflict, storing nothing, if an edit with an id above `seen` shares its `after` with any of them.
+    """
     if any(edit.id > seen for edit in message_edits(tx, reaching=[edit.after for edit in edits])):
         raise Conflict
     tx.make_space()
@@ -42,10 +50,15 @@ def add_saving(tx: Transaction, saving: Saving) -> None:
 
 
 def savings(tx: Transaction, *, since: datetime | None = None) -> list[Saved]:
+    """Return the sums of savings, by kind."""
     return _sums(_since(tx, since))
 
 
 def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[Saved]]:
+    """Return the sums of savings from each moment to the next, and from the last moment on. Moments are in order.
+
+    They add up to `savings` since the first moment: a later call counts in the period of the saving it repeats.
+    """
     bounds = [to_ms(moment) for moment in moments]
     shares: list[list[Any]] = [[] for _ in bounds]
     for row in _since(tx, moments[0]) if moments else ():
@@ -54,6 +67,7 @@ def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[S
 
 
 def savings_of_sessions(tx: Transaction, *, since: datetime) -> list[tuple[str, datetime, list[Saved]]]:
+    """Return the sums of savings of each session with the time of its last saving, newest session first."""
     rows = groupby(_rows(tx, since), key=itemgetter(0))
     by_session = [(str(session), list(of)) for session, of in rows]
     by_session.sort(key=lambda session_rows: session_rows[1][0][1], reverse=True)
