@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from mcp_memory.core.config import Settings
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Atom, Source
 from mcp_memory.longterm.merge_resolution import MergeTarget, Resolution, resolved_atom
 from mcp_memory.longterm.recall.blocks import stable
-from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.citations import mark_citations
-from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom
 from tests.longterm.by_hand import ByHand
 
@@ -40,15 +37,6 @@ VOICES: list[tuple[Source, str]] = [
 async def memory(home: Path) -> AsyncIterator[Memory]:
     async with open_memory(home=home, embedder="none") as memory:
         yield memory
-
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    search = Search(store, lambda: NOW)
-    yield ByHand(store=store, search=search, settings=Settings())
-    search.close()
-    store.close()
 
 
 async def tell(memory: Memory, source: Source) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from anyio import to_thread
@@ -21,7 +19,6 @@ from mcp_memory.longterm.turns import MAX_TURN_BYTES, admit, recall_block
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
 
@@ -118,13 +115,6 @@ async def test_turns_that_cannot_be_stored_are_refused_and_none_of_them_is(
 async def test_a_session_that_is_a_path_is_refused(memory: Memory, session: str) -> None:
     with pytest.raises(InvalidInput, match="The session"):
         await memory.record_turns([user("a")], session=session)
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

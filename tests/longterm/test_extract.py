@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -31,13 +29,6 @@ from mcp_memory.testing import FixedClock, ScriptedLLM
 
 NOON = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)  # a Thursday
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
 
 
 def at(store: Store, **given: Any) -> SearchContext:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -13,26 +11,21 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.types import Atom, Evidence, PersonaVersion
+from mcp_memory.core.types import Evidence, PersonaVersion
 from mcp_memory.longterm import persona as l3_persona
 from mcp_memory.longterm.page_lines import PersonaReply
 from mcp_memory.longterm.persona_stage import FROM_SCRATCH, PERSONA, trigger
-from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
 from mcp_memory.models.prompts import prompt
 from mcp_memory.store.citations import rename_atoms
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, SceneChanges
-from tests.longterm.by_hand import SPACE, ByHand
+from tests.longterm.by_hand import SPACE, ByHand, atom
 
 
 @pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    search = Search(store, lambda: datetime(2026, 11, 20, tzinfo=UTC))
-    yield ByHand(store=store, search=search, settings=Settings(persona_every=4))
-    search.close()
-    store.close()
+def hand(hand: ByHand) -> ByHand:
+    return replace(hand, settings=Settings(persona_every=4))
 
 
 def body(hand: ByHand) -> str:
@@ -491,24 +484,8 @@ def test_the_page_is_never_over_its_limit_and_says_what_it_leaves_out(
 
 
 def test_the_section_of_what_was_told_since_is_short() -> None:
-    moment = datetime(2026, 11, 20, tzinfo=UTC)
-    atom = Atom(
-        id="a1",
-        kind="persona",
-        text="x" * 300,
-        priority=80,
-        confidence=1,
-        evidence="t1",
-        span=(0, 300),
-        valid_from=moment,
-        valid_to=None,
-        learned_at=moment,
-    )
-    many = [replace(atom, id=f"a{number}") for number in range(1, 9)]
-    assert (
-        l3_persona.since_section([], many).splitlines()[-1]
-        == "- … and 7 more: memory_search without a query lists what holds"
-    )
+    section = l3_persona.since_section([], [atom(f"a{number}", "x" * 300) for number in range(1, 9)])
+    assert section.splitlines()[-1] == "- … and 7 more: memory_search without a query lists what holds"
     assert l3_persona.since_section([], []) == ""
 
 

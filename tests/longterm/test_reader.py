@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,6 @@ from mcp_memory.longterm import reader
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import BundledEmbedder
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
@@ -29,13 +28,6 @@ MOVED = "The operation on my left eye is moved to the 9th of June, the surgeon i
 @pytest.fixture(scope="module")
 def embedder() -> BundledEmbedder:
     return BundledEmbedder()
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

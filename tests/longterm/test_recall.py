@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -40,12 +40,6 @@ def pyramid(home: Path) -> Generator[ByHand]:
     yield ByHand(store=store, search=search, settings=Settings())
     search.close()
     store.close()
-
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    with pyramid(home) as opened:
-        yield opened
 
 
 def recall(hand: ByHand, question: str = "", *, session: str | None = None, budget: int = 1_200) -> Bundle:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
-from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn, Verified
 from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.evidence import is_intact
-from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import PersonaPage
 from tests.longterm.by_hand import SPACE, ByHand
-
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    yield ByHand(store=store, search=None, settings=Settings())  # pyright: ignore[reportArgumentType]
-    store.close()
 
 
 def problems(hand: ByHand) -> list[str]:
