@@ -9,9 +9,10 @@ from itertools import count
 from typing import Any
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.types import Atom, Evidence, Kind, Label, NewTurn, Stage
+from mcp_memory.core.types import Atom, Evidence, Kind, Label, MemoryResults, NewTurn, Stage, TurnResults
 from mcp_memory.longterm.page_lines import PersonaReply
 from mcp_memory.longterm.persona_stage import PERSONA, PersonaBasis
+from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import IDENTITY, BundledEmbedder
 from mcp_memory.models.metered import Applied, ModelQuestion
@@ -19,6 +20,7 @@ from mcp_memory.store.citations import cited_atoms
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import (
     Extraction,
+    Filters,
     Merge,
     Merging,
     NewAtom,
@@ -51,6 +53,17 @@ def search_context(store: Store, search: Search | None, **more: Any) -> SearchCo
     return SearchContext(
         **{"store": store, "search": search, "of_query": lambda text: [], "of_rows": lambda texts: None, **given}
     )
+
+
+def search_turns(store: Store, search: Search, space: str, query: str, **more: Any) -> TurnResults:
+    """Search for turns, without vectors and neighbours unless they are given."""
+    given = {"embed": lambda _: [], "filters": Filters(), "neighbours": 0, "limit": 50, "cursor": None, "at": NOON}
+    return pages.search_turns(store, search, space, query, **{**given, **more})
+
+
+def search_memories(store: Store, search: Search, space: str, query: str, **more: Any) -> MemoryResults:
+    given = {"embed": lambda _: [], "filters": Filters(), "limit": 50, "cursor": None, "at": NOON}
+    return pages.search_memories(store, search, space, query, **{**given, **more})
 
 
 def vectors_of(*texts: str) -> Vectors:

@@ -8,26 +8,19 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.verification.own_words import changes_frame, is_joke, is_taken_back
 from mcp_memory.service.memory import Memory
 
-CHANGED = [
-    ("I used to live in Tallinn.", "The user lives in Tallinn."),
-    ("Früher habe ich in Kiel gewohnt.", "Der Nutzer wohnt in Kiel."),
-    ("Раньше я работал в банке.", "Пользователь работает в банке."),
-    ("I wish I had a boat.", "The user has a boat."),
-]
 
-KEPT = [
-    ("I used to live in Tallinn.", "The user used to live in Tallinn."),
-]
-
-
-@pytest.mark.parametrize(("said", "claim"), CHANGED)
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("I used to live in Tallinn.", "The user lives in Tallinn."),
+        ("Früher habe ich in Kiel gewohnt.", "Der Nutzer wohnt in Kiel."),
+        ("Раньше я работал в банке.", "Пользователь работает в банке."),
+        ("I wish I had a boat.", "The user has a boat."),
+    ],
+)
 def test_a_claim_that_changes_the_frame_of_its_sentence_is_found(said: str, claim: str) -> None:
     assert changes_frame(said, claim)
-
-
-@pytest.mark.parametrize(("said", "claim"), KEPT)
-def test_a_claim_that_keeps_the_frame_of_its_sentence_passes(said: str, claim: str) -> None:
-    assert not changes_frame(said, claim)
+    assert not changes_frame("I used to live in Tallinn.", "The user used to live in Tallinn.")
 
 
 def test_jokes_and_withdrawn_turns_are_recognised() -> None:

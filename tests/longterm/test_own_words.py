@@ -103,55 +103,41 @@ async def test_what_is_not_about_the_user_keeps_the_agents_words(memory: Memory)
 
 
 @pytest.mark.parametrize(
-    ("said", "claim", "fact"),
+    ("said", "claim", "fact", "is_stated"),
     [
-        ("Oslo is the capital of Norway.", "The user lives in Oslo.", ("user", "lives in", "Oslo")),
-        ("I grew up in Oslo.", "The user lives in Oslo.", ("user", "lives in", "Oslo")),
-        ("I decided against moving to Oslo.", "The user moves to Oslo.", ("user", "lives in", "Oslo")),
-        ("My birthday is on 4 June.", "The user's birthday is on 4 June.", ("user", "birthday", "24 June")),
-        ("My rent is 900 euros.", "The user's rent is 900 euros.", ("user", "rent", "1900 euros")),
-        ("I don't like olives.", "The user does not like olives.", ("user", "likes", "olives")),
-        ("I used to drive a Saab.", "The user used to drive a Saab.", ("user", "drives", "Saab")),
-        ("I live in Graz.", "The user lives in Graz.", ("user", "born in", "Graz")),
-        ("I live in Graz.", "The user lives in Graz.", ("Anna", "lives in", "Graz")),
-        ("My son is allergic to bees.", "The user's son is allergic to bees.", ("user", "allergic to", "bees")),
+        ("Oslo is the capital of Norway.", "The user lives in Oslo.", ("user", "lives in", "Oslo"), False),
+        ("I grew up in Oslo.", "The user lives in Oslo.", ("user", "lives in", "Oslo"), False),
+        ("I decided against moving to Oslo.", "The user moves to Oslo.", ("user", "lives in", "Oslo"), False),
+        ("My birthday is on 4 June.", "The user's birthday is on 4 June.", ("user", "birthday", "24 June"), False),
+        ("My rent is 900 euros.", "The user's rent is 900 euros.", ("user", "rent", "1900 euros"), False),
+        ("I don't like olives.", "The user does not like olives.", ("user", "likes", "olives"), False),
+        ("I used to drive a Saab.", "The user used to drive a Saab.", ("user", "drives", "Saab"), False),
+        ("I live in Graz.", "The user lives in Graz.", ("user", "born in", "Graz"), False),
+        ("I live in Graz.", "The user lives in Graz.", ("Anna", "lives in", "Graz"), False),
+        ("My son is allergic to bees.", "The user's son is allergic to bees.", ("user", "allergic to", "bees"), False),
+        ("I live in Graz.", "The user lives in Graz.", ("user", "lives in", "Graz"), True),
+        ("By the way, my name is Maya.", "The user's name is Maya.", ("user", "name", "Maya"), True),
+        ("My rent is 940 euros now.", "The user's rent is 940 euros now.", ("user", "rent", "940 euros"), True),
+        ("My sister Ines keeps bees.", "Ines, the user's sister, keeps bees.", ("Ines", "keeps", "bees"), True),
+        ("I work at Siemens since May.", "The user works at Siemens.", ("user", "works at", "Siemens"), True),
+        ("I'm allergic to nuts.", "The user is allergic to nuts.", ("user", "allergic to", "nuts"), True),
     ],
 )
-async def test_a_fact_whose_fields_say_something_else_is_not_stated(
-    memory: Memory, said: str, claim: str, fact: tuple[str, str, str]
+async def test_a_fact_is_stated_only_if_its_fields_say_what_the_user_says(
+    memory: Memory, said: str, claim: str, fact: tuple[str, str, str], is_stated: bool
 ) -> None:
     entity, relation, value = fact
     await memory.record_turns([NewTurn(role="user", content=said)])
     done = await memory.remember(claim, entity=entity, relation=relation, value=value)
-    assert done.atom.fact is None
-    assert f"{relation}: {value}" not in (await memory.recall()).stable
+    assert (done.atom.fact and done.atom.fact.value) == (value if is_stated else None)
+    assert done.atom.held == () or not is_stated
+    assert is_stated or f"{relation}: {value}" not in (await memory.recall()).stable
 
 
 async def test_a_rule_brings_no_fact_that_it_does_not_state(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="user", content="From now on always run the tests.")])
     done = await memory.remember("Always run the tests.", kind="instruction", **FACT, value="Oslo")
     assert (done.atom.kind, done.atom.held, done.atom.fact) == ("instruction", (), None)
-
-
-@pytest.mark.parametrize(
-    ("said", "claim", "fact"),
-    [
-        ("I live in Graz.", "The user lives in Graz.", ("user", "lives in", "Graz")),
-        ("By the way, my name is Maya.", "The user's name is Maya.", ("user", "name", "Maya")),
-        ("My rent is 940 euros now.", "The user's rent is 940 euros now.", ("user", "rent", "940 euros")),
-        ("My sister Ines keeps bees.", "Ines, the user's sister, keeps bees.", ("Ines", "keeps", "bees")),
-        ("I work at Siemens since May.", "The user works at Siemens.", ("user", "works at", "Siemens")),
-        ("I'm allergic to hazelnuts.", "The user is allergic to hazelnuts.", ("user", "allergic to", "hazelnuts")),
-    ],
-)
-async def test_a_fact_that_the_user_says_is_stated(
-    memory: Memory, said: str, claim: str, fact: tuple[str, str, str]
-) -> None:
-    entity, relation, value = fact
-    await memory.record_turns([NewTurn(role="user", content=said)])
-    done = await memory.remember(claim, entity=entity, relation=relation, value=value)
-    assert done.atom.fact is not None
-    assert (done.atom.fact.value, done.atom.held) == (value, ())
 
 
 @pytest.mark.parametrize(
