@@ -259,15 +259,8 @@ def wanted(hand: ByHand) -> None:
 def test_a_page_is_kept_as_a_version_with_its_reason_and_its_counts(hand: ByHand) -> None:
     cello, lessons = hand.tell("Plays the cello"), hand.draw("Takes lessons")
     hand.scene("cello", f"Takes lessons ({lessons})")
-    done = hand.apply(
-        hand.planned(),
-        "# Anna",
-        "",
-        f"Plays the cello ({cello})",
-        "## Now",
-        "- Lessons ([[cello]])",
-        changed="All of it.",
-    )
+    lines = ("# Anna", "", f"Plays the cello ({cello})", "## Now", "- Lessons ([[cello]])")
+    done = hand.apply(hand.planned(), *lines, changed="All of it.")
     text = f"# Persona\n\nPlays the cello ({cello})\n## Now\n- Lessons ([[cello]])\n"
     assert done.outcome == {"characters": len(text), "covered": 2, "uncovered": 0}
     assert hand.store.persona(SPACE) == PersonaVersion(
@@ -287,20 +280,11 @@ def test_a_line_without_evidence_is_kept_and_told(hand: ByHand) -> None:
 def test_what_models_put_around_a_page_is_taken_off(hand: ByHand) -> None:
     atom = hand.tell("Plays the cello")
     wanted(hand)
-    done = hand.apply(
-        hand.planned(),
-        "```markdown",
-        "# Persona",
-        f"Plays the cello, and has for years been glad of it, in a quartet that meets ({atom})",
-        "## Scenes",
-        "- made up",
-        "```",
-    )
+    told = f"Plays the cello, and has for years been glad of it, in a quartet that meets ({atom})"
+    done = hand.apply(hand.planned(), "```markdown", "# Persona", told, "## Scenes", "- made up", "```")
     held = hand.store.persona(SPACE)
     assert held is not None
-    assert held.text == (
-        f"# Persona\n\nPlays the cello, and has for years been glad of it, in a quartet that meets ({atom})\n"
-    )
+    assert held.text == f"# Persona\n\n{told}\n"
     assert done.refused == ["The section 'Scenes' was left out: it is made mechanically."]
 
 

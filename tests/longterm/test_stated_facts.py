@@ -13,6 +13,12 @@ from mcp_memory.service.memory import Memory
 
 Fact = tuple[str, str, str]
 
+
+def states(fact: Fact, said: Said) -> bool:
+    entity, relation, value = fact
+    return states_fact([said], entity=entity, relation=relation, value=value)
+
+
 CHANGED: list[tuple[str, str, Fact]] = [
     ("I like jazz, not opera.", "The user likes opera.", ("user", "likes", "opera")),
     ("I'm allergic to nuts but not to milk.", "The user is allergic to milk.", ("user", "is allergic to", "milk")),
@@ -66,12 +72,7 @@ async def test_a_sentence_that_says_more_than_a_fact_does_not_state_it_but_is_ke
 
 
 def test_no_changed_fact_is_stated_whatever_the_statement_says() -> None:
-    stated = [
-        (said, fact)
-        for said, _, fact in CHANGED
-        if states_fact([Said(said, message=said)], entity=fact[0], relation=fact[1], value=fact[2])
-    ]
-    assert not stated
+    assert [(said, fact) for said, _, fact in CHANGED if states(fact, Said(said, message=said))] == []
 
 
 HONEST: list[tuple[str, Fact]] = [
@@ -105,10 +106,7 @@ HONEST: list[tuple[str, Fact]] = [
 
 
 def test_of_honest_facts_those_in_the_users_own_words_stand() -> None:
-    stated = [
-        states_fact([Said(said, message=said)], entity=fact[0], relation=fact[1], value=fact[2])
-        for said, fact in HONEST
-    ]
+    stated = [states(fact, Said(said, message=said)) for said, fact in HONEST]
     assert (stated.count(True), len(stated)) == (21, 25)
 
 
@@ -127,8 +125,7 @@ def test_of_honest_facts_those_in_the_users_own_words_stand() -> None:
 def test_an_answer_states_what_its_question_asks_for_alone(
     question: str, answer: str, fact: Fact, stated: bool
 ) -> None:
-    said = [Said(answer, question, message=answer)]
-    assert states_fact(said, entity=fact[0], relation=fact[1], value=fact[2]) == stated
+    assert states(fact, Said(answer, question, message=answer)) == stated
 
 
 async def test_a_fact_that_is_not_stated_ends_no_older_one(memory: Memory) -> None:

@@ -30,15 +30,9 @@ def test_a_pyramid_that_stands_is_walked_to_its_ground(hand: ByHand) -> None:
     told, drawn = hand.tell("Plays the cello"), hand.draw("Lives in Turin")
     hand.scene("home", f"Lives in Turin ({drawn})\nA fine town.")
     hand.write(f"Plays the cello ({told})", "- Turin ([[Home]])", "Is kind.")
-    assert verify(hand.store, SPACE) == Verified(
-        personas=1,
-        scenes=1,
-        atoms=2,
-        quotes=2,
-        turns=2,
-        problems=[],
-        uncovered=["persona: Is kind.", "scene home: A fine town."],
-    )
+    walked = {"personas": 1, "scenes": 1, "atoms": 2, "quotes": 2, "turns": 2}
+    uncovered = ["persona: Is kind.", "scene home: A fine town."]
+    assert verify(hand.store, SPACE) == Verified(**walked, problems=[], uncovered=uncovered)
 
 
 def test_an_empty_space_and_a_listing_are_sound(hand: ByHand) -> None:
