@@ -305,13 +305,17 @@ def test_a_quote_that_names_the_wrong_turn_is_found_in_the_only_one_that_has_it(
     assert done.refused == ["'C.' is not kept: its words stand in several turns, and none of them is named."]
 
 
-def test_words_of_the_background_are_not_read_twice(store: Store) -> None:
+def test_words_of_the_background_are_not_read_twice_nor_are_they_anything_new_alone(store: Store) -> None:
     say(store, "I live in Porto.")
     answer(at(store), notes())
     say(store, "I bake.")
-    done = answer(at(store), notes(note("t1", "I live in Porto", "Lives in Porto."), note("t2", "I bake", "Bakes.")))
-    assert texts(store) == ["Bakes."]
-    assert done.refused == ["'Lives in Porto.' is not kept: its words stand in the background, which was read before."]
+    more = [{"turn": "t1", "quote": "I live in Porto"}]
+    found = (note("t1", "I live in Porto", "Lives in Porto."), note("t2", "I row", "Lives there.", more=more))
+    done = answer(at(store), notes(*found, note("t2", "I bake", "Bakes.")))
+    assert (texts(store), len(done.refused)) == (["Bakes."], 2)
+    assert done.refused[0] == (
+        "'Lives in Porto.' is not kept: its words stand in the background, which was read before."
+    )
 
 
 def test_single_notes_that_do_not_hold_are_refused_with_a_reason(store: Store) -> None:
@@ -403,15 +407,6 @@ def test_question_and_answer_are_quoted_together(store: Store) -> None:
         ["5 years"],
     ]
     assert done.refused == ["t2: 'Tim' is left out: its quote does not stand in t3"]
-
-
-def test_words_of_the_background_alone_are_nothing_new(store: Store) -> None:
-    say(store, "I live in Porto.")
-    answer(at(store), notes())
-    say(store, "I bake.")
-    more = [{"turn": "t1", "quote": "I live in Porto"}]
-    done = answer(at(store), notes(note("t2", "I bake", "Bakes."), note("t2", "I row", "Lives in Porto.", more=more)))
-    assert (texts(store), len(done.refused)) == (["Bakes."], 1)
 
 
 # --- times ------------------------------------------------------------------------------------------

@@ -188,21 +188,15 @@ async def believed(memory: Memory, done: Offloaded) -> str:
     return told.atom.id
 
 
-async def test_why_shows_the_lines_that_a_statement_rests_on_and_who_named_them(memory: Memory) -> None:
+async def test_why_shows_the_lines_that_a_statement_rests_on_and_what_rests_on_them(memory: Memory) -> None:
     done = await offloaded(memory)
     atom = await believed(memory, done)
     (cited,) = (await memory.why(atom)).cites
     assert (cited.at, cited.by, cited.call, cited.node) == (f"{done.ref}:63-64", atom, "pytest path=tests", done.node)
     assert cited.content.splitlines() == [FAILING.splitlines()[62], "API_KEY=•••"]
-
-
-async def test_what_rests_on_an_output_is_told_by_ref_lines_and_node(memory: Memory) -> None:
-    done = await offloaded(memory)
-    atom = await believed(memory, done)
     await memory.record_turns([NewTurn(role="assistant", content=f"See {done.node}.")], session="s1")
-    assert {one.id for one in (await memory.why(done.ref)).cited_by} == {atom, "t2"}
-    assert {one.id for one in (await memory.why(done.node)).cited_by} == {atom, "t2"}
-    assert {one.id for one in (await memory.why(f"{done.ref}:64")).cited_by} == {atom, "t2"}
+    for place in (done.ref, done.node, f"{done.ref}:64"):
+        assert {one.id for one in (await memory.why(place)).cited_by} == {atom, "t2"}
     assert {one.id for one in (await memory.why(f"{done.ref}:1-10")).cited_by} == {"t2"}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from mcp_memory.core.types import NewTurn
@@ -126,14 +124,3 @@ def test_an_answer_states_what_its_question_asks_for_alone(
     question: str, answer: str, fact: Fact, stated: bool
 ) -> None:
     assert states(fact, Said(answer, question, message=answer)) == stated
-
-
-async def test_a_fact_that_is_not_stated_ends_no_older_one(memory: Memory) -> None:
-    home: dict[str, Any] = {"entity": "user", "relation": "vive a"}
-    await memory.record_turns([NewTurn(role="user", content="Vivo a Lucca.")])
-    first = await memory.remember("L'utente vive a Lucca.", kind="persona", value="Lucca", **home)
-    await memory.record_turns([NewTurn(role="user", content="Lavoro a Pisa ma vivo a Lucca.")])
-    claim = "L'utente lavora a Pisa ma vive a Lucca."
-    done = await memory.remember(claim, kind="persona", value="Pisa", supersedes=[first.atom.id], **home)
-    assert (done.atom.text, done.atom.fact, done.replaced) == ("Lavoro a Pisa ma vivo a Lucca.", None, [])
-    assert [fact.value for fact in (await memory.memory_search(entity="user")).facts] == ["Lucca"]

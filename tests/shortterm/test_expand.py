@@ -282,21 +282,16 @@ def test_a_view_without_its_argument_is_refused_by_name(view: str) -> None:
         expand(POEM, view=view)
 
 
-def test_a_cursor_names_its_view() -> None:
-    cursor = expand(POEM, max_tokens=60).cursor
-    assert cursor is not None
-    assert view_of_cursor(cursor) == "page"
-
-
 @pytest.mark.parametrize("cursor", ["x", "p-1", "p12", "p12-zzzzzz", "q12-abcdef", "\x00", "p" + "9" * 30 + "-abcdef"])
 def test_text_that_is_no_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidInput, match="not a cursor of this tool"):
         expand(POEM, cursor=cursor)
 
 
-def test_a_cursor_of_another_ref_text_question_or_view_is_refused() -> None:
+def test_a_cursor_names_its_view_and_one_of_another_ref_text_question_or_view_is_refused() -> None:
     cursor = expand(POEM, max_tokens=60).cursor
     assert cursor is not None
+    assert view_of_cursor(cursor) == "page"
     moved = f"p1{cursor[1:]}"
     for raw, asked in (
         (POEM, {"ref": "r-000000000000"}),
