@@ -142,13 +142,6 @@ def test_a_stored_canvas_that_cannot_be_read_is_damaged_and_says_what_is_left() 
 # --- the real Mermaid -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def mermaid() -> Engine:
-    engine = Engine()
-    engine.start()
-    return engine
-
-
 def shown(svg: str, kind: str) -> list[list[str]]:
     """The lines of text of each label, as a reader sees them."""
     part = svg[svg.index(f'class="{kind}"') :].partition('<g class="nodes"' if kind != "nodes" else "</svg>")[0]

@@ -163,13 +163,6 @@ def test_a_budget_too_small_for_the_metadata_is_refused_with_the_least_there_is(
         view(row_of(canvas), canvas, address="mmds/a.mmd", counter=COUNTER, budget_tokens=5)
 
 
-@pytest.fixture(scope="module")
-def mermaid() -> Engine:
-    engine = Engine()
-    engine.start()
-    return engine
-
-
 def test_a_picture_has_colours_a_legend_and_the_words_of_every_node(mermaid: Engine) -> None:
     canvas = long_canvas(3, blocked_every=2)
     node = Node("003-N3", '`a` "b" <b> & %% $$x$$ fa:fa-car C:\\new', "paused", "", AT)
