@@ -443,6 +443,13 @@ She was born there (a77), and stays ({a}, a78).
     ]
 
 
+def test_an_atom_that_was_not_shown_cannot_be_cited_though_it_is_there(life: Life) -> None:
+    hidden, a = life.learn("Maya has a secret.", "Maya lives in Porto.")
+    basis = life.planned().model_copy(update={"atoms": [a]})
+    life.apply(basis, create("porto", f"She lives in Porto ({a}). A secret ({hidden})."))
+    assert life.scene("porto").body == f"She lives in Porto ({a})."
+
+
 def test_what_was_forgotten_while_the_answer_was_written_is_not_stored(life: Life) -> None:
     secret, a = life.learn("Maya has a secret.", "Maya lives in Porto.")
     basis = life.planned()
