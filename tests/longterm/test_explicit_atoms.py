@@ -228,6 +228,8 @@ async def test_unknown_ids_are_named_and_nothing_is_forgotten(memory: Memory) ->
     await memory.remember("Plays the cello", typed=True)
     with pytest.raises(NotFound, match="a9"):
         await memory.forget(["a1", "a9"])
+    with pytest.raises(NotFound, match="There is no atom a9"):
+        await memory.atom("a9")
     with pytest.raises(InvalidInput, match="Ids look like"):
         await memory.forget(["everything"])
     with pytest.raises(NotFound, match="x4"):

@@ -810,7 +810,11 @@ def test_what_the_user_agrees_to_is_their_word_if_the_offer_is_quoted_too(store:
             "nothing tender before the 15th",
             "Plan nothing tender before the 15th.",
         ),
-        ("Für Texte gilt: keine englischen Wörter.", "keine englischen Wörter", "In Texten keine englischen Wörter."),
+        (
+            "Für alles gilt: keine englischen Wörter.",
+            "keine englischen Wörter",
+            "In Texten, die rausgehen, stehen keine englischen Wörter.",
+        ),
     ],
 )
 def test_a_rule_that_quotes_an_order_of_the_user_stays_a_rule(store: Store, said: str, quote: str, rule: str) -> None:
