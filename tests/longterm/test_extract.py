@@ -811,7 +811,7 @@ def test_what_the_user_agrees_to_is_their_word_if_the_offer_is_quoted_too(store:
             "Plan nothing tender before the 15th.",
         ),
         (
-            "Für alles gilt: keine englischen Wörter.",
+            "Für alles was rausgeht gilt: keine englischen Wörter.",
             "keine englischen Wörter",
             "In Texten, die rausgehen, stehen keine englischen Wörter.",
         ),
