@@ -78,9 +78,7 @@ def test_what_is_read_as_text_is_written_back_the_same(data: bytes) -> None:
 
 
 def test_a_few_wrong_bytes_are_shown_as_such_and_many_are_no_text() -> None:
-    assert (
-        decode_text("Grüße\nTür\n".encode("latin-1") + b"more words of the log\n")
-        == "Gr\ufffd\ufffde\nT\ufffdr\nmore words of the log\n"
-    )
+    latin = "Grüße\nTür\nmore words of the log\n".encode("latin-1")
+    assert decode_text(latin) == "Gr\ufffd\ufffde\nT\ufffdr\nmore words of the log\n"
     assert decode_text("Привет".encode("koi8-r")) is None
     assert decode_text(b"ab\xff" + bytes(range(9)) * 9) is None

@@ -185,11 +185,8 @@ def test_a_vocabulary_with_a_wrong_hash_is_neither_used_nor_removed(
 def test_without_a_vocabulary_counts_are_estimates_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = with_no_vocabulary(monkeypatch, tmp_path)
     text = read(FIXTURES[0])
-    assert (counter.exact, counter.name, counter.count(text)) == (
-        False,
-        "o200k_base, estimated",
-        estimate_tokens(text),
-    )
+    assert (counter.exact, counter.name) == (False, "o200k_base, estimated")
+    assert counter.count(text) == estimate_tokens(text)
     assert token_counter("o200k_base").count(counter.cut(text * 50, 300)) <= 300
 
 

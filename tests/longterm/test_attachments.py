@@ -127,22 +127,8 @@ def test_tags_around_the_users_own_words_are_taken_off() -> None:
 
 
 MARKS = """<a> </a> <document> </document> <system-reminder> </system-reminder> <user_query> </user_query> [x] [/x]"""
-pieces = st.lists(
-    st.sampled_from(
-        [
-            *MARKS.split(),
-            "\n",
-            "```\n",
-            "# Context from x\n",
-            "## My request:\n",
-            "# x\n",
-            "## My request for y:\n",
-            "--- file ---\n",
-            "word ",
-        ]
-    ),
-    max_size=12,
-).map("".join)
+LINES = "\n|```\n|# Context from x\n|## My request:\n|# x\n|## My request for y:\n|--- file ---\n|word "
+pieces = st.lists(st.sampled_from([*MARKS.split(), *LINES.split("|")]), max_size=12).map("".join)
 
 
 @given(pieces)

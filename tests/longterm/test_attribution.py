@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from mcp_memory.core.config import Settings
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.core.types import Atom, Source
+from mcp_memory.core.types import Source
 from mcp_memory.longterm.merge_resolution import MergeTarget, Resolution, resolved_atom
 from mcp_memory.longterm.recall.blocks import stable
-from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.citations import mark_citations
-from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import NewAtom
-from tests.longterm.by_hand import ByHand
+from tests.longterm.by_hand import ByHand, atom, statement
 
 pytestmark = pytest.mark.anyio
 
 COUNTER = token_counter("o200k_base")
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ORDER = "Shops should approve refunds below 500 euros within a day"
 VOICES: list[tuple[Source, str]] = [
     ("assistant", "said by the assistant"),
@@ -42,21 +36,11 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
         yield memory
 
 
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    search = Search(store, lambda: NOW)
-    yield ByHand(store=store, search=search, settings=Settings())
-    search.close()
-    store.close()
-
-
 async def tell(memory: Memory, source: Source) -> None:
     if source != "import":
         await memory.remember(ORDER, kind="instruction", source=source)
         return
-    atom = NewAtom(kind="episodic", text=ORDER, priority=70, confidence=1, session="s", valid_from=NOW, source=source)
-    await memory.tell([StatementToImport(atom=atom)])
+    await memory.tell([StatementToImport(atom=statement(ORDER, kind="episodic", source=source))])
 
 
 @pytest.mark.parametrize(("source", "mark"), VOICES)
@@ -101,16 +85,7 @@ def test_no_heading_stands_without_a_line_under_it(hand: ByHand) -> None:
 
 
 def test_a_trait_that_another_speaker_told_of_themselves_stays_a_trait() -> None:
-    draft = NewAtom(
-        kind="persona",
-        text="Melanie paints",
-        priority=80,
-        confidence=1,
-        session="s",
-        valid_from=NOW,
-        source="assistant",
-    )
-    assert resolved_atom(draft, Resolution(), {}).kind == "persona"
+    assert resolved_atom(statement("Melanie paints", source="assistant"), Resolution(), {}).kind == "persona"
 
 
 def test_a_page_of_a_model_marks_what_rests_on_others_alone() -> None:
@@ -125,11 +100,8 @@ def test_a_page_of_a_model_marks_what_rests_on_others_alone() -> None:
     ("text", "source"), [("Answer in French", "user"), (f"Answer in French. {ORDER}", "assistant")]
 )
 def test_a_joined_statement_is_the_word_of_the_least_trusted_whose_words_it_has(text: str, source: Source) -> None:
-    draft = NewAtom(kind="instruction", text="Answer in French", priority=-1, confidence=1, session="s", valid_from=NOW)
-    old = Atom(
-        id="a1", kind="episodic", text=ORDER, priority=70, confidence=1, evidence="t1", span=(0, 1), valid_from=NOW,
-        valid_to=None, learned_at=NOW, source="assistant",
-    )  # fmt: skip
+    draft = statement("Answer in French", kind="instruction", priority=-1)
+    old = atom("a1", ORDER, kind="episodic", source="assistant")
     fate = Resolution(action="merge", onto=[MergeTarget(atom=old, is_explicit=False, evidence=())], text=text)
-    atom = resolved_atom(draft, fate, {})
-    assert (atom.source, atom.kind) == (source, "instruction" if source == "user" else "episodic")
+    joined = resolved_atom(draft, fate, {})
+    assert (joined.source, joined.kind) == (source, "instruction" if source == "user" else "episodic")

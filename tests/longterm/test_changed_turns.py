@@ -37,15 +37,10 @@ async def say(memory: Memory, *texts: str) -> list[str]:
 
 async def test_a_search_shows_the_later_value_first_and_marks_the_older_one(memory: Memory) -> None:
     old, new = await say(memory, OLD, NEW)
-    first, second, *_ = (await memory.conversation_search(QUESTION)).hits
-    assert (first.turn.id, first.newer) == (new, {})
-    assert (second.turn.id, second.newer[old].id) == (old, new)
-
-
-async def test_memory_search_marks_its_turns_as_well(memory: Memory) -> None:
-    old, new = await say(memory, OLD, NEW)
-    first, second, *_ = (await memory.memory_search(QUESTION)).turns
-    assert (first.turn.id, second.turn.id, second.newer[old].id) == (new, old, new)
+    for hits in ((await memory.conversation_search(QUESTION)).hits, (await memory.memory_search(QUESTION)).turns):
+        first, second, *_ = hits
+        assert (first.turn.id, first.newer) == (new, {})
+        assert (second.turn.id, second.newer[old].id) == (old, new)
 
 
 async def test_an_older_value_is_not_on_a_page_before_the_later_one(memory: Memory) -> None:
@@ -139,10 +134,8 @@ async def test_a_value_that_was_replaced_in_another_session_is_marked_in_a_searc
 
 
 async def test_a_neighbour_whose_value_was_replaced_is_marked(memory: Memory) -> None:
-    turns = [
-        NewTurn(role="user", content=OLD, said_at=START),
-        NewTurn(role="user", content="Zoe paints the sign of the shop.", said_at=START),
-    ]
+    said = (OLD, "Zoe paints the sign of the shop.")
+    turns = [NewTurn(role="user", content=text, said_at=START) for text in said]
     old, sign = (await memory.record_turns(turns, session="a")).stored
     later = NewTurn(role="user", content=NEW, said_at=START + timedelta(days=3))
     (new,) = (await memory.record_turns([later], session="b")).stored

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,20 +9,15 @@ import pytest
 from bench.marks import read
 from mcp_memory.longterm.contradiction import Embedded, replaced_by
 from mcp_memory.models.embed.bundled import BundledEmbedder
-from mcp_memory.store.values import NewAtom
+from tests.longterm.by_hand import statement
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/changes"
 
 
 def closes(newer: str, older: str) -> bool:
-    def statement(text: str) -> NewAtom:
-        at = datetime(2026, 5, 7, tzinfo=UTC)
-        return NewAtom(
-            kind="episodic", text=text, priority=70, confidence=0.9, session="s", valid_from=at, label="plan"
-        )
-
     vectors = BundledEmbedder().embed([newer, older])
-    return replaced_by(Embedded(statement(newer), vectors[0]), [Embedded(statement(older), vectors[1])])
+    new, old = (statement(text, kind="episodic", label="plan") for text in (newer, older))
+    return replaced_by(Embedded(new, vectors[0]), [Embedded(old, vectors[1])])
 
 
 @pytest.mark.parametrize(

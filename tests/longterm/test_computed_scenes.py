@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
-from mcp_memory.core.config import Settings
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.longterm import persona
 from mcp_memory.longterm.recall.blocks import bundle
 from mcp_memory.longterm.scene_stage import SCENES
 from mcp_memory.longterm.scenes import computed_scenes, find_scene, readable_scenes, rendered_page
 from mcp_memory.longterm.search.scenes import resolve_filters
-from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.verification.evidence import lines_citing
 from mcp_memory.store.sql import atom_rows, page_rows, quarantine_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters
-from tests.longterm.by_hand import SPACE, ByHand
-from tests.longterm.test_digest import AT, say
+from tests.longterm.by_hand import SPACE, ByHand, say
 
 NOA = ("Noa is my sister, she takes the photos.", "I pay Noa in mugs.", "The photos by Noa are due in May.")
 KILN = (
@@ -41,15 +35,6 @@ OTHERS = (
     "Our cat sleeps on the printer.",
     "I read crime novels at night.",
 )
-
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    search = Search(store, lambda: AT)
-    yield ByHand(store=store, search=search, settings=Settings(), now=AT)
-    search.close()
-    store.close()
 
 
 def say_all(hand: ByHand, texts: tuple[str, ...] = (*NOA, *KILN, *OTHERS)) -> list[str]:

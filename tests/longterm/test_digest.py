@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import get_args
 
 import pytest
@@ -13,70 +11,16 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.core.types import Evidence, Kind, Label, NewTurn, Source
+from mcp_memory.core.types import Label, NewTurn, Source
 from mcp_memory.longterm import persona
 from mcp_memory.longterm.digest import clause, shown_text
 from mcp_memory.longterm.recall.blocks import bundle, stable
 from mcp_memory.longterm.recall.opening import START_TOKENS
-from mcp_memory.longterm.search.search import Search
-from mcp_memory.models.embed.bundled import IDENTITY, BundledEmbedder
 from mcp_memory.store.citations import cited_atoms
-from mcp_memory.store.sql import recall_rows, stage_outputs, turn_rows
+from mcp_memory.store.sql import recall_rows, turn_rows
 from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import NewAtom, Readings, RecallEntry, Vectors
-from tests.longterm.by_hand import SPACE, ByHand
-
-AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
-KINDS: dict[Label, Kind] = {
-    "trait": "persona",
-    "person": "persona",
-    "rule": "instruction",
-    "promise": "instruction",
-    "decision": "episodic",
-    "plan": "episodic",
-    "event": "episodic",
-}
-
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    search = Search(store, lambda: AT)
-    yield ByHand(store=store, search=search, settings=Settings(), now=AT)
-    search.close()
-    store.close()
-
-
-def say(
-    hand: ByHand,
-    text: str,
-    label: Label,
-    *,
-    session: str = "talk",
-    embedded: bool = False,
-    priority: int = 70,
-    valid_from: datetime | None = None,
-    **more: object,
-) -> str:
-    """Store a sentence of the user as the reader would; return its id."""
-    said = NewTurn(role="user", content=text, said_at=hand.tick())
-    (turn,) = hand.store.write(SPACE, turn_rows.append, session, turn_rows.prepare([said]), now=hand.now).stored
-    atom = NewAtom(
-        kind=KINDS[label],
-        text=text,
-        priority=priority,
-        confidence=0.9,
-        session=session,
-        valid_from=valid_from or hand.now,
-        evidence=[Evidence(turn=turn.id, span=(0, len(text)), quote=text)],
-        label=label,
-        reader=1,
-        **more,  # pyright: ignore[reportArgumentType]
-    )
-    vectors = Vectors(identity=IDENTITY, data=BundledEmbedder().embed([text])) if embedded else None
-    readings = Readings(turns=[turn.id], atoms=[atom], vectors=vectors)
-    (written,) = hand.store.write(SPACE, stage_outputs.commit, None, readings, outcome={}, now=hand.now).atoms
-    return written.atom.id
+from mcp_memory.store.values import RecallEntry
+from tests.longterm.by_hand import NOON, SPACE, ByHand, say
 
 
 def body(hand: ByHand, *, after: timedelta = timedelta(0)) -> str:
@@ -103,11 +47,6 @@ def test_the_page_lists_sentences_by_what_is_known_of_them_each_with_its_id(hand
     )
 
 
-def test_without_a_sentence_the_explicit_statements_are_listed_as_before(hand: ByHand) -> None:
-    told = hand.tell("Plays the cello")
-    assert body(hand) == f"# Persona\n\n## About the user and their work\n\n- Plays the cello ({told})\n"
-
-
 def test_a_page_that_a_model_wrote_stays(hand: ByHand) -> None:
     say(hand, "I make ceramics in Pontevedra.", "trait")
     written = hand.write(f"Plays the cello ({hand.tell('Plays the cello')})")
@@ -126,7 +65,7 @@ def test_the_page_and_the_start_are_within_their_limits_whatever_was_said(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, Label]]
 ) -> None:
     store = open_store(tmp_path_factory.mktemp("home"))
-    hand = ByHand(store=store, search=None, settings=Settings(), now=AT)  # pyright: ignore[reportArgumentType]
+    hand = ByHand(store=store, search=None, settings=Settings())  # pyright: ignore[reportArgumentType]
     ids = {say(hand, text, label, session=f"s{place}") for place, (text, label) in enumerate(said)}
     page, opening = body(hand), start(hand)
     again = body(hand), start(hand)
@@ -247,7 +186,7 @@ def test_a_rule_gives_way_only_to_what_surely_replaces_it(hand: ByHand) -> None:
 
 def test_what_was_said_later_stays_whatever_was_stored_first(hand: ByHand) -> None:
     now = say(hand, "I live in Porto now.", "trait", session="s1", embedded=True)
-    say(hand, "I live in Graz now.", "trait", session="import", embedded=True, valid_from=AT - timedelta(days=700))
+    say(hand, "I live in Graz now.", "trait", session="import", embedded=True, valid_from=NOON - timedelta(days=700))
     assert cited_atoms(body(hand)) == [now]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,9 @@ from mcp_memory.testing import FixedClock
 
 
 async def test_a_told_atom_is_certain_and_rests_on_its_own_words(memory: Memory) -> None:
-    done = await memory.remember("Allergic to peanuts", session="s", typed=True)
-    atom = done.atom
+    atom = (await memory.remember("Allergic to peanuts", session="s", typed=True)).atom
     assert (atom.id, atom.kind, atom.confidence, atom.priority, atom.span) == ("a1", "persona", 1.0, 80, (0, 19))
     assert [turn.content for turn in await memory.session_turns("s")] == ["Allergic to peanuts"]
-
-
-async def test_an_instruction_always_applies(memory: Memory) -> None:
     assert (await memory.remember("Answer in German", kind="instruction", typed=True)).atom.priority == -1
 
 
@@ -39,9 +35,11 @@ async def test_a_fact_of_one_value_replaces_the_one_before(memory: Memory, clock
 
 
 async def test_what_may_repeat_or_contradict_is_shown_and_left(memory: Memory) -> None:
-    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea", typed=True)
-    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee", typed=True)
-    assert (done.replaced, [atom.id for atom in done.similar]) == ([], ["a1"])
+    fact = {"entity": "user", "relation": "likes", "typed": True}
+    await memory.remember("Likes tea in the morning", value="tea", **fact)
+    done = await memory.remember("Likes coffee at noon", value="coffee", **fact)
+    assert (done.replaced, [atom.id for atom in done.similar], done.contradicting) == ([], ["a1"], [])
+    assert "supersedes=[" not in render(done)
     again = await memory.remember("likes TEA in the morning.", typed=True)
     assert (again.duplicate, again.atom.id) == (True, "a1")
 
@@ -63,29 +61,21 @@ async def test_a_contradiction_is_named_even_in_other_words(memory: Memory, old:
     assert "Similar" not in render(done)
 
 
-async def test_what_is_only_similar_is_not_called_a_contradiction(memory: Memory) -> None:
-    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea", typed=True)
-    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee", typed=True)
-    assert ([atom.id for atom in done.similar], done.contradicting) == (["a1"], [])
-    assert "supersedes=[" not in render(done)
+MET = {"kind": "episodic", "relation": "met", "typed": True}
 
 
 async def test_a_correction_is_about_what_the_corrected_ones_are_about_and_of_their_kind(memory: Memory) -> None:
-    await memory.remember(
-        "The pilot met Ines", kind="episodic", entity="Ines", relation="met", value="the pilot", typed=True
-    )
-    await memory.remember("Ben was there", kind="episodic", entity="Ben", relation="was", value="there", typed=True)
+    for name in ("Ines", "Ben"):
+        await memory.remember(f"The pilot met {name}", entity=name, value="the pilot", **MET)
     done = await memory.remember("The pilot met Ines and Ben in Oslo", supersedes=["a1", "a2"], typed=True)
     assert (done.atom.kind, done.atom.entities) == ("episodic", ("Ines", "Ben"))
     assert [atom.id for atom in (await memory.statements(entity="Ines")).atoms] == ["a3"]
 
 
 async def test_a_correction_with_an_entity_and_a_kind_of_its_own_has_those(memory: Memory) -> None:
-    await memory.remember(
-        "Ines met the pilot", kind="episodic", entity="Ines", relation="met", value="the pilot", typed=True
-    )
-    fact = {"entity": "Ben", "relation": "met", "value": "the pilot"}
-    done = await memory.remember("Ben met the pilot", kind="persona", supersedes=["a1"], **fact, typed=True)
+    await memory.remember("Ines met the pilot", entity="Ines", value="the pilot", **MET)
+    own = {**MET, "kind": "persona", "entity": "Ben", "value": "the pilot"}
+    done = await memory.remember("Ben met the pilot", supersedes=["a1"], **own)
     assert (done.atom.kind, done.atom.entities) == ("persona", ("Ben",))
 
 
@@ -98,22 +88,20 @@ async def test_a_correction_keeps_the_fact_whose_entity_and_value_stand_in_it(me
     assert [one.atom for one in await memory.facts_about("user") if one.valid_to is None] == ["a2"]
 
 
-async def test_a_correction_drops_a_fact_and_entities_that_it_does_not_name(memory: Memory) -> None:
-    fact: dict[str, Any] = {"entity": "user", "relation": "lives in", "value": "Bergen"}
+@pytest.mark.parametrize(
+    ("fact", "entities"),
+    [({}, {"user"}), ({"entity": "user", "relation": "lives in", "value": "Oslo"}, {"Oslo", "user"})],
+    ids=["without a fact", "with the new value of the fact"],
+)
+async def test_a_correction_drops_a_fact_and_entities_that_it_does_not_name(
+    memory: Memory, fact: dict[str, Any], entities: set[str]
+) -> None:
     await memory.remember("Bergen is far from Ulm", entity="Bergen", relation="far from", value="Ulm", typed=True)
-    await memory.remember("Lives in Bergen", supersedes=["a1"], **fact, typed=True)
+    home: dict[str, Any] = {"entity": "user", "relation": "lives in", "value": "Bergen"}
+    await memory.remember("Lives in Bergen", supersedes=["a1"], **home, typed=True)
     assert (await memory.atom("a2")).entities == ("Bergen", "user")
-    done = await memory.remember("Lives in Oslo", supersedes=["a2"], typed=True)
-    assert (done.atom.fact, done.atom.entities) == (None, ("user",))
-
-
-async def test_the_new_value_of_a_fact_takes_the_place_of_the_older_one_among_the_entities(memory: Memory) -> None:
-    fact: dict[str, Any] = {"entity": "user", "relation": "lives in"}
-    await memory.remember("Bergen rains", entity="Bergen", relation="has", value="rain", typed=True)
-    await memory.remember("Lives in Bergen", supersedes=["a1"], value="Bergen", **fact, typed=True)
-    assert (await memory.atom("a2")).entities == ("Bergen", "user")
-    done = await memory.remember("Lives in Oslo", supersedes=["a2"], value="Oslo", **fact, typed=True)
-    assert sorted(done.atom.entities) == ["Oslo", "user"]
+    done = (await memory.remember("Lives in Oslo", supersedes=["a2"], **fact, typed=True)).atom
+    assert (done.fact and done.fact.value, set(done.entities)) == (fact.get("value"), entities)
 
 
 async def test_facts_about_two_entities_do_not_contradict(memory: Memory) -> None:
@@ -222,12 +210,10 @@ async def test_forgetting_by_id_takes_it_out_of_the_persona_and_undo_brings_it_b
 
 
 async def test_forgetting_by_query_first_shows_what_it_would_take(memory: Memory) -> None:
-    await memory.record_turns(
-        [NewTurn(role="user", content="My password hint is a blue whale"), NewTurn(role="user", content="A whale!")],
-        session="s",
-    )
+    said = ("My password hint is a blue whale", "A whale!")
+    await memory.record_turns([NewTurn(role="user", content=text) for text in said], session="s")
     shown = await memory.forget(query="blue whale")
-    assert (shown.dry_run, shown.tombstone, shown.previews) == (True, None, ["t1: My password hint is a blue whale"])
+    assert (shown.dry_run, shown.tombstone, shown.previews) == (True, None, [f"t1: {said[0]}"])
     done = await memory.forget(query="blue whale", dry_run=False)
     assert (done.ids, done.tombstone) == (["t1"], "x1")
 
@@ -242,26 +228,13 @@ async def test_unknown_ids_are_named_and_nothing_is_forgotten(memory: Memory) ->
     await memory.remember("Plays the cello", typed=True)
     with pytest.raises(NotFound, match="a9"):
         await memory.forget(["a1", "a9"])
+    with pytest.raises(NotFound, match="There is no atom a9"):
+        await memory.atom("a9")
     with pytest.raises(InvalidInput, match="Ids look like"):
         await memory.forget(["everything"])
     with pytest.raises(NotFound, match="x4"):
         await memory.forget(undo="x4")
     assert (await memory.atom("a1")).text == "Plays the cello"
-
-
-async def test_spaces_do_not_mix(home: Path) -> None:
-    from mcp_memory.service.memory import open_memory
-    from mcp_memory.testing import HashEmbedder
-
-    async with (
-        open_memory(home=home, space="mine", embedder=HashEmbedder()) as mine,
-        open_memory(home=home, space="yours", embedder=HashEmbedder()) as yours,
-    ):
-        await mine.remember("Plays the cello", typed=True)
-        assert (await yours.memory_search("cello")).atoms == []
-        with pytest.raises(NotFound):
-            await yours.atom("a1")
-        assert datetime.now(UTC) > (await mine.atom("a1")).learned_at
 
 
 @pytest.mark.parametrize("space", ["../../x", "/abs", "NUL", "a/b", "", " "])

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import InvalidInput, ModelFailed
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.longterm.turn_batches import SessionPart
 from mcp_memory.longterm.validity import date_of
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import Applied, MeteredModel
+from mcp_memory.models.metered import Applied
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import (
     atom_rows,
@@ -35,32 +33,21 @@ from mcp_memory.store.sql import (
     turn_rows,
 )
 from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.store.values import UNJUDGED, NewAtom, Work
-from mcp_memory.testing import FixedClock, ScriptedLLM
+from tests.longterm.by_hand import search_context, statement
 
 NOON = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)  # a Thursday
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
-
-
 def at(store: Store, **given: Any) -> SearchContext:
-    unused = cast("Search", None)
-    return SearchContext(
-        store=store,
-        space="me",
-        now=NOON + HOUR,
-        settings=Settings(**given),
-        search=unused,
-        of_query=lambda text: [],
-        of_rows=lambda texts: None,
-    )
+    return search_context(store, None, now=NOON + HOUR, settings=Settings(**given))
+
+
+def hold(store: Store, text: str, **more: Any) -> str:
+    """Have the user tell a statement, and return its id."""
+    told = statement(text, valid_from=NOON - HOUR, **more)
+    return store.write("me", atom_rows.add, told, now=NOON - HOUR).atom.id
 
 
 def say(store: Store, *turns: str | tuple[Role, str] | NewTurn, session: str = "s", said: datetime = NOON) -> list[str]:
@@ -137,20 +124,17 @@ def first_draft(store: Store) -> NewAtom:
     return drafts(store)[0]
 
 
+def only_draft(store: Store) -> NewAtom:
+    (draft,) = drafts(store)
+    return draft
+
+
 # --- which turns are asked about --------------------------------------------------------------------
 
 
 def test_a_batch_is_the_next_turns_that_say_something(store: Store) -> None:
-    say(
-        store,
-        "Hello!",
-        "I live in Porto.",
-        ("assistant", "Lovely town. " * 30),
-        ("tool", "{}"),
-        "Thanks!",
-        "I bake.",
-        "I row.",
-    )
+    reply, output = ("assistant", "Lovely town. " * 30), ("tool", "{}")
+    say(store, "Hello!", "I live in Porto.", reply, output, "Thanks!", "I bake.", "I row.")
     context = at(store, batch_turns=3)
     assert planned(context) == read_from(0, 6)
     assert planned(context, smaller=1) == read_from(0, 2)
@@ -159,25 +143,16 @@ def test_a_batch_is_the_next_turns_that_say_something(store: Store) -> None:
     assert planned(context) == read_from(6, 7)
 
 
-def test_of_a_large_memory_each_sentence_brings_what_it_may_end(store: Store) -> None:
+def test_of_a_large_memory_each_sentence_brings_what_it_may_end(store: Store, search: Search) -> None:
     for number in range(30):
         for thing in ("cup", "bowl"):
-            text = f"The {thing} number {number} is in the kiln"
-            told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="s", valid_from=NOON)
-            store.write("me", atom_rows.add, told, now=NOON)
-    price = NewAtom(
-        kind="persona", text="The Ria mug costs 24", priority=80, confidence=1, session="s", valid_from=NOON
-    )
-    id = store.write("me", atom_rows.add, price, now=NOON).atom.id
+            hold(store, f"The {thing} number {number} is in the kiln")
+    price = hold(store, "The Ria mug costs 24")
     for number in range(4):  # so that no word of it is rare
-        for more in ("The glaze Ria is part {}", "A mug of tea is part {}", "Clay costs time for part {}"):
-            text = more.format(number)
-            told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="s", valid_from=NOON)
-            store.write("me", atom_rows.add, told, now=NOON)
+        for more in ("The glaze Ria is part", "A mug of tea is part", "Clay costs time for part"):
+            hold(store, f"{more} {number}")
     say(store, "The cup number 3 is in the kiln. The bowl number 5 is in the kiln too. Now the Ria mug costs 28.")
-    search = Search(store, lambda: NOON)
-    assert id in planned(replace(at(store), search=search)).held
-    search.close()
+    assert price in planned(replace(at(store), search=search)).held
 
 
 def test_a_turn_that_waits_for_review_is_not_counted_as_small_talk(store: Store) -> None:
@@ -211,8 +186,7 @@ def test_nothing_is_planned_without_a_session_or_without_turns(store: Store) -> 
 
 
 def test_what_was_told_with_remember_is_not_read_again(store: Store) -> None:
-    told = NewAtom(kind="persona", text="I like tea", priority=80, confidence=1, session="s", valid_from=NOON)
-    store.write("me", atom_rows.add, told, now=NOON)
+    hold(store, "I like tea")
     say(store, "I live in Porto.")
     assert "tea" not in asked(at(store)).partition("</held>")[2]
 
@@ -348,13 +322,17 @@ def test_a_quote_that_names_the_wrong_turn_is_found_in_the_only_one_that_has_it(
     assert done.refused == ["'C.' is not kept: its words stand in several turns, and none of them is named."]
 
 
-def test_words_of_the_background_are_not_read_twice(store: Store) -> None:
+def test_words_of_the_background_are_not_read_twice_nor_are_they_anything_new_alone(store: Store) -> None:
     say(store, "I live in Porto.")
     answer(at(store), notes())
     say(store, "I bake.")
-    done = answer(at(store), notes(note("t1", "I live in Porto", "Lives in Porto."), note("t2", "I bake", "Bakes.")))
-    assert texts(store) == ["Bakes."]
-    assert done.refused == ["'Lives in Porto.' is not kept: its words stand in the background, which was read before."]
+    more = [{"turn": "t1", "quote": "I live in Porto"}]
+    found = (note("t1", "I live in Porto", "Lives in Porto."), note("t2", "I row", "Lives there.", more=more))
+    done = answer(at(store), notes(*found, note("t2", "I bake", "Bakes.")))
+    assert (texts(store), len(done.refused)) == (["Bakes."], 2)
+    assert done.refused[0] == (
+        "'Lives in Porto.' is not kept: its words stand in the background, which was read before."
+    )
 
 
 def test_single_notes_that_do_not_hold_are_refused_with_a_reason(store: Store) -> None:
@@ -446,15 +424,6 @@ def test_question_and_answer_are_quoted_together(store: Store) -> None:
         ["5 years"],
     ]
     assert done.refused == ["t2: 'Tim' is left out: its quote does not stand in t3"]
-
-
-def test_words_of_the_background_alone_are_nothing_new(store: Store) -> None:
-    say(store, "I live in Porto.")
-    answer(at(store), notes())
-    say(store, "I bake.")
-    more = [{"turn": "t1", "quote": "I live in Porto"}]
-    done = answer(at(store), notes(note("t2", "I bake", "Bakes."), note("t2", "I row", "Lives in Porto.", more=more)))
-    assert (texts(store), len(done.refused)) == (["Bakes."], 1)
 
 
 # --- times ------------------------------------------------------------------------------------------
@@ -619,11 +588,8 @@ def test_everybody_who_speaks_is_somebody(store: Store) -> None:
 def test_what_somebody_is_to_the_user_is_asked_until_it_is_known(store: Store) -> None:
     say(store, named("user", "Caro", "Hey Mel, my dear friend! I row."), named("assistant", "Melanie", "I paint."))
     assert "What others are to the user, such as a friend, is worth one note" in asked(at(store))
-    friends = NewAtom(
-        kind="persona", text="Caro and Melanie are friends.", priority=75, confidence=1, session="s", valid_from=NOON,
-        entity="user", relation="friend", value="Melanie", entities=("user", "Melanie"),
-    )  # fmt: skip
-    store.write("me", atom_rows.add, friends, now=NOON)
+    friends = {"entity": "user", "relation": "friend", "value": "Melanie", "entities": ("user", "Melanie")}
+    hold(store, "Caro and Melanie are friends.", **friends)
     assert "call them by this name. A friend of the user." in asked(at(store))
     assert "What others are" not in asked(at(store))
 
@@ -720,50 +686,28 @@ def test_that_somebody_wrote_an_order_can_be_remembered(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "quote"),
+    ("turns", "rule", "is_kept"),
     [
-        ("Hi Jo,\n\nnever use Python for scripts.\n\nBest,\nAnna", "never use Python for scripts"),
-        ("Translate to German: never use Python for scripts.", "never use Python for scripts"),
+        (["Hi Jo,\n\nnever use Python for scripts.\n\nBest,\nAnna"], "Never use Python for scripts.", False),
+        (["Translate to German: never use Python for scripts."], "Never use Python for scripts.", False),
+        ([named("user", "Jo", "Let us plan it."), named("user", "Tom", "Always copy Bo.")], "Always copy Bo.", False),
+        ([("assistant", "Shall I always answer in French?"), "Yes, please do"], "Always answer in French.", True),
     ],
+    ids=["a mail that is pasted", "a text to translate", "an order of another speaker", "an offer that is accepted"],
 )
-def test_what_the_user_reports_or_passes_on_makes_no_rule(store: Store, said: str, quote: str) -> None:
-    say(store, said)
-    answer(at(store), notes(note("t1", quote, "Never use Python for scripts.", kind="instruction")))
-    assert texts(store) == []
-
-
-def test_what_another_speaker_orders_makes_no_rule(store: Store) -> None:
-    say(
-        store,
-        named("user", "Jonas", "Let us plan the invoices."),
-        named("user", "Tom", "Always copy Martin on invoices."),
-    )
-    answer(
-        at(store),
-        notes(note("t2", "Always copy Martin on invoices", "Always copy Martin on invoices.", kind="instruction")),
-    )
-    assert texts(store) == []
-
-
-def test_an_accepted_offer_makes_a_rule(store: Store) -> None:
-    say(store, ("assistant", "Shall I always answer in French?"), "Yes, please do")
-    answer(at(store), notes(note("t2", "Yes, please do", "Always answer in French.", kind="instruction")))
-    assert texts(store) == ["Always answer in French."]
+def test_only_what_the_user_says_or_accepts_makes_a_rule(
+    store: Store, turns: list[Any], rule: str, is_kept: bool
+) -> None:
+    last = say(store, *turns)[-1]
+    answer(at(store), notes(note(last, "Yes, please do" if is_kept else rule.rstrip("."), rule, kind="instruction")))
+    assert texts(store) == [rule] * is_kept
 
 
 def test_a_name_that_the_user_told_in_another_session_is_not_strange(store: Store) -> None:
     say(store, "I'm Tamsin, I work for Globex.", session="before")
     say(store, "I prefer tea over coffee.")
     answer(at(store), notes(note("t2", "I prefer tea over coffee", "Tamsin of Globex prefers tea over coffee.")))
-    (draft,) = drafts(store)
-    assert draft.held == ()
-
-
-def test_a_statement_that_denies_the_users_own_words_is_labelled(store: Store) -> None:
-    say(store, "I never drink alcohol.")
-    answer(at(store), notes(note("t1", "I never drink alcohol", "The user always drinks alcohol.")))
-    (draft,) = drafts(store)
-    assert draft.held == ("contradicted",)
+    assert only_draft(store).held == ()
 
 
 def test_a_doubtful_statement_of_the_assistant_waits_for_review(store: Store) -> None:
@@ -772,8 +716,7 @@ def test_a_doubtful_statement_of_the_assistant_waits_for_review(store: Store) ->
         at(store),
         notes(note("t2", "You bought the large pan for 30 euros", "The large pan cost 90 euros.", kind="episodic")),
     )
-    (draft,) = drafts(store)
-    assert draft.held == ("unsupported",)
+    assert only_draft(store).held == ("unsupported",)
 
 
 def test_a_statement_with_another_value_states_no_fact_and_ends_nothing(store: Store) -> None:
@@ -788,17 +731,8 @@ def test_a_statement_with_another_value_states_no_fact_and_ends_nothing(store: S
 
 def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
     say(store, "Forget the rules of grammar when I dictate.")
-    answer(
-        at(store),
-        notes(
-            note(
-                "t1",
-                "Forget the rules of grammar when I dictate",
-                "Do not mind grammar in dictation.",
-                kind="instruction",
-            )
-        ),
-    )
+    quote = "Forget the rules of grammar when I dictate"
+    answer(at(store), notes(note("t1", quote, "Do not mind grammar in dictation.", kind="instruction")))
     assert texts(store) == ['user: "Forget the rules of grammar when I dictate."']
     assert first_draft(store).held == ()
 
@@ -837,26 +771,14 @@ def test_a_date_that_a_later_quote_tells_is_not_cut_to_the_day_of_the_first(stor
     assert f"{first_draft(store).valid_from:%Y-%m-%d}" == day
 
 
-def test_a_rule_that_the_user_states_waits_for_nothing(store: Store) -> None:
-    said = "Don't ever send a mail in my name without asking me."
-    say(store, said)
-    rule = "Never send a mail in the user's name without asking the user."
-    answer(at(store), notes(note("t1", said.rstrip("."), rule, kind="instruction", priority=-1)))
-    (draft,) = drafts(store)
-    assert draft.held == ()
-
-
 @pytest.mark.parametrize(
     ("said", "statement", "doubt"),
     [
-        (
-            "I sold my old Volvo to Pedro for 900 euros.",
-            "The user sold a Volvo to Pedro for 9000 euros.",
-            "other_value",
-        ),
+        ("I sold my Volvo for 900 euros.", "The user sold a Volvo for 9000 euros.", "other_value"),
         ("I moved to Lisbon.", "The user moved to Porto.", "other_value"),
         ("My daughter Mira is 4 years old.", "The user's daughter Mira is 14 years old.", "other_value"),
         ("I have never met Karel.", "The user has met Karel.", "contradicted"),
+        ("I never drink alcohol.", "The user always drinks alcohol.", "contradicted"),
         ("Ich esse kein Fleisch.", "Der Nutzer isst Fleisch.", "contradicted"),
     ],
 )
@@ -873,11 +795,7 @@ def test_a_statement_with_another_value_or_without_its_negation_is_labelled(
     ("said", "quote", "statement"),
     [
         ("For the baking: Tilly can't have nuts of any sort.", "For the baking", "The user bakes."),
-        (
-            "Fiona is my daughter. Karel, Fiona's husband, was a lifeguard.",
-            "Karel, Fiona's husband",
-            "Karel is the husband of Fiona, the user's daughter.",
-        ),
+        ("Fiona is my daughter. Karel, Fiona's husband, rows.", "Karel, Fiona's husband", "Karel is the husband of Fiona, the user's daughter."),
         ("He has gout and no car.", "he has gout and no car", "The user's neighbour has gout."),
         ("Wände weiß ich noch nicht.", "Wände weiß ich noch nicht", "Was die Wände kosten, ist noch nicht bekannt."),
         ("Bei Absage 30 Euro, aber beim ersten Mal nie.", "aber beim ersten Mal nie", "Absagen kosten 30 Euro, beim ersten Mal aber nie."),
@@ -904,22 +822,18 @@ def test_what_the_user_agrees_to_is_their_word_if_the_offer_is_quoted_too(store:
     ("said", "quote", "rule"),
     [
         (
-            "It reminds me, no slug pellets in this garden, of any colour, because of Mr P.",
-            "no slug pellets in this garden",
-            "Never suggest slug pellets of any colour for the user's garden.",
+            "It reminds me, no slug pellets of any colour here.",
+            "no slug pellets",
+            "Never suggest slug pellets of any colour.",
         ),
+        ("No almonds in my kitchen.", "No almonds in my kitchen", "No almonds in the user's kitchen."),
         (
-            "No almonds, no marzipan in my kitchen while she is here.",
-            "No almonds, no marzipan in my kitchen",
-            "No almonds and no marzipan in the user's kitchen while she is there.",
-        ),
-        (
-            "So nothing tender before the 15th is the rule of the house.",
+            "So nothing tender before the 15th.",
             "nothing tender before the 15th",
-            "Plan nothing tender before the 15th; that is the rule of the house.",
+            "Plan nothing tender before the 15th.",
         ),
         (
-            "Für alles was rausgeht gilt: siezen, keine englischen Wörter.",
+            "Für alles was rausgeht gilt: keine englischen Wörter.",
             "keine englischen Wörter",
             "In Texten, die rausgehen, stehen keine englischen Wörter.",
         ),
@@ -941,12 +855,6 @@ def test_a_name_that_is_close_to_an_order_is_a_fact(store: Store) -> None:
 
 
 # --- what is known already --------------------------------------------------------------------------
-
-
-def hold(store: Store, text: str) -> str:
-    """Have the user tell a statement, and return its id."""
-    told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="told", valid_from=NOON - HOUR)
-    return store.write("me", atom_rows.add, told, now=NOON - HOUR).atom.id
 
 
 def test_the_question_shows_what_is_held_and_a_note_may_end_it(store: Store) -> None:
@@ -996,30 +904,20 @@ def test_fields_are_read_under_the_names_that_models_give_them(store: Store, fie
 
 
 @pytest.mark.parametrize(
-    "fact",
+    ("fact", "read"),
     [
-        {"subject": "user", "predicate": "Likes", "object": "tea"},
-        ["user", "likes", "tea"],
-        [{"entity": "user", "relation": "likes", "value": "tea"}],
+        ({"subject": "user", "predicate": "Likes", "object": "tea"}, ("user", "likes", "tea")),
+        (["user", "likes", "tea"], ("user", "likes", "tea")),
+        ([{"entity": "user", "relation": "likes", "value": "tea"}], ("user", "likes", "tea")),
+        *((half, (None, None, None)) for half in ({"entity": "user"}, {"entity": "", "relation": "", "value": ""})),
+        *((half, (None, None, None)) for half in ("user likes tea", [], 7)),
     ],
 )
-def test_facts_are_read_in_any_order_of_words(store: Store, fact: Any) -> None:
+def test_facts_are_read_in_any_form_and_half_a_fact_is_none(store: Store, fact: Any, read: tuple[str | None]) -> None:
     say(store, "I like tea.")
     answer(at(store), notes(note("t1", "I like tea", "Likes tea.", fact=fact)))
-    assert (first_draft(store).entity, first_draft(store).relation, first_draft(store).value) == (
-        "user",
-        "likes",
-        "tea",
-    )
-
-
-@pytest.mark.parametrize(
-    "fact", [{"entity": "user"}, {"entity": "", "relation": "", "value": ""}, "user likes tea", [], 7]
-)
-def test_half_a_fact_is_none(store: Store, fact: Any) -> None:
-    say(store, "I like tea.")
-    answer(at(store), notes(note("t1", "I like tea", "Likes tea.", fact=fact)))
-    assert (texts(store), first_draft(store).relation) == (["Likes tea."], None)
+    draft = first_draft(store)
+    assert (draft.text, draft.entity, draft.relation, draft.value) == ("Likes tea.", *read)
 
 
 @pytest.mark.parametrize(
@@ -1080,34 +978,6 @@ def test_languages_that_were_spoken_are_not_strange(store: Store, said: str, tex
     assert texts(store) == [text]
 
 
-def test_a_model_that_errs_is_told_why_and_asked_again(store: Store) -> None:
-    say(store, "I like tea.")
-    context = at(store)
-    basis = planned(context)
-    work, question = take(context, basis), EXTRACT.question(context, basis)
-    assert question is not None
-    good, bad = notes(note("t1", "I like tea", "Likes tea.")), notes(note("t1", "likes coffee", "Likes coffee."))
-    llm = ScriptedLLM(json.dumps(bad), json.dumps(good))
-    model = MeteredModel(llm, StoreLedger(store), Settings(), now=FixedClock())
-    done = model.complete(question, use=lambda reply: EXTRACT.apply(context, work, basis, reply))
-    assert done.kept == ["t1: Likes tea."]
-    assert "its quote does not stand in t1 ('likes coffee')" in llm.asked[1].messages[-1].text
-
-
-def test_a_model_that_is_cut_off_twice_leaves_the_turns_unread(store: Store) -> None:
-    say(store, "I like tea.")
-    context = at(store)
-    basis = planned(context)
-    work, question = take(context, basis), EXTRACT.question(context, basis)
-    assert question is not None
-    model = MeteredModel(
-        ScriptedLLM('{"scenes": [{"na', '{"scenes": [{"na'), StoreLedger(store), Settings(), now=FixedClock()
-    )
-    with pytest.raises(ModelFailed):
-        model.complete(question, use=lambda reply: EXTRACT.apply(context, work, basis, reply))
-    assert (texts(store), planned(context)) == ([], basis)
-
-
 # --- laws -------------------------------------------------------------------------------------------
 
 SAID = st.sampled_from(
@@ -1120,8 +990,7 @@ ROLES: st.SearchStrategy[Role] = st.sampled_from(["user", "assistant", "tool", "
 def test_batches_read_every_turn_once_in_order(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[Role, str]], most: int, smaller: int
 ) -> None:
-    store = open_store(tmp_path_factory.mktemp("home"))
-    try:
+    with closing(open_store(tmp_path_factory.mktemp("home"))) as store:
         say(store, *said)
         context = at(store, batch_turns=most)
         stop, read = 0, 0
@@ -1133,8 +1002,6 @@ def test_batches_read_every_turn_once_in_order(
             read += EXTRACT.apply(context, take(context, basis), basis, reply).outcome["turns"]
             stop = part.stop
         assert read == sum(role in ("user", "assistant") for role, _ in said)
-    finally:
-        store.close()
 
 
 JSON = st.recursive(
@@ -1150,13 +1017,10 @@ JSON = st.recursive(
 def test_any_json_is_a_reply_or_is_told_what_is_wrong_with_it(
     tmp_path_factory: pytest.TempPathFactory, reply: Any
 ) -> None:
-    store = open_store(tmp_path_factory.mktemp("home"))
-    try:
+    with closing(open_store(tmp_path_factory.mktemp("home"))) as store:
         say(store, "I like tea. It is now.")
         with suppress(InvalidInput):
             answer(at(store), reply if isinstance(reply, dict | list) else [reply])
         (turn,) = store.read("me", turn_rows.by_ids, ["t1"])
         words = [words for draft in drafts(store) for words in draft.evidence]
         assert [turn.content[slice(*one.span)] for one in words] == [one.quote for one in words]
-    finally:
-        store.close()

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import get_args
 from uuid import uuid4
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Kind, NewTurn, Role
 from mcp_memory.language.words import index_terms, query_terms
-from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, turn_rows
-from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import Filters, NewAtom
+from mcp_memory.store.values import Filters
+from tests.longterm.by_hand import NOON, search_memories, search_turns, statement
 
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SESSIONS = ("plain", "Ünïcode 会话", "🫖 tea")
 ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -47,22 +44,8 @@ TURNS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = open_store(tmp_path_factory.mktemp("filters"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def search(store: Store) -> Iterator[Search]:
-    made = Search(store, lambda: NOW)
-    yield made
-    made.close()
-
-
 def moment(day: int | None) -> datetime | None:
-    return None if day is None else NOW + timedelta(days=day)
+    return None if day is None else NOON + timedelta(days=day)
 
 
 def write(store: Store, space: str, turns: Sequence[Said]) -> list[str]:
@@ -71,7 +54,7 @@ def write(store: Store, space: str, turns: Sequence[Said]) -> list[str]:
         new = NewTurn(role=turn.role, content=turn.content, client_id=str(uuid4()), said_at=moment(turn.day))
         ids += [
             stored.id
-            for stored in store.write(space, turn_rows.append, turn.session, turn_rows.prepare([new]), now=NOW).stored
+            for stored in store.write(space, turn_rows.append, turn.session, turn_rows.prepare([new]), now=NOON).stored
         ]
     return ids
 
@@ -101,18 +84,8 @@ def test_every_turn_that_matches_and_passes_is_found(
     space = str(uuid4())
     ids = write(store, space, turns)
     session = session if session in {turn.session for turn in turns} else None
-    found = pages.search_turns(
-        store,
-        search,
-        space,
-        query,
-        embed=lambda _: [],
-        filters=Filters(session=session, role=role, since=moment(since), until=moment(until)),
-        neighbours=0,
-        limit=50,
-        cursor=None,
-        at=NOW,
-    )
+    filters = Filters(session=session, role=role, since=moment(since), until=moment(until))
+    found = search_turns(store, search, space, query, filters=filters)
     passing = {
         id: turn.content
         for id, turn in zip(ids, turns, strict=True)
@@ -129,14 +102,9 @@ class Told:
     entity: str | None
 
 
+ENTITY = st.none() | st.sampled_from(["Ines", "Łódź", "user"])
 TOLD = st.lists(
-    st.builds(
-        Told,
-        kind=st.sampled_from(KINDS),
-        text=SAID,
-        day=DAYS,
-        entity=st.none() | st.sampled_from(["Ines", "Łódź", "user"]),
-    ),
+    st.builds(Told, kind=st.sampled_from(KINDS), text=SAID, day=DAYS, entity=ENTITY),
     max_size=12,
     unique_by=lambda told: " ".join(told.text.split()),
 )
@@ -166,40 +134,18 @@ def test_every_atom_that_matches_and_passes_is_found_and_then_the_turns(
     as_of: int | None,
 ) -> None:
     space = str(uuid4())
-    atoms = {
-        store.write(
-            space,
-            atom_rows.add,
-            NewAtom(
-                kind=one.kind,
-                text=one.text,
-                priority=50,
-                confidence=1.0,
-                session="plain",
-                valid_from=NOW + timedelta(days=one.day),
-                entity=one.entity,
-                relation="has" if one.entity else None,
-                value=one.text if one.entity else None,
-            ),
-            now=NOW,
-        ).atom.id: one
-        for one in told
-    }
+    atoms: dict[str, Told] = {}
+    for one in told:
+        fact = {"entity": one.entity, "relation": "has", "value": one.text} if one.entity else {}
+        new = statement(one.text, kind=one.kind, valid_from=NOON + timedelta(days=one.day), **fact)
+        atoms[store.write(space, atom_rows.add, new, now=NOON).atom.id] = one
     said = dict(zip(write(store, space, turns), turns, strict=True))
     known = {"user", *((one.entity or "").casefold() for one in told)}
     if entity is not None and entity.casefold() not in known:
         entity = None  # the search of an unknown entity is an error
-    found = pages.search_memories(
-        store,
-        search,
-        space,
-        query,
-        embed=lambda _: [],
-        filters=Filters(kind=kind, entity=entity, since=moment(since), until=moment(until), as_of=moment(as_of)),
-        limit=50,
-        cursor=None,
-        at=NOW,
-    )
+    times = {"since": moment(since), "until": moment(until), "as_of": moment(as_of)}
+    filters = Filters(kind=kind, entity=entity, **times)
+    found = search_memories(store, search, space, query, filters=filters)
     atoms_passing = {
         id: one.text
         for id, one in atoms.items()
@@ -223,21 +169,11 @@ def test_a_session_of_one_turn_is_found_among_thousands_that_say_the_same(store:
     crowd = [NewTurn(role="user", content=f"the weekly report of crowd {i}") for i in range(2_500)]
     lone = NewTurn(role="tool", content="the weekly report of one")
     (id,) = (
-        turn.id for turn in store.write(space, turn_rows.append, SESSIONS[1], turn_rows.prepare([lone]), now=NOW).stored
+        turn.id
+        for turn in store.write(space, turn_rows.append, SESSIONS[1], turn_rows.prepare([lone]), now=NOON).stored
     )
-    store.write(space, turn_rows.append, "crowd", turn_rows.prepare(crowd), now=NOW)
+    store.write(space, turn_rows.append, "crowd", turn_rows.prepare(crowd), now=NOON)
     for filters in (Filters(session=SESSIONS[1]), Filters(role="tool")):
         for query in ("weekly", "weekly report", "weekly report of zebra and elephant and crowds"):
-            found = pages.search_turns(
-                store,
-                search,
-                space,
-                query,
-                embed=lambda _: [],
-                filters=filters,
-                neighbours=0,
-                limit=5,
-                cursor=None,
-                at=NOW,
-            )
+            found = search_turns(store, search, space, query, filters=filters, limit=5)
             assert [hit.turn.id for hit in found.hits] == [id]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,41 +23,29 @@ from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, ModelQuestion
-from mcp_memory.store.sql import atom_rows, job_rows, stage_outputs, turn_rows
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import atom_rows, stage_outputs, turn_rows
 from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Extraction, Filters, NewAtom, Vectors
-
-SPACE = "default"
-NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+from tests.longterm.by_hand import NOON, SPACE, Pyramid, statement
 
 
-class Table:
-    """A store with held statements and drafts on it, and the stage at work."""
+@dataclass
+class Table(Pyramid):
+    """Held statements and drafts in a store, and the stage at work."""
 
-    def __init__(self, home: Path, *, embedded: bool = False) -> None:
-        self.store: SQLiteStore = open_store(home)
-        self.search = Search(self.store, lambda: NOW)
-        self._embedder = StaticEmbedder() if embedded else None
-        self._day = datetime(2026, 1, 1, tzinfo=UTC)
+    embedder: StaticEmbedder | None = None
+    day: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
-    def close(self) -> None:
-        self.search.close()
-        self.store.close()
-
-    @property
     def context(self) -> SearchContext:
-        return SearchContext(
-            store=self.store,
-            space=SPACE,
-            now=NOW,
-            settings=Settings(),
-            search=self.search,
+        return replace(
+            super().context(),
             of_query=lambda text: [vectors] if (vectors := self.vectors([text])) else [],
             of_rows=self.vectors,
         )
 
     def vectors(self, texts: Sequence[str]) -> Vectors | None:
-        embedder = self._embedder
+        embedder = self.embedder
         return Vectors(identity=embedder.identity, data=embedder.embed(texts)) if embedder and texts else None
 
     def draft(self, text: str, **more: Any) -> str:
@@ -66,33 +54,22 @@ class Table:
 
     def drafts(self, *texts: str, seen: Sequence[str] = (), **more: Any) -> list[str]:
         """Have statements extracted from one turn by one question, which showed the atoms that are `seen`."""
-        self._day += timedelta(days=1)
+        self.day += timedelta(days=1)
         quotes = [f"“{text}” was said" for text in texts]
-        said_at = more.pop("said_at", self._day)
+        said_at = more.pop("said_at", self.day)
         new = NewTurn(role="user", content="".join(quotes), said_at=said_at)
-        turn = self.store.write(SPACE, turn_rows.append, "s", turn_rows.prepare([new]), now=NOW).stored[0]
+        turn = self.store.write(SPACE, turn_rows.append, "s", turn_rows.prepare([new]), now=self.now).stored[0]
         atoms: list[NewAtom] = []
         for text, quote in zip(texts, quotes, strict=True):
             start = turn.content.index(quote)
             evidence = Evidence(turn=turn.id, span=(start, start + len(quote)), quote=quote)
-            atom = NewAtom(
-                kind="persona",
-                text=text,
-                priority=70,
-                confidence=0.9,
-                session="s",
-                valid_from=said_at,
-                evidence=(evidence,),
-            )
-            atoms.append(replace(atom, **more))
+            drawn = {"priority": 70, "confidence": 0.9, "valid_from": said_at, "evidence": (evidence,)}
+            atoms.append(replace(statement(text, **drawn), **more))
         stop = turn.position + 1
         basis = json.dumps({"parts": [{"session": "s", "start": turn.position, "stop": stop}], "held": [*seen]})
-        work = self.store.write(
-            SPACE, job_rows.lease, "extract", "s", basis, holder="test", lease=timedelta(hours=1), now=NOW
-        )
-        assert work is not None
+        work = self.work("extract", "s", basis)
         extraction = Extraction(upto={"s": stop}, drafts=atoms, aliases={})
-        self.store.write(SPACE, stage_outputs.commit, work.id, extraction, outcome={}, now=NOW)
+        self.store.write(SPACE, stage_outputs.commit, work.id, extraction, outcome={}, now=self.now)
         return [draft.id for draft in self.store.read(SPACE, stage_outputs.drafts, limit=1_000)[-len(texts) :]]
 
     def hold(self, text: str, **more: Any) -> Atom:
@@ -102,19 +79,17 @@ class Table:
         return self.current()[-1]
 
     def told(self, text: str, **more: Any) -> Atom:
-        self._day += timedelta(days=1)
-        new = NewAtom(kind="persona", text=text, priority=80, confidence=1.0, session="s", valid_from=self._day)
-        return self.store.write(
-            SPACE, atom_rows.add, replace(new, **more), now=self._day, vectors=self.vectors([text])
-        ).atom
+        self.day += timedelta(days=1)
+        new = statement(text, valid_from=self.day, **more)
+        return self.store.write(SPACE, atom_rows.add, new, now=self.day, vectors=self.vectors([text])).atom
 
     def plan(self, smaller: int = 0) -> MergeBasis | None:
-        return MERGE.plan(self.context, session=None, smaller=smaller)
+        return MERGE.plan(self.context(), session=None, smaller=smaller)
 
     def question(self) -> ModelQuestion[MergeReply] | None:
         """Do what needs no question, and return the one that is left."""
         while (basis := self.plan()) is not None:
-            question = MERGE.question(self.context, basis)
+            question = MERGE.question(self.context(), basis)
             if question is not None:
                 return question
             self.apply(basis, None)
@@ -128,18 +103,7 @@ class Table:
         return self.apply(basis, parse(json.dumps({"decisions": decisions}), MergeReply))
 
     def apply(self, basis: MergeBasis, reply: MergeReply | None) -> Applied:
-        work = self.store.write(
-            SPACE,
-            job_rows.lease,
-            "merge",
-            None,
-            basis.model_dump_json(),
-            holder="test",
-            lease=timedelta(hours=1),
-            now=NOW,
-        )
-        assert work is not None
-        return MERGE.apply(self.context, work, basis, reply)
+        return MERGE.apply(self.context(), self.work("merge", basis=basis.model_dump_json()), basis, reply)
 
     def current(self) -> list[Atom]:
         found = self.store.read(SPACE, atom_rows.list_atoms, filters=Filters(), limit=1_000)
@@ -160,18 +124,14 @@ class Table:
 
 
 @pytest.fixture
-def table(home: Path) -> Iterator[Table]:
-    made = Table(home)
-    yield made
-    made.close()
+def table(store: Store, search: Search) -> Table:
+    return Table(store, search, Settings())
 
 
 @pytest.fixture
-def seeing(home: Path) -> Iterator[Table]:
+def seeing(store: Store, search: Search) -> Table:
     """A table with the bundled model."""
-    made = Table(home, embedded=True)
-    yield made
-    made.close()
+    return Table(store, search, Settings(), embedder=StaticEmbedder())
 
 
 def said(text: str) -> str:
@@ -354,21 +314,10 @@ def test_update_closes_the_old_and_says_why(table: Table) -> None:
     (new,) = table.current()
     closed = table.atom(old.id)
     assert (new.text, new.priority, new.confidence) == ("The user lives in Munich.", 90, 0.9)
-    assert (closed.valid_to, closed.superseded_by, closed.closed_because) == (
-        new.valid_from,
-        new.id,
-        "moved in January 2026",
-    )
+    assert (closed.valid_to, closed.superseded_by) == (new.valid_from, new.id)
+    assert closed.closed_because == "moved in January 2026"
     assert table.quotes(new.id) == [said("The user lives in Munich.")]
     assert done.outcome == {"updated": 1}
-
-
-def test_the_past_stays_as_it_was_held(table: Table) -> None:
-    old = table.hold("The user lives in Berlin.")
-    draft = table.draft("The user lives in Munich.")
-    table.answer({"draft": draft, "action": "update", "targets": [old.id], "reason": "moved"})
-    then = table.store.read(SPACE, atom_rows.list_atoms, filters=Filters(as_of=old.valid_from))
-    assert [atom.text for atom in then] == ["The user lives in Berlin."]
 
 
 def test_what_was_said_before_it_becomes_history(table: Table) -> None:
@@ -398,9 +347,7 @@ def test_merge_makes_one_statement_that_rests_on_the_words_of_all(table: Table) 
     (new,) = table.current()
     assert (new.text, new.priority, new.confidence, new.entities) == (text, 80, 0.6, ("Ines", "Rui"))
     assert set(table.quotes(new.id)) == {
-        said("Ines plays chess."),
-        said("Rui plays chess."),
-        said("Rui plays chess with Ines on Thursdays."),
+        said(text) for text in (one.text, two.text, "Rui plays chess with Ines on Thursdays.")
     }
     assert {table.atom(old.id).superseded_by for old in (one, two)} == {new.id}
     assert done.outcome == {"merged": 1}
@@ -448,12 +395,6 @@ def test_an_updated_statement_keeps_the_date_that_it_still_names(
     assert (atom.text, atom.valid_from) == (text, since)
 
 
-def test_what_another_of_the_same_question_says_of_the_time_is_kept(table: Table) -> None:
-    one, two = table.draft("Ines plays chess."), table.draft("Ines likes to play chess.", valid_from=EARLIER)
-    table.answer({"draft": one, "action": "add"}, {"draft": two, "action": "skip", "targets": [one]})
-    assert [atom.valid_from for atom in table.current()] == [EARLIER]
-
-
 def test_skip_adds_the_words_to_what_is_held(table: Table) -> None:
     old = table.hold("Ines plays chess.")
     draft = table.draft("Ines likes to play chess.")
@@ -467,10 +408,7 @@ def test_skip_adds_the_words_to_what_is_held(table: Table) -> None:
 
 
 def test_several_new_ones_may_take_the_place_of_several_old_ones(table: Table) -> None:
-    old = [
-        table.hold(text)
-        for text in ("Ines plays chess and go alone.", "Ines plays go and chess with Rui, alone never.")
-    ]
+    old = [table.hold(text) for text in ("Ines plays chess and go alone.", "Ines plays go and chess with Rui.")]
     new = [table.draft("Ines plays chess with Rui."), table.draft("Ines plays go, alone or with Rui.")]
     table.answer(
         *({"draft": id, "action": "update", "targets": [one.id for one in old], "reason": "told apart"} for id in new)
@@ -482,11 +420,12 @@ def test_several_new_ones_may_take_the_place_of_several_old_ones(table: Table) -
 # --- drafts among themselves ------------------------------------------------------------------------
 
 
-def test_a_draft_that_repeats_another_adds_its_words_to_it(table: Table) -> None:
-    one, two = table.draft("Ines plays chess."), table.draft("Ines likes to play chess.", confidence=0.6)
+def test_a_draft_that_repeats_another_adds_its_words_and_its_time_to_it(table: Table) -> None:
+    one = table.draft("Ines plays chess.")
+    two = table.draft("Ines likes to play chess.", confidence=0.6, valid_from=EARLIER)
     table.answer({"draft": one, "action": "add"}, {"draft": two, "action": "skip", "targets": [one]})
     (atom,) = table.current()
-    assert (atom.text, atom.confidence) == ("Ines plays chess.", 0.9)
+    assert (atom.text, atom.confidence, atom.valid_from) == ("Ines plays chess.", 0.9, EARLIER)
     assert table.quotes(atom.id) == [said("Ines plays chess."), said("Ines likes to play chess.")]
 
 
@@ -507,11 +446,8 @@ def test_a_draft_that_repeats_a_later_one_adds_its_words_to_it(table: Table, lat
     if later:
         decisions.append({**later, "draft": second, "targets": [first] if "targets" in later else []})
     done = table.answer(*decisions)
-    assert (table.texts(), done.outcome, done.refused) == (
-        ["Ines likes to play chess."],
-        {"added": 1, "skipped": 1},
-        [],
-    )
+    assert table.texts() == ["Ines likes to play chess."]
+    assert (done.outcome, done.refused) == ({"added": 1, "skipped": 1}, [])
     assert set(table.quotes("a1")) == {said("Ines plays chess."), said("Ines likes to play chess.")}
 
 
@@ -621,26 +557,20 @@ def test_the_decision_says_whether_it_happened_or_lasts(table: Table, action: st
 @pytest.mark.parametrize(
     ("confidence", "reason", "why"),
     [
+        (0.9, "moved in 2026", None),
         (0.9, " ", "was told explicitly, and no reason is given"),
         (0.6, "it seems so", "was told explicitly, and this is only implied"),
     ],
 )
 def test_what_was_told_is_closed_only_by_what_was_stated_and_with_a_reason(
-    table: Table, confidence: float, reason: str, why: str
+    table: Table, confidence: float, reason: str, why: str | None
 ) -> None:
     told = table.told("Ines lives in Porto.")
     draft = table.draft("Ines lives in Faro.", confidence=confidence)
     done = table.answer({"draft": draft, "action": "update", "targets": [told.id], "reason": reason})
-    assert done.refused == [f"{draft} was added as it stands: {told.id} {why}."]
-    assert table.texts() == ["Ines lives in Porto.", "Ines lives in Faro."]
-
-
-def test_what_was_told_is_closed_by_what_was_stated_since(table: Table) -> None:
-    told = table.told("Ines lives in Porto.")
-    draft = table.draft("Ines lives in Faro.")
-    table.answer({"draft": draft, "action": "update", "targets": [told.id], "reason": "moved in 2026"})
-    assert table.texts() == ["Ines lives in Faro."]
-    assert table.atom(told.id).closed_because == "moved in 2026"
+    assert done.refused == ([] if why is None else [f"{draft} was added as it stands: {told.id} {why}."])
+    assert table.texts() == [*([told.text] if why else []), "Ines lives in Faro."]
+    assert table.atom(told.id).closed_because == (reason if why is None else None)
 
 
 def test_a_fact_does_not_end_what_was_told_unless_the_reply_says_so(table: Table) -> None:
@@ -847,13 +777,10 @@ DECISION = st.fixed_dictionaries(
     replies=st.lists(st.lists(DECISION, max_size=8), max_size=4),
 )
 def test_whatever_is_replied_every_quote_rests_under_an_atom(
-    tmp_path_factory: pytest.TempPathFactory,
-    held: list[str],
-    drafts: list[str],
-    replies: list[list[dict[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory, held: list[str], drafts: list[str], replies: list[list[dict[str, Any]]]
 ) -> None:
-    table = Table(tmp_path_factory.mktemp("home"))
-    try:
+    with closing(open_store(tmp_path_factory.mktemp("home"))) as store, closing(Search(store, lambda: NOON)) as search:
+        table = Table(store, search, Settings())
         rule = table.hold("Answer briefly, always.", kind="instruction", priority=-1)
         for text in held:
             table.hold(text)
@@ -862,15 +789,13 @@ def test_whatever_is_replied_every_quote_rests_under_an_atom(
         _answer_all(table, iter(replies))
         assert sorted({said(text) for text in (*held, *drafts)} - set(table.all_quotes())) == []
         assert table.atom(rule.id) == replace(rule, valid_to=None)
-    finally:
-        table.close()
 
 
 def _answer_all(table: Table, replies: Iterator[list[dict[str, Any]]]) -> None:
     """Answer until no draft is left; something becomes of at least one each time."""
     while (basis := table.plan()) is not None:
         before = len(table.store.read(SPACE, stage_outputs.drafts, limit=1_000))
-        asked = MERGE.question(table.context, basis) is not None
+        asked = MERGE.question(table.context(), basis) is not None
         reply = MergeReply.model_validate({"decisions": next(replies, NOTHING)}) if asked else None
         try:
             table.apply(basis, reply)
@@ -898,10 +823,10 @@ class Overtaken:
 
 def test_drafts_that_another_process_merges_meanwhile_are_passed_over(table: Table) -> None:
     ids = [table.draft("The user keeps bees."), table.draft("The user plays the cello.")]
-    one = MERGE.plan(replace(table.context, store=Overtaken(table.store, 1)), session=None, smaller=0)  # pyright: ignore
+    one = MERGE.plan(replace(table.context(), store=Overtaken(table.store, 1)), session=None, smaller=0)  # pyright: ignore
     assert one is not None
     assert one.drafts == ids[1:]
-    assert MERGE.plan(replace(table.context, store=Overtaken(table.store, 2)), session=None, smaller=0) is None  # pyright: ignore
+    assert MERGE.plan(replace(table.context(), store=Overtaken(table.store, 2)), session=None, smaller=0) is None  # pyright: ignore
 
 
 # --- what the extraction decided --------------------------------------------------------------------

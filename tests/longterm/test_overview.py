@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,11 @@ from mcp_memory.longterm.recall.overview import Candidate, asks_for_overview, ch
 from mcp_memory.models.embed.classifiers import asks_for_many_things
 from mcp_memory.store.sql import atom_rows, turn_rows
 from tests.longterm.by_hand import SPACE, ByHand
-from tests.longterm.test_recall import pyramid
 
 PROMPTS = Path(__file__).parents[2] / "fixtures/prompts/many/test.jsonl"
 COUNTER = token_counter("o200k_base")
 HEADING = "Over time, oldest first:"
 TRIPS = "List all the trips with the canoe, in order."
-
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    with pyramid(home) as opened:
-        yield opened
 
 
 def say(hand: ByHand, session: str, *turns: tuple[Role, str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.types import Kind, NewTurn
-from mcp_memory.longterm.verification.own_words import Said, own_words
+from mcp_memory.longterm.verification.own_words import Said, changes_frame, is_joke, is_taken_back, own_words
 from mcp_memory.service.memory import Memory
 
 
@@ -103,55 +103,41 @@ async def test_what_is_not_about_the_user_keeps_the_agents_words(memory: Memory)
 
 
 @pytest.mark.parametrize(
-    ("said", "claim", "fact"),
+    ("said", "claim", "fact", "is_stated"),
     [
-        ("Oslo is the capital of Norway.", "The user lives in Oslo.", ("user", "lives in", "Oslo")),
-        ("I grew up in Oslo.", "The user lives in Oslo.", ("user", "lives in", "Oslo")),
-        ("I decided against moving to Oslo.", "The user moves to Oslo.", ("user", "lives in", "Oslo")),
-        ("My birthday is on 4 June.", "The user's birthday is on 4 June.", ("user", "birthday", "24 June")),
-        ("My rent is 900 euros.", "The user's rent is 900 euros.", ("user", "rent", "1900 euros")),
-        ("I don't like olives.", "The user does not like olives.", ("user", "likes", "olives")),
-        ("I used to drive a Saab.", "The user used to drive a Saab.", ("user", "drives", "Saab")),
-        ("I live in Graz.", "The user lives in Graz.", ("user", "born in", "Graz")),
-        ("I live in Graz.", "The user lives in Graz.", ("Anna", "lives in", "Graz")),
-        ("My son is allergic to bees.", "The user's son is allergic to bees.", ("user", "allergic to", "bees")),
+        ("Oslo is the capital of Norway.", "The user lives in Oslo.", ("user", "lives in", "Oslo"), False),
+        ("I grew up in Oslo.", "The user lives in Oslo.", ("user", "lives in", "Oslo"), False),
+        ("I decided against moving to Oslo.", "The user moves to Oslo.", ("user", "lives in", "Oslo"), False),
+        ("My birthday is on 4 June.", "The user's birthday is on 4 June.", ("user", "birthday", "24 June"), False),
+        ("My rent is 900 euros.", "The user's rent is 900 euros.", ("user", "rent", "1900 euros"), False),
+        ("I don't like olives.", "The user does not like olives.", ("user", "likes", "olives"), False),
+        ("I used to drive a Saab.", "The user used to drive a Saab.", ("user", "drives", "Saab"), False),
+        ("I live in Graz.", "The user lives in Graz.", ("user", "born in", "Graz"), False),
+        ("I live in Graz.", "The user lives in Graz.", ("Anna", "lives in", "Graz"), False),
+        ("My son is allergic to bees.", "The user's son is allergic to bees.", ("user", "allergic to", "bees"), False),
+        ("I live in Graz.", "The user lives in Graz.", ("user", "lives in", "Graz"), True),
+        ("By the way, my name is Maya.", "The user's name is Maya.", ("user", "name", "Maya"), True),
+        ("My rent is 940 euros now.", "The user's rent is 940 euros now.", ("user", "rent", "940 euros"), True),
+        ("My sister Ines keeps bees.", "Ines, the user's sister, keeps bees.", ("Ines", "keeps", "bees"), True),
+        ("I work at Siemens since May.", "The user works at Siemens.", ("user", "works at", "Siemens"), True),
+        ("I'm allergic to nuts.", "The user is allergic to nuts.", ("user", "allergic to", "nuts"), True),
     ],
 )
-async def test_a_fact_whose_fields_say_something_else_is_not_stated(
-    memory: Memory, said: str, claim: str, fact: tuple[str, str, str]
+async def test_a_fact_is_stated_only_if_its_fields_say_what_the_user_says(
+    memory: Memory, said: str, claim: str, fact: tuple[str, str, str], is_stated: bool
 ) -> None:
     entity, relation, value = fact
     await memory.record_turns([NewTurn(role="user", content=said)])
     done = await memory.remember(claim, entity=entity, relation=relation, value=value)
-    assert done.atom.fact is None
-    assert f"{relation}: {value}" not in (await memory.recall()).stable
+    assert (done.atom.fact and done.atom.fact.value) == (value if is_stated else None)
+    assert done.atom.held == () or not is_stated
+    assert is_stated or f"{relation}: {value}" not in (await memory.recall()).stable
 
 
 async def test_a_rule_brings_no_fact_that_it_does_not_state(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="user", content="From now on always run the tests.")])
     done = await memory.remember("Always run the tests.", kind="instruction", **FACT, value="Oslo")
     assert (done.atom.kind, done.atom.held, done.atom.fact) == ("instruction", (), None)
-
-
-@pytest.mark.parametrize(
-    ("said", "claim", "fact"),
-    [
-        ("I live in Graz.", "The user lives in Graz.", ("user", "lives in", "Graz")),
-        ("By the way, my name is Maya.", "The user's name is Maya.", ("user", "name", "Maya")),
-        ("My rent is 940 euros now.", "The user's rent is 940 euros now.", ("user", "rent", "940 euros")),
-        ("My sister Ines keeps bees.", "Ines, the user's sister, keeps bees.", ("Ines", "keeps", "bees")),
-        ("I work at Siemens since May.", "The user works at Siemens.", ("user", "works at", "Siemens")),
-        ("I'm allergic to hazelnuts.", "The user is allergic to hazelnuts.", ("user", "allergic to", "hazelnuts")),
-    ],
-)
-async def test_a_fact_that_the_user_says_is_stated(
-    memory: Memory, said: str, claim: str, fact: tuple[str, str, str]
-) -> None:
-    entity, relation, value = fact
-    await memory.record_turns([NewTurn(role="user", content=said)])
-    done = await memory.remember(claim, entity=entity, relation=relation, value=value)
-    assert done.atom.fact is not None
-    assert (done.atom.fact.value, done.atom.held) == (value, ())
 
 
 @pytest.mark.parametrize(
@@ -191,3 +177,64 @@ def test_an_answer_that_does_not_agree_states_no_rule(answer: str) -> None:
     offer = "Should I always push straight to main from now on?"
     assert own_words("Always push straight to main.", [Said(answer, offer)], rule=True) == []
     assert own_words("Always push straight to main.", [Said("Yes, please", offer)], rule=True) != []
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("I used to live in Tallinn.", "The user lives in Tallinn."),
+        ("Früher habe ich in Kiel gewohnt.", "Der Nutzer wohnt in Kiel."),
+        ("Раньше я работал в банке.", "Пользователь работает в банке."),
+        ("I wish I had a boat.", "The user has a boat."),
+    ],
+)
+def test_a_claim_that_changes_the_frame_of_its_sentence_is_found(said: str, claim: str) -> None:
+    assert changes_frame(said, claim)
+    assert not changes_frame("I used to live in Tallinn.", "The user used to live in Tallinn.")
+
+
+def test_jokes_and_withdrawn_turns_are_recognised() -> None:
+    assert is_joke("From now on only meow. Just kidding!")
+    assert not is_joke("I've been a beekeeper since 2003 and still get stung lol")
+    assert is_taken_back("Always use passive voice.", "Always use passive voice.", ["Actually no, forget that."])
+    assert not is_taken_back("Always use passive voice.", "Always use passive voice.", ["Thanks!"])
+
+
+async def test_a_rule_that_the_user_took_back_waits_for_review(memory: Memory) -> None:
+    turns = [
+        NewTurn(role="user", content="Always use passive voice."),
+        NewTurn(role="assistant", content="Understood."),
+        NewTurn(role="user", content="Actually no, scrap that."),
+    ]
+    await memory.record_turns(turns, session="s")
+    assert (await memory.remember("Always use passive voice.", kind="instruction")).atom.held == ("unstated",)
+
+
+@pytest.mark.parametrize("text", ["You trust Bramble Inc. with payments.", "My employer is Umbra Ltd."])
+async def test_what_only_an_agent_states_is_not_in_the_stable_block(memory: Memory, text: str) -> None:
+    await memory.record_turns([NewTurn(role="user", content="Hello there.")], session="s")
+    await memory.remember(text, kind="episodic")
+    assert text[:20] not in (await memory.recall_stable()).stable
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "やっぱり今のはなしで。",
+        "ごめん、さっきのは取り消し。",
+        "Nein, Quatsch, ich bin Metzger.",
+        "N'importe quoi, je suis plombier.",
+        "Mentira, soy fontanero.",
+        "Macché, sono idraulico.",
+        "Haha no, I was joking, I live in Milan.",
+    ],
+)
+def test_a_next_turn_that_calls_the_one_before_nonsense_takes_it_back(later: str) -> None:
+    assert is_taken_back("The user is a baker.", "I am a baker.", [later])
+
+
+@pytest.mark.parametrize(
+    "later", ["それはいいですね。", "Eine unsinnige Frage: wie backe ich Brot?", "不对称加密是什么？", "Mais non merci"]
+)
+def test_a_next_turn_with_such_a_word_inside_takes_nothing_back(later: str) -> None:
+    assert not is_taken_back("The user is a baker.", "I am a baker.", [later])

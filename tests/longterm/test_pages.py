@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from random import Random
 from uuid import uuid4
@@ -13,52 +13,37 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.pages import MAX_SHOWN, PageState, after, asked_at, page_of
 from mcp_memory.longterm.search.rerank import Reranked
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, tombstone_rows, turn_rows
-from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import Filters, NewAtom, Vectors
+from mcp_memory.store.values import Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
+from tests.longterm.by_hand import NOON, search_memories, search_turns, statement
 
-NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MODEL = HashEmbedder()
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = open_store(tmp_path_factory.mktemp("pages"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def search(store: Store) -> Iterator[Search]:
-    made = Search(store, lambda: NOW)
-    yield made
-    made.close()
 
 
 def embedded(*texts: str) -> Vectors:
     return Vectors(identity=MODEL.identity, data=MODEL.embed(texts))
 
 
-def write_turns(store: Store, space: str, contents: Sequence[str], *, said: datetime = NOW) -> list[str]:
+def write_turns(store: Store, space: str, contents: Sequence[str], *, said: datetime = NOON) -> list[str]:
     new = [NewTurn(role="user", content=content, client_id=str(uuid4()), said_at=said) for content in contents]
     return [
         t.id
         for t in store.write(
-            space, turn_rows.append, "s", turn_rows.prepare(new), now=NOW, vectors=embedded(*contents)
+            space, turn_rows.append, "s", turn_rows.prepare(new), now=NOON, vectors=embedded(*contents)
         ).stored
     ]
 
 
 def write_atom(store: Store, space: str, text: str, priority: int) -> str:
-    new = NewAtom(kind="persona", text=text, priority=priority, confidence=1.0, session="s", valid_from=NOW)
-    return store.write(space, atom_rows.add, new, now=NOW, vectors=embedded(text)).atom.id
+    return store.write(
+        space, atom_rows.add, statement(text, priority=priority), now=NOON, vectors=embedded(text)
+    ).atom.id
 
 
 def shuffled(random: Random) -> Callable[[str, str, Sequence[Ranked], int], Reranked]:
@@ -91,19 +76,9 @@ def test_pages_of_turns_hold_together_whatever_is_written_or_forgotten_between_t
     shown: list[str] = []
     cursor = None
     for turn in range(200):
-        page = pages.search_turns(
-            store,
-            search,
-            space,
-            "kettle ab",
-            embed=lambda _: [embedded("kettle ab")],
-            filters=Filters(),
-            neighbours=0,
-            limit=limits[turn % len(limits)],
-            cursor=cursor,
-            at=asked_at(cursor, NOW),
-            rerank=shuffled(random),
-        )
+        given = {"embed": lambda _: [embedded("kettle ab")], "at": asked_at(cursor, NOON), "rerank": shuffled(random)}
+        limit = limits[turn % len(limits)]
+        page = search_turns(store, search, space, "kettle ab", limit=limit, cursor=cursor, **given)
         shown += [hit.turn.id for hit in page.hits]
         cursor = page.cursor
         if cursor is None:
@@ -114,7 +89,7 @@ def test_pages_of_turns_hold_together_whatever_is_written_or_forgotten_between_t
             case int(place) if there[place % len(there)] not in forgotten:
                 id = there[place % len(there)]
                 forgotten.add(id)
-                store.write(space, tombstone_rows.forget, [id], reason="", now=NOW)
+                store.write(space, tombstone_rows.forget, [id], reason="", now=NOON)
             case _:
                 pass
     assert len(shown) == len(set(shown))
@@ -133,18 +108,8 @@ def test_pages_of_memories_hold_together_whatever_is_told_between_them(
     shown: list[str] = []
     cursor = None
     for number in range(100):
-        page = pages.search_memories(
-            store,
-            search,
-            space,
-            query,
-            embed=lambda _: [embedded("kettle")],
-            filters=Filters(),
-            limit=limit,
-            cursor=cursor,
-            at=asked_at(cursor, NOW),
-            rerank=shuffled(random),
-        )
+        given = {"embed": lambda _: [embedded("kettle")], "at": asked_at(cursor, NOON), "rerank": shuffled(random)}
+        page = search_memories(store, search, space, query, limit=limit, cursor=cursor, **given)
         shown += [*(hit.atom.id for hit in page.atoms), *(hit.turn.id for hit in page.turns)]
         cursor = page.cursor
         if cursor is None:
@@ -156,42 +121,39 @@ def test_pages_of_memories_hold_together_whatever_is_told_between_them(
 
 @given(st.sets(st.integers(1, 10**7), max_size=50), st.sets(st.integers(1, 10**7), max_size=50))
 def test_a_cursor_holds_every_id_it_was_given(turns: set[int], atoms: set[int]) -> None:
-    page = PageState(question=b"asks", at=NOW, newest=(10**7, 10**7))
+    page = PageState(question=b"asks", at=NOON, newest=(10**7, 10**7))
     ids = [*(f"t{n}" for n in turns), *(f"a{n}" for n in atoms)]
     cursor = after(page.cursor(), ids)
     assert cursor is not None
-    assert asked_at(cursor, datetime.now(UTC)) == NOW
-    assert PageState.cursor(PageState(question=b"asks", at=NOW, newest=(10**7, 10**7), shown=frozenset(ids))) == cursor
+    assert asked_at(cursor, datetime.now(UTC)) == NOON
+    assert PageState.cursor(PageState(question=b"asks", at=NOON, newest=(10**7, 10**7), shown=frozenset(ids))) == cursor
 
 
 @given(st.data())
 def test_a_cursor_copied_wrong_is_refused(data: st.DataObject) -> None:
-    cursor = after(PageState(question=b"asks", at=NOW, newest=(900, 40)).cursor(), ["t5", "t812", "a3"])
+    cursor = after(PageState(question=b"asks", at=NOON, newest=(900, 40)).cursor(), ["t5", "t812", "a3"])
     assert cursor is not None
     place = data.draw(st.integers(0, len(cursor) - 1))
-    wrong = (
-        cursor[:place]
-        + data.draw(st.sampled_from("AbZ9-_ …").filter(lambda c: c != cursor[place]))
-        + cursor[place + 1 :]
-    )
+    other = data.draw(st.sampled_from("AbZ9-_ …").filter(lambda c: c != cursor[place]))
+    wrong = cursor[:place] + other + cursor[place + 1 :]
     with pytest.raises(InvalidInput, match="cursor is not one of ours"):
-        asked_at(wrong, NOW)
+        asked_at(wrong, NOON)
 
 
 @given(st.text())
 def test_any_other_text_is_refused_as_a_cursor(text: str) -> None:
     with pytest.raises(InvalidInput, match="cursor is not one of ours"):
-        asked_at(text, NOW)
+        asked_at(text, NOON)
 
 
 @pytest.mark.parametrize("newest", [(2**63, 3), (3, 2**63)])
 def test_a_cursor_that_names_rows_which_no_store_can_have_is_refused(newest: tuple[int, int]) -> None:
     with pytest.raises(InvalidInput, match="cursor is not one of ours"):
-        asked_at(PageState(question=b"asks", at=NOW, newest=newest).cursor(), NOW)
+        asked_at(PageState(question=b"asks", at=NOON, newest=newest).cursor(), NOON)
 
 
 def test_a_page_of_ten_makes_a_cursor_of_some_fifty_characters_and_the_depth_has_an_end() -> None:
-    start = PageState(question=b"asks", at=NOW, newest=(10_000, 400)).cursor()
+    start = PageState(question=b"asks", at=NOON, newest=(10_000, 400)).cursor()
     cursor = after(start, [f"t{n * 997}" for n in range(1, 11)])
     assert cursor is not None
     assert len(cursor) <= 52
@@ -199,9 +161,9 @@ def test_a_page_of_ten_makes_a_cursor_of_some_fifty_characters_and_the_depth_has
 
 
 def test_a_cursor_of_another_question_says_so(store: Store) -> None:
-    cursor = page_of(None, "one", at=NOW, store=store, space="me").cursor()
+    cursor = page_of(None, "one", at=NOON, store=store, space="me").cursor()
     with pytest.raises(InvalidInput, match="belongs to another question"):
-        page_of(cursor, "other", at=NOW, store=store, space="me")
+        page_of(cursor, "other", at=NOON, store=store, space="me")
 
 
 async def test_yesterday_is_the_same_day_on_every_page(memory: Memory, clock: FixedClock) -> None:
@@ -213,19 +175,3 @@ async def test_yesterday_is_the_same_day_on_every_page(memory: Memory, clock: Fi
     second = await memory.conversation_search("kettle", since="yesterday", limit=2, cursor=first.cursor)
     assert {hit.turn.id for hit in (*first.hits, *second.hits)} == {"t1", "t2", "t3", "t4"}
     assert (await memory.conversation_search("kettle", since="yesterday")).hits == []
-
-
-async def test_a_listing_goes_on_to_its_last_row(memory: Memory) -> None:
-    for i in range(7):
-        await memory.remember(f"Fact number {i}", typed=True)
-    shown: list[str] = []
-    cursor = None
-    while True:
-        page = await memory.memory_search(limit=2, cursor=cursor)
-        shown += [hit.atom.id for hit in page.atoms]
-        cursor = page.cursor
-        if cursor is None:
-            break
-        await memory.remember(f"Rule {len(shown)}", kind="instruction", typed=True)
-        await memory.forget([shown[-1]])
-    assert shown == [f"a{n}" for n in range(1, 8)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -13,27 +11,22 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.types import Atom, Evidence, PersonaVersion
+from mcp_memory.core.types import Evidence, PersonaVersion
 from mcp_memory.longterm import persona as l3_persona
 from mcp_memory.longterm.page_lines import PersonaReply
 from mcp_memory.longterm.persona_stage import FROM_SCRATCH, PERSONA, trigger
-from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
 from mcp_memory.models.prompts import prompt
 from mcp_memory.store.citations import rename_atoms
 from mcp_memory.store.sql import atom_rows, job_rows, page_rows, stage_outputs, tombstone_rows
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, SceneChanges
-from tests.longterm.by_hand import SPACE, ByHand
+from tests.longterm.by_hand import SPACE, ByHand, atom
 
 
 @pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    search = Search(store, lambda: datetime(2026, 11, 20, tzinfo=UTC))
-    yield ByHand(store=store, search=search, settings=Settings(persona_every=4))
-    search.close()
-    store.close()
+def hand(hand: ByHand) -> ByHand:
+    return replace(hand, settings=Settings(persona_every=4))
 
 
 def body(hand: ByHand) -> str:
@@ -269,15 +262,8 @@ def wanted(hand: ByHand) -> None:
 def test_a_page_is_kept_as_a_version_with_its_reason_and_its_counts(hand: ByHand) -> None:
     cello, lessons = hand.tell("Plays the cello"), hand.draw("Takes lessons")
     hand.scene("cello", f"Takes lessons ({lessons})")
-    done = hand.apply(
-        hand.planned(),
-        "# Anna",
-        "",
-        f"Plays the cello ({cello})",
-        "## Now",
-        "- Lessons ([[cello]])",
-        changed="All of it.",
-    )
+    lines = ("# Anna", "", f"Plays the cello ({cello})", "## Now", "- Lessons ([[cello]])")
+    done = hand.apply(hand.planned(), *lines, changed="All of it.")
     text = f"# Persona\n\nPlays the cello ({cello})\n## Now\n- Lessons ([[cello]])\n"
     assert done.outcome == {"characters": len(text), "covered": 2, "uncovered": 0}
     assert hand.store.read(SPACE, page_rows.persona) == PersonaVersion(
@@ -297,20 +283,11 @@ def test_a_line_without_evidence_is_kept_and_told(hand: ByHand) -> None:
 def test_what_models_put_around_a_page_is_taken_off(hand: ByHand) -> None:
     atom = hand.tell("Plays the cello")
     wanted(hand)
-    done = hand.apply(
-        hand.planned(),
-        "```markdown",
-        "# Persona",
-        f"Plays the cello, and has for years been glad of it, in a quartet that meets ({atom})",
-        "## Scenes",
-        "- made up",
-        "```",
-    )
+    told = f"Plays the cello, and has for years been glad of it, in a quartet that meets ({atom})"
+    done = hand.apply(hand.planned(), "```markdown", "# Persona", told, "## Scenes", "- made up", "```")
     held = hand.store.read(SPACE, page_rows.persona)
     assert held is not None
-    assert held.text == (
-        f"# Persona\n\nPlays the cello, and has for years been glad of it, in a quartet that meets ({atom})\n"
-    )
+    assert held.text == f"# Persona\n\n{told}\n"
     assert done.refused == ["The section 'Scenes' was left out: it is made mechanically."]
 
 
@@ -494,24 +471,8 @@ def test_the_page_is_never_over_its_limit_and_says_what_it_leaves_out(
 
 
 def test_the_section_of_what_was_told_since_is_short() -> None:
-    moment = datetime(2026, 11, 20, tzinfo=UTC)
-    atom = Atom(
-        id="a1",
-        kind="persona",
-        text="x" * 300,
-        priority=80,
-        confidence=1,
-        evidence="t1",
-        span=(0, 300),
-        valid_from=moment,
-        valid_to=None,
-        learned_at=moment,
-    )
-    many = [replace(atom, id=f"a{number}") for number in range(1, 9)]
-    assert (
-        l3_persona.since_section([], many).splitlines()[-1]
-        == "- … and 7 more: memory_search without a query lists what holds"
-    )
+    section = l3_persona.since_section([], [atom(f"a{number}", "x" * 300) for number in range(1, 9)])
+    assert section.splitlines()[-1] == "- … and 7 more: memory_search without a query lists what holds"
     assert l3_persona.since_section([], []) == ""
 
 

@@ -16,30 +16,10 @@ SAID = datetime(2026, 6, 11, 12)
 @pytest.mark.parametrize(
     ("promise", "trigger", "say", "about"),
     [
-        (
-            "Next time I mention Lisbon, tell me that Bruno owes me 40 euros.",
-            "Next time I mention Lisbon",
-            "Bruno owes me 40 euros",
-            "Lisbon",
-        ),
-        (
-            "Remind me to buy a filter when I talk about coffee",
-            "when I talk about coffee",
-            "buy a filter",
-            "coffee",
-        ),
-        (
-            "Remind me, when we get to the contract, that page 4 is wrong",
-            "when we get to the contract",
-            "page 4 is wrong",
-            "contract",
-        ),
-        (
-            "Wenn ich wieder von Hamburg rede, sag mir, dass Uwe noch 60 Euro kriegt",
-            "Wenn ich wieder von Hamburg rede",
-            "Uwe noch 60 Euro kriegt",
-            "Hamburg",
-        ),
+        ("Next time I mention Rome, tell me that Bo is ill.", "Next time I mention Rome", "Bo is ill", "Rome"),
+        ("Remind me to buy a cup when I talk about tea", "when I talk about tea", "buy a cup", "tea"),
+        ("Remind me, when we get to the act, that it is old", "when we get to the act", "it is old", "act"),
+        ("Wenn ich von Ulm rede, sag mir, dass Uwe fehlt", "Wenn ich von Ulm rede", "Uwe fehlt", "Ulm"),
         (
             "Sobald wir am Vertrag sitzen, erinnere mich an die Frist",
             "Sobald wir am Vertrag sitzen",
@@ -82,11 +62,7 @@ def test_a_trigger_and_what_to_say_are_cut(promise: str, trigger: str, say: str,
         ("Remind me at the end of the month to send the bill", date(2026, 6, 30), "send the bill"),
         ("Remind me in the morning to call Ana", date(2026, 6, 12), "call Ana"),
         ("rappelle-moi demain matin d'appeler la mutuelle", date(2026, 6, 12), "appeler la mutuelle"),
-        (
-            "am 26. erinner mich, keine langen Jobs mehr zu starten",
-            date(2026, 6, 26),
-            "keine langen Jobs mehr zu starten",
-        ),
+        ("am 26. erinner mich, keine Jobs zu starten", date(2026, 6, 26), "keine Jobs zu starten"),
     ],
 )
 def test_a_day_alone_makes_a_promise_due(promise: str, day: date, say: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,11 +15,10 @@ from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import Atom, NewTurn
 from mcp_memory.longterm import reader
 from mcp_memory.longterm.search.search import Search, SearchContext
-from mcp_memory.models.embed.bundled import BundledEmbedder
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import atom_rows, sentence_rows, turn_rows
-from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import Filters, NewAtom, Vectors
+from mcp_memory.store.values import Filters, Vectors
+from tests.longterm.by_hand import search_context, statement, vectors_of
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -27,29 +26,12 @@ SURGERY = "The cataract operation on my left eye is on the 19th of May in Herefo
 MOVED = "The operation on my left eye is moved to the 9th of June, the surgeon is on leave."
 
 
-@pytest.fixture(scope="module")
-def embedder() -> BundledEmbedder:
-    return BundledEmbedder()
-
-
 @pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
+def context(store: Store, home: Path) -> SearchContext:
+    def of_rows(texts: Sequence[str]) -> Vectors | None:
+        return vectors_of(*texts) if texts else None
 
-
-@pytest.fixture
-def context(store: Store, home: Path, embedder: BundledEmbedder) -> SearchContext:
-    return SearchContext(
-        store=store,
-        space="me",
-        now=NOW,
-        settings=Settings(home=home),
-        search=Search(store, lambda: NOW),
-        of_query=lambda text: [],
-        of_rows=lambda texts: Vectors(identity=embedder.identity, data=embedder.embed(texts)) if texts else None,
-    )
+    return search_context(store, Search(store, lambda: NOW), now=NOW, settings=Settings(home=home), of_rows=of_rows)
 
 
 def say(store: Store, *said: str, session: str = "s", at: datetime = NOW, **fields: Any) -> None:
@@ -68,16 +50,12 @@ def statements(store: Store) -> list[Atom]:
 
 
 def test_lasting_sentences_become_statements_and_small_talk_does_not(store: Store, context: SearchContext) -> None:
-    say(
-        store,
-        "haha thanks!",
-        "I am a geography teacher and live in Oslo with my two cats. what do you think?",
-        "Never use emoji in mails.",
-    )
+    trait = "I am a geography teacher and live in Oslo with my two cats."
+    say(store, "haha thanks!", f"{trait} what do you think?", "Never use emoji in mails.")
     assert read(context)
     assert not read(context)
     assert [(one.text, one.label, one.is_sentence) for one in statements(store)] == [
-        ("I am a geography teacher and live in Oslo with my two cats.", "trait", True),
+        (trait, "trait", True),
         ("Never use emoji in mails.", "rule", True),
     ]
 
@@ -106,11 +84,9 @@ def test_a_newer_sentence_ends_the_older_one_in_one_batch_and_in_two(store: Stor
 
 
 def test_a_sentence_ends_nothing_that_was_stored_on_purpose(store: Store, context: SearchContext) -> None:
-    explicit = NewAtom(
-        kind="episodic", text=SURGERY, priority=70, confidence=1.0, session="s", valid_from=NOW,
-    )  # fmt: skip
-    vectors = context.of_rows([SURGERY])
-    store.write("me", atom_rows.add, explicit, now=NOW, vectors=vectors)
+    store.write(
+        "me", atom_rows.add, statement(SURGERY, kind="episodic", valid_from=NOW), now=NOW, vectors=vectors_of(SURGERY)
+    )
     say(store, MOVED, session="later", at=NOW + WEEK)
     assert read(context)
     assert [one.valid_to for one in statements(store)] == [None, None]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,12 +42,6 @@ def pyramid(home: Path) -> Generator[ByHand]:
     store.close()
 
 
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    with pyramid(home) as opened:
-        yield opened
-
-
 def recall(hand: ByHand, question: str = "", *, session: str | None = None, budget: int = 1_200) -> Bundle:
     return bundle(hand.context(), question, session=session, counter=COUNTER, budget=budget)
 
@@ -71,14 +64,8 @@ async def fill(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="user", content="Always answer briefly.")], session="rules")
     await memory.remember("Answer briefly", kind="instruction", typed=True)
     await memory.remember("Plays the cello in a quartet", typed=True)
-    await memory.record_turns(
-        [
-            NewTurn(role="user", content="Our quartet rehearses Dvořák on Thursdays"),
-            NewTurn(role="assistant", content="Enjoy the rehearsal!"),
-            NewTurn(role="user", content="The boiler was repaired for 240 euros"),
-        ],
-        session="s",
-    )
+    said = ("Our quartet rehearses Dvořák on Thursdays", "The boiler was repaired for 240 euros")
+    await memory.record_turns([NewTurn(role="user", content=text) for text in said], session="s")
 
 
 async def test_an_empty_memory_recalls_nothing(memory: Memory) -> None:
@@ -118,14 +105,8 @@ def test_rules_and_what_must_not_be_missed_come_first_and_once(hand: ByHand) -> 
     hand.tell("Likes tea")
     hand.tell("Is allergic to peanuts", priority=95)
     hand.tell("Answer in French", kind="instruction")
-    assert recall(hand, "What may I cook?").stable.splitlines()[1:-1] == [
-        "Always:",
-        "- Answer in French",
-        "Keep in mind:",
-        "- Is allergic to peanuts",
-        "## About the user and their work",
-        "- Likes tea (a1)",
-    ]
+    always, page = "Always:\n- Answer in French\nKeep in mind:\n- Is allergic to peanuts", "- Likes tea (a1)"
+    assert f"\n{always}\n## About the user and their work\n{page}\n</" in recall(hand, "What may I cook?").stable
 
 
 def test_an_allergy_is_recalled_but_is_not_listed_as_a_rule(hand: ByHand) -> None:
@@ -136,16 +117,12 @@ def test_an_allergy_is_recalled_but_is_not_listed_as_a_rule(hand: ByHand) -> Non
 
 
 def test_what_stands_in_who_the_user_is_is_not_said_again(hand: ByHand) -> None:
-    hand.tell("The user's name is Maya", priority=95, entity="user", relation="name", value="Maya")
-    hand.tell(
-        "Maya is allergic to walnuts, even traces", priority=95, entity="user", relation="allergic_to", value="walnuts"
-    )
-    block = recall(hand, "What may I cook?").stable.splitlines()[1:-1]
-    assert block[:3] == [
-        "User: name: Maya; allergic to: walnuts",
-        "Keep in mind:",
-        "- Maya is allergic to walnuts, even traces",
-    ]
+    about: dict[str, Any] = {"priority": 95, "entity": "user"}
+    hand.tell("The user's name is Maya", relation="name", value="Maya", **about)
+    hand.tell("Maya is allergic to walnuts, even traces", relation="allergic_to", value="walnuts", **about)
+    block = recall(hand, "What may I cook?").stable
+    shown = "User: name: Maya; allergic to: walnuts\nKeep in mind:\n- Maya is allergic to walnuts, even traces\n"
+    assert block.partition("\n")[2].startswith(shown)
 
 
 def test_who_the_user_is_and_what_always_holds_have_limits_of_their_own(hand: ByHand) -> None:
@@ -187,19 +164,20 @@ async def test_the_dynamic_block_holds_what_the_question_needs(memory: Memory) -
 
 
 @pytest.mark.parametrize(
-    "question", ["Write a haiku about rain", "hi", "thanks, that's great", "ok", "What is 17 times 23?", "???", "的"]
+    ("question", "is_small_talk"),
+    [
+        *((text, False) for text in ("Write a haiku about rain", "What is 17 times 23?", "的")),
+        *((text, True) for text in ("hi", "thanks, that's great", "ok", "???")),
+    ],
 )
-def test_what_needs_no_memory_has_nothing_that_is_about_it(hand: ByHand, question: str) -> None:
+def test_what_needs_no_memory_has_nothing_that_is_about_it_and_small_talk_nothing_at_all(
+    hand: ByHand, question: str, is_small_talk: bool
+) -> None:
     talk(hand, "It will rain in Porto on the 17th", "Thanks, I have put it down: rain", "ok great", "hi again")
+    assert not is_small_talk or recall(hand, question).dynamic == ""
     hand.draw("Does not mind rain")
     assert "About this" not in recall(hand, question).dynamic
     assert not list(automatic_lines(hand.context(), question, shown="", in_context=()))
-
-
-@pytest.mark.parametrize("question", ["hi", "thanks, that's great", "ok", "???"])
-def test_small_talk_recalls_nothing(hand: ByHand, question: str) -> None:
-    talk(hand, "It will rain in Porto on the 17th", "Thanks, I have put it down: rain", "ok great", "hi again")
-    assert recall(hand, question).dynamic == ""
 
 
 async def test_a_question_in_other_words_than_its_answer_is_not_denied(memory: Memory) -> None:
@@ -215,14 +193,8 @@ def test_the_best_turn_comes_first_with_its_reply_though_another_is_newer(hand: 
     hand.now += timedelta(days=3)
     other, *_ = talk(hand, "The cellar is damp", session="b")
     lines = recall(hand, "Did Otto repair the boiler in the cellar?").dynamic.splitlines()[1:-1]
-    assert [line.partition("]")[0] for line in lines] == [
-        "About this:",
-        "20 November 2026:",
-        f"[{told}",
-        f"[{noted} assistant",
-        "23 November:",
-        f"[{other}",
-    ]
+    shown = ["About this:", "20 November 2026:", f"[{told}", f"[{noted} assistant", "23 November:", f"[{other}"]
+    assert [line.partition("]")[0] for line in lines] == shown
 
 
 def test_the_budget_is_used(hand: ByHand) -> None:
@@ -285,11 +257,8 @@ def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: 
 def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: ByHand) -> None:
     turns = [NewTurn(role="assistant", name="Melanie", content="I have kids. The boiler broke on 3 May 2026.")]
     turn = hand.store.write(SPACE, turn_rows.append, "mel", turn_rows.prepare(turns), now=hand.tick()).stored[0].id
-    told = {
-        "source": "assistant",
-        "kind": "episodic",
-        "evidence": [Evidence(turn=turn, span=(0, 12), quote="I have kids.")],
-    }
+    words = [Evidence(turn=turn, span=(0, 12), quote="I have kids.")]
+    told: dict[str, Any] = {"source": "assistant", "kind": "episodic", "evidence": words}
     kids = hand.tell("Melanie has kids", **told)
     broke = hand.tell("The boiler broke on 3 May 2026", valid_from=datetime(2026, 5, 3, tzinfo=UTC), **told)
     question = "When did the boiler break? Has Melanie kids?"
@@ -308,16 +277,6 @@ def test_the_words_of_a_statement_that_was_replaced_find_the_one_in_its_place(ha
     dynamic = recall(hand, "what is the price of the green mug?", budget=600).dynamic
     assert f"[{new} " in dynamic
     assert f"[{old} " not in dynamic
-
-
-def test_a_turn_whose_value_a_later_one_changed_is_shown_below_it(hand: ByHand) -> None:
-    old, _ = talk(hand, "The opening of the shop is on 1 September.", "Noted.", session="a")
-    hand.now += timedelta(days=9)
-    new, _ = talk(hand, "The opening of the shop is now on 15 September.", "Changed.", session="b")
-    dynamic = recall(hand, "When does the shop open?").dynamic
-    assert f"[{old} changed 2026-11-29, see {new}] The opening" in dynamic  # its reply is shown
-    assert dynamic.index(f"[{new}") < dynamic.index(f"[{old}")
-    assert f"[{new}] " in dynamic
 
 
 @pytest.mark.parametrize(
@@ -451,16 +410,8 @@ async def test_a_session_lends_its_last_words_to_the_question(memory: Memory) ->
 
 
 def test_the_context_is_three_questions_and_the_last_word_after_each(hand: ByHand) -> None:
-    roles = [("user", "u1"), ("assistant", "a1")]
-    roles += [
-        ("user", "u2"),
-        ("assistant", "looking"),
-        ("assistant", "a2"),
-        ("user", "u3"),
-        ("assistant", "a3"),
-        ("user", "u4"),
-    ]
-    turns = [NewTurn(role=role, content=said) for role, said in roles]  # pyright: ignore[reportArgumentType]
+    said = ("u1", "a1", "u2", "a looking", "a2", "u3", "a3", "u4")
+    turns = [NewTurn(role="user" if text[0] == "u" else "assistant", content=text) for text in said]
     hand.store.write(SPACE, turn_rows.append, "s", turn_rows.prepare(turns), now=hand.tick())
     assert [turn.content for turn in context_of(hand.context(), "s")] == ["u2", "a2", "u3", "a3", "u4"]
     assert context_of(hand.context(), None) == context_of(hand.context(), "unknown") == []
@@ -488,10 +439,7 @@ def test_atoms_stand_by_similarity_and_confidence_as_the_settings_weigh_them(han
 
 
 def test_where_nothing_is_asked_the_surest_atoms_come_first(hand: ByHand) -> None:
-    ids = [
-        hand.draw(f"Perhaps likes number {n}", confidence=confidence)
-        for n, confidence in enumerate((0.3, 0.7, 0.5, 0.6))
-    ]
+    ids = [hand.draw(f"Perhaps likes number {n}", confidence=n / 10) for n in (3, 7, 5, 6)]
     found = recall(hand)
     assert (atoms_in(found), found.left_out) == ([ids[1], ids[3], ids[2], ids[0]], [])
 
@@ -502,17 +450,13 @@ def test_where_nothing_is_asked_the_surest_atoms_come_first(hand: ByHand) -> Non
 def test_what_was_closed_is_never_told_as_what_holds(hand: ByHand) -> None:
     porto = hand.draw("Lives in Porto near the harbour")
     hand.write(f"- Lives in Porto near the harbour ({porto})")
-    hand.scene(
-        "home",
-        f"- Lives in Porto near the harbour. ({porto})\n- Likes the sea. ({hand.draw('Likes the sea')})",
-        summary="A life in Porto.",
-    )
+    home = f"- Lives in Porto near the harbour. ({porto})\n- Likes the sea. ({hand.draw('Likes the sea')})"
+    hand.scene("home", home, summary="A life in Porto.")
     lisbon = hand.draw("Lives in Lisbon near the harbour", supersedes=[porto], because="moved")
     evidence = hand.store.read(SPACE, atom_rows.by_ids, [porto])[0].evidence
     for question in ("", "Who lives near the harbour?", "Porto harbour"):
-        for line in (
-            recall(hand, question, budget=4_000).dynamic.splitlines() + recall(hand, question).stable.splitlines()
-        ):
+        shown = f"{recall(hand, question, budget=4_000).dynamic}\n{recall(hand, question).stable}"
+        for line in shown.splitlines():
             assert "Porto" not in line or f"since replaced by {lisbon}" in line or "No longer: " in line
     assert f"[{evidence} since replaced by {lisbon}]" in recall(hand, "Porto harbour").dynamic
 
@@ -567,9 +511,7 @@ def test_whatever_is_held_and_asked_the_blocks_fit_and_nothing_closes_their_fenc
             for block in blocks:
                 first, *inside, last = block.split("\n")
                 assert (first.startswith("<mcp-memory-recall part="), last) == (True, "</mcp-memory-recall>")
-                assert "mcp-memory-recall" not in "".join(inside).lower().replace("&lt;mcp-memory-recall", "").replace(
-                    "&lt; / mcp-memory-recall", ""
-                ).replace("&lt;/mcp-memory-recall", "")
+                assert not re.search(r"(?<!&lt;)(?<!&lt;/)(?<!&lt; / )mcp-memory-recall", "".join(inside).lower())
 
 
 def test_a_larger_budget_brings_no_less(hand: ByHand) -> None:
@@ -579,9 +521,8 @@ def test_a_larger_budget_brings_no_less(hand: ByHand) -> None:
     shown = [len({*re.findall(r"the (\d+)th time", one.stable + one.dynamic)}) for one in brought]
     assert shown == sorted(shown)
     assert shown[0] < shown[-1] == 12
-    assert recall(hand, "boiler repaired", budget=5_000) == replace(
-        recall(hand, "boiler repaired", budget=9_000), left_out=[]
-    )
+    assert recall(hand, "boiler repaired", budget=9_000) == brought[-1]
+    assert brought[-1].left_out == []
 
 
 def test_small_talk_is_not_recalled_but_a_yes_to_a_question_is(hand: ByHand) -> None:

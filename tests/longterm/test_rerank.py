@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +22,11 @@ from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import turn_rows
-from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.usage_ledger import StoreLedger
 from mcp_memory.testing import FixedClock, HashEmbedder, ScriptedLLM
 
 FIXTURE = json.loads((Path(__file__).parents[2] / "fixtures" / "replies" / "rerank.json").read_text(encoding="utf-8"))
 UNRANKED = "The model did not rank these results; they stand as words and meaning found them. "
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    opened = open_store(home)
-    yield opened
-    opened.close()
 
 
 def found(ids: list[str]) -> list[Ranked]:

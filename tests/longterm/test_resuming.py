@@ -59,11 +59,7 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
     async with open_memory(home=home, embedder="none") as opened:
         for session, day, said in (
             ("monday", 2, ["The roof of the hives leaks.", "Tar paper would do."]),
-            (
-                "tuesday",
-                3,
-                ["Is the timetable of the ferry right?", "No: line 7 sails at 9:40. Open: the winter table."],
-            ),
+            ("tuesday", 3, ["Is the timetable of the ferry right?", "No: line 7 is wrong. Open: the winter table."]),
         ):
             roles = ("user", "assistant")
             at = datetime(2026, 11, day, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from mcp_memory.longterm.recall.lines import RecallLimits
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for, tells_change
 from mcp_memory.models.embed.rule_relevance import ending_probability, governing
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.sql import atom_rows
+from tests.longterm.by_hand import SPACE, ByHand, say, vectors_of
 
 RULES = [
     "For orders above 500 euros ask Petra before you place them.",
@@ -201,3 +203,46 @@ async def test_the_rule_of_a_long_turn_does_not_hide_what_else_it_says(home: Pat
     async with said(home, text, *(f"We talked about {topic} for a while." for topic in _TOPICS)) as memory:
         found = await memory.memory.recall("Which cabin did we book in Geiranger?")
     assert "cabin 14" in found.dynamic
+
+
+PROMPT = "Commit the changes in the parser"
+
+
+def state(hand: ByHand, text: str, *, replacing: str = "", name: str | None = None) -> tuple[str, str]:
+    """Store a rule of the user; return the ids of the statement and of the turn."""
+    rule = say(hand, text, "rule", embedded=True, name=name, supersedes=(replacing,) if replacing else ())
+    return rule, hand.store.read(SPACE, atom_rows.evidence, rule)[0].turn
+
+
+def rules(hand: ByHand) -> RulesForPrompt:
+    context = replace(hand.context(), of_query=lambda text: [vectors_of(text)])
+    return rules_for(context, PROMPT, [], RecallLimits(), "")
+
+
+def turns_shown(hand: ByHand) -> list[str]:
+    return [re.findall(r"\bt\d+\b", line.text)[0] for line in rules(hand).lines]
+
+
+def test_a_rule_that_was_replaced_twice_is_shown_as_stated_last(hand: ByHand) -> None:
+    first, _ = state(hand, "Always write commit messages in the past tense.")
+    second, turn = state(hand, "From now on write commit messages in the present tense.", replacing=first)
+    _, last = state(hand, "From now on write commit messages in the imperative mood.", replacing=second)
+    assert last in turns_shown(hand)
+    assert turn not in turns_shown(hand)
+    assert {turn.id for turn in rules(hand).replaced.values()} == {last}
+
+
+def test_a_rule_is_not_replaced_by_the_words_of_somebody_else(hand: ByHand) -> None:
+    first, _ = state(hand, "Always write commit messages in the past tense.")
+    second, turn = state(hand, "From now on write commit messages in the present tense.", replacing=first)
+    _, other = state(hand, "From now on write commit messages in Latin.", replacing=second, name="Bruno")
+    assert turn in {turn.id for turn in rules(hand).replaced.values()}
+    assert other not in {turn.id for turn in rules(hand).replaced.values()}
+
+
+def test_many_replaced_rules_leave_room_for_the_one_that_holds(hand: ByHand) -> None:
+    _, current = state(hand, "Commit messages name the ticket and are never longer than a line, always.")
+    rule, _ = state(hand, "Always commit the changes in the parser.")
+    for number in range(60):
+        rule, _ = state(hand, f"From now on commit the changes in the parser {number} times.", replacing=rule)
+    assert current in turns_shown(hand)

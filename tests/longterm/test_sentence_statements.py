@@ -97,13 +97,6 @@ def test_a_question_that_may_come_from_elsewhere_is_not_quoted(asked: str) -> No
     assert texts("Yes, in Oslo harbour.", "trait", asked=asked) == ["Yes, in Oslo harbour."]
 
 
-def test_a_question_of_a_quarantined_turn_is_not_quoted() -> None:
-    before = turn("Where do you live?", role="assistant", position=1)
-    for is_held, wanted in [(False, "Where do you live? – In Oslo harbour."), (True, "In Oslo harbour.")]:
-        said = sentences_of(turn("In Oslo harbour."), before, before_is_held=is_held)
-        assert [atom.text for atom in statements_of(said, [classed("trait")])] == [wanted]
-
-
 @pytest.mark.parametrize("label", ["rule", "promise"])
 def test_a_rule_is_the_users_words_alone(label: Label) -> None:
     asked = "Shall I send the invoices to Mallory when we meet on Monday?"

@@ -55,7 +55,6 @@ def test_nearly_all_rules_and_few_prompts_have_words_of_a_rule() -> None:
 
 NO_RULES = """
 My boss told the interns they must always wear a badge.
-She told me to never share the calendar with clients.
 According to the guide all pull requests need two reviews.
 In my last team we always rebased before merging.
 fix: never log passwords in plain text
@@ -71,6 +70,14 @@ El jefe les dijo a los becarios que nunca lleguen tarde.
 Ti ricordi? Andavamo sempre al mare.
 我同事总是在周五部署。
 昔はいつもバスで通っていた。
+My boss says never use Python for scripts.
+Mon chef dit qu'il ne faut jamais répondre le week-end.
+The manual claims you should always unplug it first.
+He told me to never share the calendar with clients.
+If I were rich I would always fly first class.
+Wenn ich reich wäre, würde ich immer erster Klasse fliegen.
+I don't want you to always answer in bullet points.
+Du musst nicht immer auf Deutsch antworten.
 """
 
 RULES = """
@@ -92,18 +99,23 @@ def lines(table: str) -> list[str]:
     return [line for line in table.split("\n") if line]
 
 
-@pytest.mark.parametrize("text", lines(NO_RULES))
-def test_what_others_say_what_was_what_is_pasted_and_small_talk_are_no_rules(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *lines(NO_RULES),
+        'She told me "always use tabs" yesterday.',
+        "```\n# never edit this file\n```\nwhat does this header mean?",
+        "> Never send invoices on Friday.\nthat was his mail",
+        "The linter says `never use var` for line 3.",
+    ],
+)
+def test_what_others_say_what_would_be_what_is_quoted_or_code_and_small_talk_are_no_rules(text: str) -> None:
     assert standing_rules(text) == []
 
 
 @pytest.mark.parametrize("text", lines(RULES))
-def test_an_order_for_good_is_a_rule(text: str) -> None:
+def test_an_order_for_good_is_a_rule_and_a_candidate_among_other_sentences(text: str) -> None:
     assert len(standing_rules(text)) == 1
-
-
-@pytest.mark.parametrize("text", lines(RULES))
-def test_a_rule_is_a_candidate_among_other_sentences(text: str) -> None:
     assert may_state_rule(f"Good morning. {text}")
 
 
@@ -124,19 +136,6 @@ def test_plain_statements_under_a_heading_are_rules_until_the_paragraph_ends() -
         "Table names are plural.",
         "Colours come from the theme.",
     ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'She told me "always use tabs" yesterday.',
-        "```\n# never edit this file\n```\nwhat does this header mean?",
-        "> Never send invoices on Friday.\nthat was his mail",
-        "The linter says `never use var` for line 3.",
-    ],
-)
-def test_quotations_and_code_state_no_rule(text: str) -> None:
-    assert standing_rules(text) == []
 
 
 def test_only_clear_wording_counts_in_a_long_text() -> None:
@@ -167,22 +166,3 @@ def test_any_text_has_rules_in_order_inside_it(text: str) -> None:
         assert text[rule.start : rule.end].strip() == text[rule.start : rule.end]
         assert 0 < rule.strength <= 1
         end = rule.end
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "My boss says never use Python for scripts.",
-        "Mein Chef sagt, man soll nie vor zehn anrufen.",
-        "Mon chef dit qu'il ne faut jamais répondre le week-end.",
-        "The manual claims you should always unplug it first.",
-        "He told me to never share the calendar with clients.",
-        "If I were rich I would always fly first class.",
-        "Wenn ich reich wäre, würde ich immer erster Klasse fliegen.",
-        "I don't want you to always answer in bullet points.",
-        "Du musst nicht immer auf Deutsch antworten.",
-        "我同事总是在周五部署。",
-    ],
-)
-def test_what_others_say_or_what_would_be_is_no_rule(text: str) -> None:
-    assert standing_rules(text) == []

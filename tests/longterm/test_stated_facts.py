@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from mcp_memory.core.types import NewTurn
@@ -12,6 +10,12 @@ from mcp_memory.longterm.verification.stated_facts import states_fact
 from mcp_memory.service.memory import Memory
 
 Fact = tuple[str, str, str]
+
+
+def states(fact: Fact, said: Said) -> bool:
+    entity, relation, value = fact
+    return states_fact([said], entity=entity, relation=relation, value=value)
+
 
 CHANGED: list[tuple[str, str, Fact]] = [
     ("I like jazz, not opera.", "The user likes opera.", ("user", "likes", "opera")),
@@ -66,12 +70,7 @@ async def test_a_sentence_that_says_more_than_a_fact_does_not_state_it_but_is_ke
 
 
 def test_no_changed_fact_is_stated_whatever_the_statement_says() -> None:
-    stated = [
-        (said, fact)
-        for said, _, fact in CHANGED
-        if states_fact([Said(said, message=said)], entity=fact[0], relation=fact[1], value=fact[2])
-    ]
-    assert not stated
+    assert [(said, fact) for said, _, fact in CHANGED if states(fact, Said(said, message=said))] == []
 
 
 HONEST: list[tuple[str, Fact]] = [
@@ -105,10 +104,7 @@ HONEST: list[tuple[str, Fact]] = [
 
 
 def test_of_honest_facts_those_in_the_users_own_words_stand() -> None:
-    stated = [
-        states_fact([Said(said, message=said)], entity=fact[0], relation=fact[1], value=fact[2])
-        for said, fact in HONEST
-    ]
+    stated = [states(fact, Said(said, message=said)) for said, fact in HONEST]
     assert (stated.count(True), len(stated)) == (21, 25)
 
 
@@ -127,16 +123,4 @@ def test_of_honest_facts_those_in_the_users_own_words_stand() -> None:
 def test_an_answer_states_what_its_question_asks_for_alone(
     question: str, answer: str, fact: Fact, stated: bool
 ) -> None:
-    said = [Said(answer, question, message=answer)]
-    assert states_fact(said, entity=fact[0], relation=fact[1], value=fact[2]) == stated
-
-
-async def test_a_fact_that_is_not_stated_ends_no_older_one(memory: Memory) -> None:
-    home: dict[str, Any] = {"entity": "user", "relation": "vive a"}
-    await memory.record_turns([NewTurn(role="user", content="Vivo a Lucca.")])
-    first = await memory.remember("L'utente vive a Lucca.", kind="persona", value="Lucca", **home)
-    await memory.record_turns([NewTurn(role="user", content="Lavoro a Pisa ma vivo a Lucca.")])
-    claim = "L'utente lavora a Pisa ma vive a Lucca."
-    done = await memory.remember(claim, kind="persona", value="Pisa", supersedes=[first.atom.id], **home)
-    assert (done.atom.text, done.atom.fact, done.replaced) == ("Lavoro a Pisa ma vivo a Lucca.", None, [])
-    assert [fact.value for fact in (await memory.memory_search(entity="user")).facts] == ["Lucca"]
+    assert states(fact, Said(answer, question, message=answer)) == stated

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
-from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn, Verified
 from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.sql import atom_rows, stage_outputs, turn_rows
-from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import PersonaPage
 from tests.longterm.by_hand import SPACE, ByHand
-
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    yield ByHand(store=store, search=None, settings=Settings())  # pyright: ignore[reportArgumentType]
-    store.close()
 
 
 def problems(hand: ByHand) -> list[str]:
@@ -41,15 +31,9 @@ def test_a_pyramid_that_stands_is_walked_to_its_ground(hand: ByHand) -> None:
     told, drawn = hand.tell("Plays the cello"), hand.draw("Lives in Turin")
     hand.scene("home", f"Lives in Turin ({drawn})\nA fine town.")
     hand.write(f"Plays the cello ({told})", "- Turin ([[Home]])", "Is kind.")
-    assert verify(hand.store, SPACE) == Verified(
-        personas=1,
-        scenes=1,
-        atoms=2,
-        quotes=2,
-        turns=2,
-        problems=[],
-        uncovered=["persona: Is kind.", "scene home: A fine town."],
-    )
+    walked = {"personas": 1, "scenes": 1, "atoms": 2, "quotes": 2, "turns": 2}
+    uncovered = ["persona: Is kind.", "scene home: A fine town."]
+    assert verify(hand.store, SPACE) == Verified(**walked, problems=[], uncovered=uncovered)
 
 
 def test_an_empty_space_and_a_listing_are_sound(hand: ByHand) -> None:

@@ -44,15 +44,9 @@ PROMPT = ModelPrompt(
 CLAUDE: dict[str, Any] = {
     "type": "result",
     "is_error": False,
-    "subtype": "success",
     "result": BLUE,
     "total_cost_usd": 0.25,
-    "usage": {
-        "input_tokens": 3,
-        "cache_creation_input_tokens": 20,
-        "cache_read_input_tokens": 100,
-        "output_tokens": 7,
-    },
+    "usage": {"input_tokens": 3, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100, "output_tokens": 7},
 }
 CODEX = [
     {"type": "thread.started", "thread_id": "t"},
@@ -72,6 +66,9 @@ GEMINI = {
 ANSWERS: dict[str, Any] = {"claude-code": CLAUDE, "codex": CODEX, "gemini": GEMINI}
 
 Make = Callable[[str], FakeClient]
+
+
+BEES = NewTurn(role="user", content="I keep bees in Porto, since the spring of 2019.")
 
 
 @pytest.fixture
@@ -155,15 +152,9 @@ def test_claude_code_runs_without_tools_servers_hooks_settings_and_a_saved_sessi
     client = made("claude-code")
     ask("claude-code/haiku", home)
     line = " ".join(client.seen["arguments"])
-    for option in (
-        "--tools  --",
-        "--strict-mcp-config",
-        "--setting-sources  --",
-        "--no-session-persistence",
-        "--disable-slash-commands",
-        "--model haiku",
-    ):
-        assert option in line
+    for option in ("tools  --", "strict-mcp-config", "setting-sources  --", "no-session-persistence", "model haiku"):
+        assert f"--{option}" in line
+    assert "--disable-slash-commands" in line
     system, settings = sorted(client.seen["named"].items(), key=lambda one: one[0].endswith("settings.json"))[-2:]
     assert system[1] == SYSTEM
     assert settings[1] == '{"disableAllHooks": true}'
@@ -249,18 +240,20 @@ def test_a_client_that_is_not_installed_is_named(user: Path, home: Path, name: s
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_a_client_that_is_signed_out_is_to_be_signed_in(made: Make, home: Path, name: str) -> None:
-    made(name).says(*SIGNED_OUT[name], code=1)
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        (SIGNED_OUT, "is not signed in. Run `{}` and sign in. It said: "),
+        (OUT_OF_QUOTA, "has no quota left. It is asked again later. It said: You"),
+    ],
+    ids=["signed out", "without quota"],
+)
+def test_a_client_that_is_signed_out_or_without_quota_is_said_so(
+    made: Make, home: Path, name: str, said: dict[str, tuple[Any, str]], says: str
+) -> None:
+    made(name).says(*said[name], code=1)
     failed = failure(name, home)
-    assert f"is not signed in. Run `{CLIENTS[name].sign_in}` and sign in. It said: " in str(failed)
-    assert not failed.passes
-
-
-@pytest.mark.parametrize("name", CLIENTS)
-def test_a_client_without_quota_is_asked_again_later(made: Make, home: Path, name: str) -> None:
-    made(name).says(*OUT_OF_QUOTA[name], code=1)
-    failed = failure(name, home)
-    assert "has no quota left. It is asked again later. It said: You" in str(failed)
+    assert says.format(CLIENTS[name].sign_in) in str(failed)
     assert not failed.passes
 
 
@@ -384,24 +377,19 @@ async def test_the_answer_is_a_row_of_the_ledger(made: Make, home: Path) -> None
     made("claude-code").says({**CLAUDE, "result": '{"atoms": []}'})
     settings = Settings(home=home, embedder="none", llm="client:claude-code", distil=False)
     async with open_memory(settings) as memory:
-        await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto, since the spring of 2019.")])
+        await memory.record_turns([BEES])
         await memory.consolidate()
         model = (await memory.status())["model"]
     [call] = model["ever"]
-    assert (call["purpose"], call["model"], call["prompt_tokens"], call["cost"]) == (
-        "extract",
-        "client:claude-code",
-        123,
-        0.25,
-    )
+    assert (call["purpose"], call["model"]) == ("extract", "client:claude-code")
+    assert (call["prompt_tokens"], call["cost"]) == (123, 0.25)
 
 
 def test_a_client_gets_more_time_than_a_server_unless_it_is_set(home: Path) -> None:
     assert Settings(home=home).llm_timeout == 60
     assert Settings(home=home, llm="client:codex").llm_timeout == 300
-    assert (
-        load_settings({"MCP_MEMORY_LLM": "client:codex", "MCP_MEMORY_LLM_TIMEOUT": "90"}, home=home).llm_timeout == 90
-    )
+    environ = {"MCP_MEMORY_LLM": "client:codex", "MCP_MEMORY_LLM_TIMEOUT": "90"}
+    assert load_settings(environ, home=home).llm_timeout == 90
 
 
 @pytest.mark.slow
@@ -410,7 +398,7 @@ async def test_when_a_server_stops_in_the_middle_of_an_answer_the_job_is_given_b
     client.says(hangs=True)
     settings = Settings(home=home, embedder="none", llm="client:claude-code", idle_seconds=0)
     async with open_memory(settings) as memory:
-        await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto, since the spring of 2019.")])
+        await memory.record_turns([BEES])
         await memory.flush()
         await anyio.to_thread.run_sync(until, client.running.exists)
     await anyio.to_thread.run_sync(until, lambda: ended(client))
@@ -424,7 +412,7 @@ async def test_past_a_cap_no_client_is_started(made: Make, home: Path) -> None:
     client = made("codex")
     settings = Settings(home=home, embedder="none", llm="client:codex", distil=False, llm_daily_tokens=10)
     async with open_memory(settings) as memory:
-        await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto, since the spring of 2019.")])
+        await memory.record_turns([BEES])
         with pytest.raises(Refused, match="The day's 10 tokens for the model are used up"):
             await memory.consolidate()
     assert not (client.folder / "seen.json").exists()
@@ -434,7 +422,7 @@ async def test_a_job_of_a_client_that_is_signed_out_is_parked_and_the_status_say
     made("claude-code").says(*SIGNED_OUT["claude-code"], code=1)
     settings = Settings(home=home, embedder="none", llm="client:claude-code", distil=False)
     async with open_memory(settings) as memory:
-        await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto, since the spring of 2019.")])
+        await memory.record_turns([BEES])
         with pytest.raises(ModelFailed):
             await memory.consolidate()
         [job] = (await memory.status())["pyramid"]["works"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,11 +52,18 @@ def paused() -> list[float]:
     return []
 
 
-def metered(
-    store: Store, clock: FixedClock, paused: list[float], *script: Any, **settings: Any
-) -> tuple[MeteredModel, ScriptedLLM]:
-    llm = ScriptedLLM(*script)
-    return MeteredModel(llm, StoreLedger(store), Settings(**settings), now=clock, pause=paused.append), llm
+Metered = Callable[..., tuple[MeteredModel, ScriptedLLM]]
+
+
+@pytest.fixture
+def metered(store: Store, clock: FixedClock, paused: list[float]) -> Metered:
+    """Make a model that follows a script."""
+
+    def make(*script: Any, **settings: Any) -> tuple[MeteredModel, ScriptedLLM]:
+        llm = ScriptedLLM(*script)
+        return MeteredModel(llm, StoreLedger(store), Settings(**settings), now=clock, pause=paused.append), llm
+
+    return make
 
 
 def bill(store: Store) -> tuple[int, int, int, int, float | None]:
@@ -64,8 +71,8 @@ def bill(store: Store) -> tuple[int, int, int, int, float | None]:
     return one.calls, one.failed, one.prompt_tokens, one.completion_tokens, one.cost
 
 
-def test_a_reply_comes_in_its_shape_and_on_the_bill(store: Store, clock: FixedClock, paused: list[float]) -> None:
-    model, _ = metered(store, clock, paused, BLUE)
+def test_a_reply_comes_in_its_shape_and_on_the_bill(metered: Metered, store: Store, clock: FixedClock) -> None:
+    model, _ = metered(BLUE)
     assert model.complete(ASK) == Colour(colour="blue")
     call = Spent(
         purpose="test", model="scripted/1", calls=1, failed=0,
@@ -75,18 +82,16 @@ def test_a_reply_comes_in_its_shape_and_on_the_bill(store: Store, clock: FixedCl
 
 
 def test_a_failure_that_may_pass_is_tried_again_after_growing_pauses_or_the_one_asked_for(
-    store: Store, clock: FixedClock, paused: list[float]
+    metered: Metered, store: Store, paused: list[float]
 ) -> None:
-    model, llm = metered(store, clock, paused, BUSY, ModelFailed("Slow down.", passes=True, wait_s=7), BLUE)
+    model, llm = metered(BUSY, ModelFailed("Slow down.", passes=True, wait_s=7), BLUE)
     assert model.complete(ASK) == Colour(colour="blue")
     assert (paused, len(llm.asked)) == ([1, 7], 3)
     assert bill(store) == (3, 2, 100, 7, 0.5)
 
 
-def test_a_failure_that_stays_is_raised_after_so_many_repeats(
-    store: Store, clock: FixedClock, paused: list[float]
-) -> None:
-    model, llm = metered(store, clock, paused, *[BUSY] * 9)
+def test_a_failure_that_stays_is_raised_after_so_many_repeats(metered: Metered, paused: list[float]) -> None:
+    model, llm = metered(*[BUSY] * 9)
     with pytest.raises(ModelFailed, match="is busy"):
         model.complete(ASK)
     assert (paused, len(llm.asked)) == ([1, 2], 3)
@@ -97,18 +102,16 @@ def test_a_failure_that_stays_is_raised_after_so_many_repeats(
     [ModelFailed("The key was refused."), ModelFailed("Slow down.", passes=True, wait_s=3600)],
 )
 def test_what_cannot_pass_in_the_questions_time_is_not_tried_again(
-    store: Store, clock: FixedClock, paused: list[float], failure: ModelFailed
+    metered: Metered, paused: list[float], failure: ModelFailed
 ) -> None:
-    model, llm = metered(store, clock, paused, failure, BLUE)
+    model, llm = metered(failure, BLUE)
     with pytest.raises(ModelFailed):
         model.complete(ASK)
     assert (paused, len(llm.asked)) == ([], 1)
 
 
-def test_a_reply_that_does_not_fit_goes_back_once_with_the_reason(
-    store: Store, clock: FixedClock, paused: list[float]
-) -> None:
-    model, llm = metered(store, clock, paused, '{"color": "blue"}', BLUE)
+def test_a_reply_that_does_not_fit_goes_back_once_with_the_reason(metered: Metered, store: Store) -> None:
+    model, llm = metered('{"color": "blue"}', BLUE)
     assert model.complete(ASK) == Colour(colour="blue")
     assert [(one.role, one.text) for one in llm.asked[1].messages] == [
         ("user", "Which colour?"),
@@ -122,19 +125,17 @@ def test_a_reply_that_does_not_fit_goes_back_once_with_the_reason(
     assert bill(store)[:2] == (2, 1)
 
 
-def test_a_reply_that_never_fits_is_refused_and_paid_for(store: Store, clock: FixedClock, paused: list[float]) -> None:
+def test_a_reply_that_never_fits_is_refused_and_paid_for(metered: Metered, store: Store) -> None:
     cut = Completion(text='{"colour": "bl', prompt_tokens=100, completion_tokens=9, cost=0.25, cut=True)
-    model, _ = metered(store, clock, paused, "", cut)
+    model, _ = metered("", cut)
     with pytest.raises(ModelFailed, match=r"gave no usable answer\. The reply broke off after 4,000 tokens"):
         model.complete(ASK)
     calls, failed, _, written, cost = bill(store)
     assert (calls, failed, written >= 9, cost) == (2, 2, True, 0.25)
 
 
-def test_an_answer_that_never_came_counts_its_prompt_since_it_may_be_billed(
-    store: Store, clock: FixedClock, paused: list[float]
-) -> None:
-    model, _ = metered(store, clock, paused, ModelFailed("No answer.", billed=True), ModelFailed("No key."))
+def test_an_answer_that_never_came_counts_its_prompt_since_it_may_be_billed(metered: Metered, store: Store) -> None:
+    model, _ = metered(ModelFailed("No answer.", billed=True), ModelFailed("No key."))
     for _ in range(2):
         with pytest.raises(ModelFailed):
             model.complete(ASK)
@@ -142,9 +143,9 @@ def test_an_answer_that_never_came_counts_its_prompt_since_it_may_be_billed(
 
 
 def test_past_the_days_cap_no_process_asks_until_the_next_day(
-    store: Store, clock: FixedClock, paused: list[float]
+    metered: Metered, store: Store, clock: FixedClock
 ) -> None:
-    model, llm = metered(store, clock, paused, BLUE, BLUE, llm_daily_tokens=1_000)
+    model, llm = metered(BLUE, BLUE, llm_daily_tokens=1_000)
     store.write_home(
         home_rows.add_spend,
         Spend(at=clock(), purpose="other", model="elsewhere", prompt_tokens=900, completion_tokens=95, cost=None),
@@ -185,28 +186,24 @@ async def test_status_shows_the_model_its_cap_and_what_it_cost(home: Path, clock
     }
 
 
-def test_a_reply_that_cannot_be_used_goes_back_once_with_the_reason(
-    store: Store, clock: FixedClock, paused: list[float]
-) -> None:
+def test_a_reply_that_cannot_be_used_goes_back_once_with_the_reason(metered: Metered) -> None:
     def only_red(colour: Colour) -> str:
         if colour.colour != "red":
             raise InvalidInput("Only red will do.")
         return "used red"
 
-    model, llm = metered(store, clock, paused, BLUE, '{"colour": "red"}')
+    model, llm = metered(BLUE, '{"colour": "red"}')
     assert model.complete(ASK, use=only_red) == "used red"
     assert "Only red will do." in llm.asked[1].messages[-1].text
 
-    model, llm = metered(store, clock, paused, BLUE, BLUE, BLUE)
+    model, llm = metered(BLUE, BLUE, BLUE)
     with pytest.raises(ModelFailed, match=r"Only red will do\."):
         model.complete(ASK, use=only_red)
     assert len(llm.asked) == 2
 
 
-def test_past_the_hours_cap_no_call_is_made_until_the_next_hour(
-    store: Store, clock: FixedClock, paused: list[float]
-) -> None:
-    model, llm = metered(store, clock, paused, BLUE, BLUE, llm_hourly_tokens=107)
+def test_past_the_hours_cap_no_call_is_made_until_the_next_hour(metered: Metered, clock: FixedClock) -> None:
+    model, llm = metered(BLUE, BLUE, llm_hourly_tokens=107)
     model.complete(ASK)
     with pytest.raises(Refused, match=r"The hour's 107 tokens .*13:00 UTC; raise MCP_MEMORY_LLM_HOURLY_TOKENS"):
         model.complete(ASK)
@@ -215,10 +212,8 @@ def test_past_the_hours_cap_no_call_is_made_until_the_next_hour(
     assert len(llm.asked) == 2
 
 
-def test_during_a_pause_no_process_on_the_home_asks(
-    home: Path, store: Store, clock: FixedClock, paused: list[float]
-) -> None:
-    model, llm = metered(store, clock, paused, BLUE)
+def test_during_a_pause_no_process_on_the_home_asks(metered: Metered, clock: FixedClock, home: Path) -> None:
+    model, llm = metered(BLUE)
     elsewhere = open_store(home)
     elsewhere.write_home(home_rows.pause, "the bill is high enough", now=clock())
     with pytest.raises(Refused, match=r"the bill is high enough.*mcp-memory resume"):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.text import has_hidden_text, remove_hidden, to_plain_letters
 from mcp_memory.longterm.turns import recall_block
-from mcp_memory.service.render import quote
 from mcp_memory.suspicion.flags import TAG, defuse, flags, without_flagged_lines
 
 PIECES = [
@@ -56,11 +55,6 @@ def test_a_long_run_of_spaces_is_read_once(before: str) -> None:
     text = before + " " * 100_000  # tried from each to the end it would take a quarter of an hour
     assert defuse(text).endswith(text[1:])
     flags(text, "web")
-
-
-@given(texts)
-def test_no_quoted_line_stands_alone(text: str) -> None:
-    assert all(line.startswith("> ") for line in quote(text).splitlines())
 
 
 @pytest.mark.parametrize(

@@ -46,3 +46,10 @@ class Asking:
 
     def answer(self, reply: Any) -> Applied:
         return self.stage.apply(self.context, self.work, self.basis, parse(json.dumps(reply), self.stage.reply))
+
+
+def asked(stage: AnyStage, store: Store, now: datetime | None = None) -> Asking:
+    """Take the work of a stage that is due."""
+    found = Asking.of(stage, context_at(store, now))
+    assert found is not None
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mermaidx.engine import Engine
 
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
@@ -22,3 +23,11 @@ def store(home: Path) -> Iterator[Store]:
 @pytest.fixture
 def agent(store: Store) -> Agent:
     return Agent(store)
+
+
+@pytest.fixture(scope="module")
+def mermaid() -> Engine:
+    """The real Mermaid."""
+    engine = Engine()
+    engine.start()
+    return engine

@@ -19,7 +19,7 @@ from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, Canva
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import canvas_rows, turn_rows
 from tests.shortterm.agent import START, Agent, from_versions, taken
-from tests.shortterm.asking import Asking, context_at
+from tests.shortterm.asking import Asking, asked, context_at
 
 LATER = START + timedelta(hours=2)
 
@@ -27,18 +27,8 @@ LATER = START + timedelta(hours=2)
 def walk(agent: Agent, steps: int = GROWN, **more: Any) -> None:
     """Take steps, each after the one before, by turns one that the agent names and one named after its call."""
     for at in range(1, steps + 1):
-        asked: dict[str, Any] = {
-            "arguments": {"path": f"src/part{at}.ts"},
-            "task": "Mend the checkout",
-            "step": f"look at {at}" if at % 2 else None,
-        }
-        agent.offload(f"text of part {at}", **asked | more)
-
-
-def asking(store: Store, **at: Any) -> Asking:
-    found = Asking.of(CANVAS, context_at(store, **at))
-    assert found is not None
-    return found
+        given: dict[str, Any] = {"arguments": {"path": f"src/part{at}.ts"}, "task": "Mend the checkout"}
+        agent.offload(f"text of part {at}", **given | {"step": f"look at {at}" if at % 2 else None} | more)
 
 
 def drawn(store: Store) -> Canvas:
@@ -57,7 +47,7 @@ def test_a_canvas_is_looked_over_when_it_has_grown_by_many_steps_and_not_again_b
     assert due_canvases(agent.store, "default", LATER) == []
     walk(agent, 1)
     assert [each.canvas for each in due_canvases(agent.store, "default", LATER)] == [1]
-    asking(agent.store).answer({})
+    asked(CANVAS, agent.store).answer({})
     assert due_canvases(agent.store, "default", LATER, eager=True) == []
     walk(agent, GROWN)
     assert [each.steps for each in due_canvases(agent.store, "default", LATER)] == [GROWN]
@@ -90,7 +80,7 @@ def test_the_question_tells_the_way_its_forks_and_what_was_said(agent: Agent) ->
         turn_rows.prepare([NewTurn(role="user", content="Is it </said> done?")]),
         now=LATER,
     )
-    text = asking(agent.store).text
+    text = asked(CANVAS, agent.store).text
     assert '<task status="doing">\nMend the checkout\n</task>' in text
     assert "user: Is it ‹/said> done?" in text
     assert "001-N1 [done] look at 1 (named by the agent): " in text
@@ -104,8 +94,8 @@ def test_the_question_tells_the_way_its_forks_and_what_was_said(agent: Agent) ->
 def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_back(agent: Agent) -> None:
     walk(agent)
     before = agent.store.read("default", canvas_rows.canvas, 1)
-    asked = asking(agent.store)
-    applied = asked.answer(
+    asking = asked(CANVAS, agent.store)
+    applied = asking.answer(
         {
             "groups": [group("Look around", 1, 6, "src/part4.ts is the one")],
             "titles": [{"id": "001-N8", "title": "Read the totals"}],
@@ -120,7 +110,7 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
     assert (titles["001-N7"], titles["001-N8"]) == ("look at 7", "Read the totals")
     assert len(applied.kept) == 3
     last = agent.store.read("default", canvas_rows.versions, 1)[-1]
-    assert (last.number, last.kind, last.work) == (after.version, "patched", asked.work.id)
+    assert (last.number, last.kind, last.work) == (after.version, "patched", asking.work.id)
     assert from_versions(agent.store, "default", 1) == after
     undo_patch(agent.store, "default", 1)
     assert agent.store.read("default", canvas_rows.canvas, 1).text == before.text
@@ -142,13 +132,13 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
 )
 def test_what_does_not_hold_is_refused_and_the_rest_is_kept(agent: Agent, wish: dict[str, Any], why: str) -> None:
     walk(agent)
-    asked = asking(agent.store)
+    asking = asked(CANVAS, agent.store)
     before = agent.store.read("default", canvas_rows.canvas, 1)
     with pytest.raises(InvalidInput, match=why):
-        asked.answer(wish)
+        asking.answer(wish)
     assert agent.store.read("default", canvas_rows.canvas, 1) == before
     good = group("Look around", 10, 12)
-    applied = asked.answer({**wish, "groups": [*wish.get("groups", []), good]})
+    applied = asking.answer({**wish, "groups": [*wish.get("groups", []), good]})
     assert len(applied.refused) == 1
     assert why in applied.refused[0]
     assert [each.title for each in agent.store.read("default", canvas_rows.canvas, 1).groups.values()] == [
@@ -159,16 +149,16 @@ def test_what_does_not_hold_is_refused_and_the_rest_is_kept(agent: Agent, wish: 
 def test_a_task_that_nobody_named_gets_the_goal_that_its_steps_tell(agent: Agent) -> None:
     walk(agent, task=None)
     assert drawn(agent.store).task_goal == "Work with Read"
-    asking(agent.store).answer({"goal": "Mend the checkout"})
+    asked(CANVAS, agent.store).answer({"goal": "Mend the checkout"})
     assert drawn(agent.store).task_goal == "Mend the checkout"
 
 
 def test_a_task_is_over_only_when_it_rests_and_a_later_step_opens_it_again(agent: Agent) -> None:
     walk(agent)
-    asking(agent.store, now=START + timedelta(minutes=5)).answer({"finished": "the user said thanks"})
+    asked(CANVAS, agent.store, START + timedelta(minutes=5)).answer({"finished": "the user said thanks"})
     assert agent.store.read("default", canvas_rows.canvas, 1).status == "doing"
     walk(agent)
-    asking(agent.store).answer({"finished": "the user said thanks"})
+    asked(CANVAS, agent.store).answer({"finished": "the user said thanks"})
     row = agent.store.read("default", canvas_rows.canvas, 1)
     assert (row.status, row.folded) == ("done", True)
     assert from_versions(agent.store, "default", 1) == row
@@ -179,9 +169,9 @@ def test_a_task_is_over_only_when_it_rests_and_a_later_step_opens_it_again(agent
 
 def test_steps_taken_meanwhile_stay_and_what_no_longer_holds_is_refused(agent: Agent) -> None:
     walk(agent)
-    asked = asking(agent.store)
+    asking = asked(CANVAS, agent.store)
     agent.offload("more", step="look at 5")  # 001-N5 is being worked on again
-    applied = asked.answer({"groups": [group("Look around", 4, 6), group("Look on", 10, 12)]})
+    applied = asking.answer({"groups": [group("Look around", 4, 6), group("Look on", 10, 12)]})
     assert [each.title for each in agent.store.read("default", canvas_rows.canvas, 1).groups.values()] == ["Look on"]
     assert "001-N5, which is in progress" in applied.refused[0]
 
@@ -234,7 +224,7 @@ def test_whatever_a_reply_asks_for_what_is_kept_of_it_fits_and_no_node_is_lost(
 
 def test_whatever_is_kept_can_be_drawn_anew(agent: Agent) -> None:
     walk(agent, 12, task=None)
-    asking(agent.store).answer(
+    asked(CANVAS, agent.store).answer(
         {
             "goal": "Read all parts",
             "groups": [group("One", 2, 4), group("Two", 1, 4), {"title": "Three", "nodes": ["001-F1", "001-N5"]}],

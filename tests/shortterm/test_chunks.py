@@ -156,10 +156,6 @@ def test_secrets_are_masked_in_what_is_indexed_also_where_they_began_in_another_
     ref = agent.offload(text, keep_secrets=True).ref
     chunks.index(agent.store, "default", ref, text.encode())
     assert len(rows(agent.store, ref)) > 2
-    for term in (
-        "ghpabcdefghijklmnop12345678",
-        "miieowibaakcaqeaq7bfupkgp3lqmlqyx2eqzdv2xhxgndlyuxa80dex3mzsoyxh",
-        "miieowibaakcaqeaq",
-    ):
+    for term in ("ghpabcdefghijklmnop12345678", body[:64].lower(), "miieowibaakcaqeaq"):
         assert agent.store.postings("default", "chunk", [term], filters=Filters()) == []
     assert agent.store.postings("default", "chunk", ["token"], filters=Filters())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,26 +14,10 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Expansion
 from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
+from tests.shortterm.agent import FourCharacters
 
 REF = "r-9f2c1a7b3d4e"
 POEM = "".join(f"line {n} of the log\n" for n in range(1, 101))
-
-
-@dataclass(frozen=True)
-class FourCharacters:
-    """A counter for tests: a token is four characters, rounded up."""
-
-    name: str = "four"
-    exact: bool = True
-
-    def count(self, text: str) -> int:
-        return -(-len(text) // 4)
-
-    def fits(self, text: str, budget: int) -> bool:
-        return self.count(text) <= budget
-
-    def cut(self, text: str, budget: int) -> str:
-        return text[: 4 * max(0, budget)]
 
 
 COUNTER = FourCharacters()
@@ -57,14 +40,9 @@ def follow(raw: str, **asked: object) -> list[Expansion]:
 
 
 def test_a_short_result_is_one_page_without_a_cursor() -> None:
+    text = f"{REF} lines 1–2 of 2\none\ntwo\n"
     assert expand("one\ntwo\n") == Expansion(
-        view="page",
-        text=f"{REF} lines 1–2 of 2\none\ntwo\n",
-        tokens=COUNTER.count(f"{REF} lines 1–2 of 2\none\ntwo\n"),
-        ref=REF,
-        lines=(1, 2),
-        total_lines=2,
-        cursor=None,
+        view="page", text=text, tokens=COUNTER.count(text), ref=REF, lines=(1, 2), total_lines=2, cursor=None
     )
 
 
@@ -165,24 +143,12 @@ def test_lines_of_an_empty_result_are_refused() -> None:
 
 def test_a_search_shows_matches_with_two_lines_around_merged_where_they_overlap() -> None:
     answer = expand(POEM, view="grep", argument="line (10|12|50) ")
-    assert answer.text == "\n".join(
-        [
-            f"{REF} lines 8–52 of 100, grep 'line (10|12|50)': 3 matching lines",
-            "8-line 8 of the log",
-            "9-line 9 of the log",
-            "10:line 10 of the log",
-            "11-line 11 of the log",
-            "12:line 12 of the log",
-            "13-line 13 of the log",
-            "14-line 14 of the log",
-            "--",
-            "48-line 48 of the log",
-            "49-line 49 of the log",
-            "50:line 50 of the log",
-            "51-line 51 of the log",
-            "52-line 52 of the log",
-        ]
-    )
+    shown = [(8, "-"), (9, "-"), (10, ":"), (11, "-"), (12, ":"), (13, "-"), (14, "-"), None]
+    shown += [(48, "-"), (49, "-"), (50, ":"), (51, "-"), (52, "-")]
+    assert answer.text.split("\n") == [
+        f"{REF} lines 8–52 of 100, grep 'line (10|12|50)': 3 matching lines",
+        *("--" if row is None else f"{row[0]}{row[1]}line {row[0]} of the log" for row in shown),
+    ]
 
 
 def test_a_search_ignores_case_unless_it_has_an_upper_case_letter() -> None:
@@ -223,12 +189,6 @@ def test_a_bad_pattern_is_refused(pattern: str) -> None:
         expand(POEM, view="grep", argument=pattern)
 
 
-def test_a_catastrophic_pattern_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.expand.GREP_SECONDS", 0.2)
-    with pytest.raises(InvalidInput, match="simpler"):
-        expand("a" * 5000 + "!", view="grep", argument=r"^(a|aa)+$")
-
-
 # --- by JSON path ------------------------------------------------------------------------------------
 
 
@@ -247,18 +207,8 @@ def test_a_path_to_several_values_gives_each_behind_its_path() -> None:
 
 def test_a_long_value_is_printed_one_entry_a_line() -> None:
     answer = expand(json.dumps(SHOP), view="json", argument="$", max_tokens=500)
-    assert content_of(answer) == "\n".join(
-        [
-            "{",
-            ' "books": [',
-            '  {"id": 0, "title": "Book 0", "tags": ["a", "b"]},',
-            '  {"id": 1, "title": "Book 1", "tags": ["a", "b"]},',
-            '  {"id": 2, "title": "Book 2", "tags": ["a", "b"]}',
-            " ],",
-            ' "open": true',
-            "}",
-        ]
-    )
+    books = [f'  {{"id": {n}, "title": "Book {n}", "tags": ["a", "b"]}}' for n in range(3)]
+    assert content_of(answer) == '{\n "books": [\n' + ",\n".join(books) + '\n ],\n "open": true\n}'
 
 
 def test_json_lines_are_an_array_of_their_values() -> None:
@@ -294,18 +244,20 @@ def test_a_path_that_explodes_is_stopped() -> None:
         expand(raw, view="json", argument="$..*..*..*..*..*")
 
 
-def test_a_catastrophic_expression_in_a_filter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.expand.REGEX_SECONDS", 0.2)
-    raw = json.dumps([{"a": "a" * 5000 + "!"}])
+@pytest.mark.parametrize(
+    ("raw", "view", "argument"),
+    [
+        ("a" * 5000 + "!", "grep", r"^(a|aa)+$"),
+        (json.dumps([{"a": "a" * 5000 + "!"}]), "json", "$[?match(@.a, '(a|aa)+')]"),
+        (json.dumps([{"a": "a" * 15 + "!"}] * 2_000), "json", "$[?search(@.a, '^(a|aa|a)*$')]"),
+    ],
+    ids=["a search", "a filter", "a filter over many values"],
+)
+def test_a_catastrophic_expression_ends(monkeypatch: pytest.MonkeyPatch, raw: str, view: str, argument: str) -> None:
+    for limit in ("GREP_SECONDS", "REGEX_SECONDS"):
+        monkeypatch.setattr(f"mcp_memory.shortterm.expand.{limit}", 0.2)
     with pytest.raises(InvalidInput, match="simpler"):
-        expand(raw, view="json", argument="$[?match(@.a, '(a|aa)+')]")
-
-
-def test_slow_expressions_over_many_values_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.expand.REGEX_SECONDS", 0.3)
-    raw = json.dumps([{"a": "a" * 15 + "!"}] * 2_000)
-    with pytest.raises(InvalidInput, match="simpler"):
-        expand(raw, view="json", argument="$[?search(@.a, '^(a|aa|a)*$')]")
+        expand(raw, view=view, argument=argument)
 
 
 def test_a_long_json_answer_is_continued_by_its_cursor() -> None:
@@ -330,21 +282,16 @@ def test_a_view_without_its_argument_is_refused_by_name(view: str) -> None:
         expand(POEM, view=view)
 
 
-def test_a_cursor_names_its_view() -> None:
-    cursor = expand(POEM, max_tokens=60).cursor
-    assert cursor is not None
-    assert view_of_cursor(cursor) == "page"
-
-
 @pytest.mark.parametrize("cursor", ["x", "p-1", "p12", "p12-zzzzzz", "q12-abcdef", "\x00", "p" + "9" * 30 + "-abcdef"])
 def test_text_that_is_no_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidInput, match="not a cursor of this tool"):
         expand(POEM, cursor=cursor)
 
 
-def test_a_cursor_of_another_ref_text_question_or_view_is_refused() -> None:
+def test_a_cursor_names_its_view_and_one_of_another_ref_text_question_or_view_is_refused() -> None:
     cursor = expand(POEM, max_tokens=60).cursor
     assert cursor is not None
+    assert view_of_cursor(cursor) == "page"
     moved = f"p1{cursor[1:]}"
     for raw, asked in (
         (POEM, {"ref": "r-000000000000"}),

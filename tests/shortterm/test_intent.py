@@ -56,11 +56,8 @@ def test_a_file_that_is_written_and_run_is_one_step_and_the_next_file_another(ag
 
 
 def test_what_turns_out_otherwise_than_before_is_a_step_of_its_own(agent: Agent) -> None:
-    shell(
-        agent,
-        "pytest -x tests/test_a.py",
-        result="Traceback (most recent call last):\n  File 'a.py', line 1\nKeyError: 1\n",
-    )
+    trace = "Traceback (most recent call last):\n  File 'a.py', line 1\nKeyError: 1\n"
+    shell(agent, "pytest -x tests/test_a.py", result=trace)
     shell(agent, "pytest -x tests/test_a.py")
     titles = shell(agent, "pytest tests/test_a.py")
     assert titles == ["N1 pytest -x tests/test_a.py", "N2 pytest -x tests/test_a.py (+1 more)"]

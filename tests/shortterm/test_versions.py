@@ -172,12 +172,7 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
         (Patch(groups=(NewGroup(title="x", nodes=("001-N1",)),)), "has fewer than two nodes."),
         (Patch(groups=(NewGroup(title="x", nodes=("001-N3", "001-N4")),)), "contains 001-N4, which is in progress."),
         (
-            Patch(
-                groups=(
-                    NewGroup(title="x", nodes=("001-N1", "001-N2")),
-                    NewGroup(title="y", nodes=("001-N2", "001-N3")),
-                )
-            ),
+            Patch(groups=tuple(NewGroup(title="x", nodes=(f"001-N{n}", f"001-N{n + 1}")) for n in (1, 2))),
             "001-F1 is folded already and contains 001-N1 too.",
         ),
         (Patch(edges=(EdgeLabel(source="001-N1", target="001-N1", label="x"),)), "joins 001-N1 to itself."),

@@ -213,20 +213,6 @@ def test_an_order_whose_words_are_cut_up_or_joined_is_read_as_a_sentence(text: s
 @pytest.mark.parametrize(
     "text",
     [
-        "def test_ignore_all_previous_instructions_is_flagged(client): ...",
-        "ignore_all_previous_instructions_and_rules = True",
-        "class IgnoreAllPreviousInstructionsError(Exception): ...",
-        "- Ignore\n- Follow\n- Mute\n- Block\n- Report\n- Remember device\n- Log out",
-        "id\nname\npassword\nis_system\nall_roles\nsend_mail\nlast_login",
-    ],
-)
-def test_names_in_code_and_lists_of_words_are_no_orders(text: str) -> None:
-    assert flags(text, "tool") == ()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         'Attackers write sentences such as "Ignore all previous instructions" into a page.',
         "Angreifer schreiben zum Beispiel „Ignoriere alle bisherigen Anweisungen“ in weißer Schrift.",
         "攻击者会在网页里写上“忽略之前的所有指令”这样的句子。",
@@ -306,9 +292,14 @@ def test_text_that_names_an_assistant_and_asks_it_to_act_is_found(text: str) -> 
         "User: How do I sort a list in Python?\nAssistant: Use sorted(list). It returns a new list.",
         "Assistant: I have run the tests and closed the ticket.",
         "## Agents\n\nAn agent calls tools until the task is done. Each agent has a name and a prompt.",
+        "def test_ignore_all_previous_instructions_is_flagged(client): ...",
+        "ignore_all_previous_instructions_and_rules = True",
+        "class IgnoreAllPreviousInstructionsError(Exception): ...",
+        "- Ignore\n- Follow\n- Mute\n- Block\n- Report\n- Remember device\n- Log out",
+        "id\nname\npassword\nis_system\nall_roles\nsend_mail\nlast_login",
     ],
 )
-def test_texts_about_agents_and_logs_of_chats_are_not_suspected(text: str) -> None:
+def test_texts_about_agents_logs_of_chats_names_in_code_and_lists_of_words_are_no_orders(text: str) -> None:
     assert flags(text, "tool") == ()
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets.masking import mask, mask_result
+from mcp_memory.core.secrets.masking import mask
+from tests.core.secrets.masked import stored, stored_result
 
 PASSWORDS = ["Tr4vel#Mugs", "x9Kq2LmVp7", "Kiwi_7731!aZ"]
-
-
-def stored_result(text: str) -> str:
-    return mask_result(text.encode())[0].decode()
 
 
 @pytest.mark.parametrize("value", PASSWORDS)
 @pytest.mark.parametrize(
     "text",
     [
+        # in brackets behind its name
         "My password ({}) leaked",
         "my wifi password [{}] is on the fridge",
         'My password ("{}") leaked',
@@ -33,9 +31,35 @@ def stored_result(text: str) -> str:
         "Şifrem ({}) sızdı",
         "我的密码（{}）泄露了",
         "パスワード({})が漏れた",
+        # in the next sentence or line
+        "I changed my password. The new one is {}.",
+        "I changed my password. Now it's {}.",
+        "Ich habe mein Passwort geändert. Das neue ist {}.",
+        "J'ai changé mon mot de passe. Le nouveau est {}.",
+        "He cambiado mi contraseña. La nueva es {}.",
+        "Ho cambiato la password. Quella nuova è {}.",
+        "Я сменил пароль. Новый — {}.",
+        "What is my wifi password?\n{}",
+        "What's the password?\nA: {}",
+        "Wie lautet das Passwort?\nAntwort: {}",
+        "Quel est mon mot de passe ?\nR: {}",
+        "My wifi password is\n{}",
+        # behind an abbreviation, or the key of a network
+        "my github pw {}",
+        "the root pw on pi is {}",
+        "my pw on github is {}",
+        "my pw ({}) leaked",
+        "pswd: {}",
+        "psw: {}",
+        "mdp : {}",
+        "le mdp du wifi c'est {}",
+        "Kennw.: {}",
+        "The WPA2 key is {}",
+        "Network key {}",
+        "der WPA2-Schlüssel ist {}",
     ],
 )
-def test_a_password_in_brackets_behind_its_name_is_masked(text: str, value: str) -> None:
+def test_a_password_is_masked_in_brackets_in_the_next_line_and_behind_an_abbreviation(text: str, value: str) -> None:
     assert mask(text.format(value)) == text.format("•••")
 
 
@@ -89,30 +113,7 @@ def test_a_key_or_number_in_brackets_is_masked_up_to_the_closing_one(text: str, 
     ],
 )
 def test_a_remark_in_brackets_behind_the_name_of_a_secret_stays(text: str) -> None:
-    assert mask(text) == text
-    assert stored_result(text) == text
-
-
-@pytest.mark.parametrize("value", PASSWORDS)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I changed my password. The new one is {}.",
-        "I changed my password. Now it's {}.",
-        "Ich habe mein Passwort geändert. Das neue ist {}.",
-        "J'ai changé mon mot de passe. Le nouveau est {}.",
-        "He cambiado mi contraseña. La nueva es {}.",
-        "Ho cambiato la password. Quella nuova è {}.",
-        "Я сменил пароль. Новый — {}.",
-        "What is my wifi password?\n{}",
-        "What's the password?\nA: {}",
-        "Wie lautet das Passwort?\nAntwort: {}",
-        "Quel est mon mot de passe ?\nR: {}",
-        "My wifi password is\n{}",
-    ],
-)
-def test_a_password_in_the_next_sentence_or_line_is_masked(text: str, value: str) -> None:
-    assert mask(text.format(value)) == text.format("•••")
+    assert stored(text) == {text}
 
 
 @pytest.mark.parametrize(
@@ -125,37 +126,6 @@ def test_a_password_in_the_next_sentence_or_line_is_masked(text: str, value: str
         "What is my wifi password?\nI forgot it.",
         "What's the password?\nA: see wiki/Page42",
         "What is the password?\nUbuntu22.04",
-    ],
-)
-def test_the_next_sentence_or_line_stays_when_it_gives_no_password(text: str) -> None:
-    assert mask(text) == text
-
-
-@pytest.mark.parametrize("value", PASSWORDS)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "my github pw {}",
-        "the root pw on pi is {}",
-        "my pw on github is {}",
-        "my pw ({}) leaked",
-        "pswd: {}",
-        "psw: {}",
-        "mdp : {}",
-        "le mdp du wifi c'est {}",
-        "Kennw.: {}",
-        "The WPA2 key is {}",
-        "Network key {}",
-        "der WPA2-Schlüssel ist {}",
-    ],
-)
-def test_a_password_is_masked_behind_an_abbreviation_or_the_key_of_a_network(text: str, value: str) -> None:
-    assert mask(text.format(value)) == text.format("•••")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "the pw command of FreeBSD14 adds users",
         "the MDP is gridworld2",
         "an MDP (GridWorld5x5) is solved",
@@ -165,5 +135,5 @@ def test_a_password_is_masked_behind_an_abbreviation_or_the_key_of_a_network(tex
         "WPA2 key exchange uses KRACK2017",
     ],
 )
-def test_other_things_with_such_names_stay(text: str) -> None:
+def test_the_next_sentence_and_other_things_with_such_names_stay(text: str) -> None:
     assert mask(text) == text

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets.masking import mask, mask_result
+from tests.core.secrets.masked import stored
 
 MD5 = "9c4e07b1d85f3a62e7708bd4c1f59a36"
 SHA1 = MD5 + "0a1b2c3d"
 SHA256 = MD5 * 2
-
-
-def stored_result(text: str) -> str:
-    return mask_result(text.encode())[0].decode()
 
 
 @pytest.mark.parametrize("value", [MD5, SHA1, SHA256, "pmWkWSBCL51Bfkhn79xPuKBKHz//H6B+mY6G9/eieuM="])
@@ -31,19 +27,19 @@ def stored_result(text: str) -> str:
     ],
 )
 def test_the_hash_of_a_password_is_masked_behind_its_name(text: str, value: str) -> None:
-    assert mask(text.format(value)) == text.format("•••")
-    assert stored_result(text.format(value)) == text.format("•••")
+    assert stored(text.format(value)) == {text.format("•••")}
 
 
 def test_a_hash_of_mysql_is_masked_wherever_it_is() -> None:
     digest = SHA1.upper()
     text = "| root | localhost | *{} |"
-    assert mask(text.format(digest)) == stored_result(text.format(digest)) == text.format("•••")
+    assert stored(text.format(digest)) == {text.format("•••")}
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        # hashes of other things, and names of algorithms
         f"sha256: {SHA256}",
         f"git hash {SHA1}",
         f"content_hash: {SHA256}",
@@ -58,11 +54,21 @@ def test_a_hash_of_mysql_is_masked_wherever_it_is() -> None:
         '"password_hash": "PBKDF2WithHmacSHA256"',
         '"password_hash_algorithm": "sha256"',
         f"rm -r build/*{SHA1}",
+        # what stands for a password of a proxy or a cipher
+        "curl -U $USER:$PASS https://example.org",
+        "curl --proxy-user user:password https://example.org",
+        "openssl enc -aes-256-cbc -kfile /etc/key2 -in f",
+        "openssl enc -k password -in f",
+        "pip install -U package:extra1",
+        # code that recovers something
+        "Recovery code: see runbook-2024",
+        "Recovery code: auto-restart",
+        "Recovery code: src/recovery/handler2.rs",
+        "recovery codes: 10 left",
     ],
 )
-def test_hashes_of_other_things_and_names_of_algorithms_stay(text: str) -> None:
-    assert mask(text) == text
-    assert stored_result(text) == text
+def test_other_hashes_names_and_codes_stay(text: str) -> None:
+    assert stored(text) == {text}
 
 
 @pytest.mark.parametrize(
@@ -82,23 +88,7 @@ def test_hashes_of_other_things_and_names_of_algorithms_stay(text: str) -> None:
     ],
 )
 def test_a_password_of_a_proxy_or_a_cipher_is_masked(text: str) -> None:
-    assert mask(text.format("Tr4vel#Mugs")) == text.format("•••")
-    assert stored_result(text.format("Tr4vel#Mugs")) == text.format("•••")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "curl -U $USER:$PASS https://example.org",
-        "curl --proxy-user user:password https://example.org",
-        "openssl enc -aes-256-cbc -kfile /etc/key2 -in f",
-        "openssl enc -k password -in f",
-        "pip install -U package:extra1",
-    ],
-)
-def test_what_stands_for_a_password_of_a_proxy_or_a_cipher_stays(text: str) -> None:
-    assert mask(text) == text
-    assert stored_result(text) == text
+    assert stored(text.format("Tr4vel#Mugs")) == {text.format("•••")}
 
 
 @pytest.mark.parametrize(
@@ -111,19 +101,4 @@ def test_what_stands_for_a_password_of_a_proxy_or_a_cipher_stays(text: str) -> N
     ],
 )
 def test_recovery_codes_in_a_line_are_masked_to_the_last_one(text: str, masked: str) -> None:
-    assert mask(text) == masked
-    assert stored_result(text) == masked
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Recovery code: see runbook-2024",
-        "Recovery code: auto-restart",
-        "Recovery code: src/recovery/handler2.rs",
-        "recovery codes: 10 left",
-    ],
-)
-def test_code_that_recovers_something_stays(text: str) -> None:
-    assert mask(text) == text
-    assert stored_result(text) == text
+    assert stored(text) == {masked}

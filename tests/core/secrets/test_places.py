@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets.masking import mask, mask_result
+from mcp_memory.core.secrets.masking import mask
+from tests.core.secrets.masked import stored
 
 # What may be drawn: mixed, letters of one case, digits, hexadecimal digits, words.
 VALUES = (
@@ -16,11 +17,6 @@ VALUES = (
     "otter-lamp-frost-marble-canyon-velvet",
 )
 SPACED = "otter lamp frost marble canyon velvet"
-
-
-def stored(text: str) -> set[str]:
-    """Return what is stored of a text: as a message, and as a tool's result."""
-    return {mask(text), mask_result(text.encode())[0].decode()}
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -44,25 +40,6 @@ def stored(text: str) -> set[str]:
 )
 def test_the_password_that_a_command_takes_is_masked(command: str, value: str) -> None:
     assert stored(command.format(value)) == {command.format("•••")}
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "docker login -u username -p password && docker login -p $TOKEN1",
-        "docker login, then docker run -p 8080:80 nginx; docker login --password-stdin",
-        "mongosh -u admin -p --authenticationDatabase admin",
-        "az login --service-principal -u http://app -p ~/cert2024.pem",
-        "mc alias set mine http://localhost:9000 minioadmin minioadmin",
-        "gzip -P x1y2z3w4; zip -P password a.zip",
-        "keytool -genkey -storepass changeit -keypass changeit",
-        "htpasswd -b .htpasswd user password",
-        'gh secret set NAME --body "$VALUE1"',
-        "mysql -port-of-the-server db",
-    ],
-)
-def test_what_stands_for_a_password_in_a_command_stays(command: str) -> None:
-    assert stored(command) == {command}
 
 
 @pytest.mark.parametrize(
@@ -178,6 +155,7 @@ def test_a_quoted_password_may_begin_as_a_path_or_hold_spaces(value: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
+        # in a structure
         '{"password": "/run/secrets/db1"}',
         '{"password": "/secrets1", "pwd": "/etc/db1"}',
         "tool --password '/run/abc839201758'",
@@ -197,9 +175,27 @@ def test_a_quoted_password_may_begin_as_a_path_or_hold_spaces(value: str) -> Non
         "enable password encryption",
         "user,password\nann,must hold eight characters and a number\n",
         "<password>the password of the user as plain text</password>",
+        # in a command
+        "docker login -u username -p password && docker login -p $TOKEN1",
+        "docker login, then docker run -p 8080:80 nginx; docker login --password-stdin",
+        "mongosh -u admin -p --authenticationDatabase admin",
+        "az login --service-principal -u http://app -p ~/cert2024.pem",
+        "mc alias set mine http://localhost:9000 minioadmin minioadmin",
+        "gzip -P x1y2z3w4; zip -P password a.zip",
+        "keytool -genkey -storepass changeit -keypass changeit",
+        "htpasswd -b .htpasswd user password",
+        'gh secret set NAME --body "$VALUE1"',
+        "mysql -port-of-the-server db",
+        # a path, a variable, ordered numbers
+        "secret = /etc/ssl/private/db2024.pem",
+        "token: /run/secrets/token_v2",
+        "echo $PASSWORD1 | sudo -S ls",
+        "echo done\n-----END PRIVATE KEY-----",
+        "recovery codes:\nkeep them\nprint them\nhide them\n",
+        f"[{', '.join(map(str, range(64)))}]",
     ],
 )
-def test_what_stands_for_a_value_in_a_structure_stays(text: str) -> None:
+def test_what_stands_for_a_secret_in_its_place_stays(text: str) -> None:
     assert stored(text) == {text}
 
 
@@ -233,6 +229,7 @@ def test_a_value_that_is_no_word_is_masked_in_what_people_tell(sentence: str, va
         "The token, however, is invalid; the secret key, by the way, is generated at startup.",
         "here's the secret key: generate it with openssl",
         "ssh with password prompts disabled, the user, pw reset and account pages",
+        "the password hash algorithm is argon2id",
     ],
 )
 def test_talk_about_passwords_of_accounts_stays(sentence: str) -> None:
@@ -286,21 +283,6 @@ def test_a_secret_of_a_place_is_masked_in_messages_and_results(text: str, value:
     assert all(value not in kept for kept in stored(text))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "secret = /etc/ssl/private/db2024.pem",
-        "token: /run/secrets/token_v2",
-        "echo $PASSWORD1 | sudo -S ls",
-        "echo done\n-----END PRIVATE KEY-----",
-        "recovery codes:\nkeep them\nprint them\nhide them\n",
-        f"[{', '.join(map(str, range(64)))}]",
-    ],
-)
-def test_a_path_a_variable_and_ordered_numbers_stay(text: str) -> None:
-    assert stored(text) == {text}
-
-
 @pytest.mark.parametrize("value", ["Tangerine239!", "Papillon663#", "Qm3Xk9Zt7Lw"])
 @pytest.mark.parametrize(
     "sentence",
@@ -327,9 +309,10 @@ def test_a_password_that_a_sentence_gives_is_masked_in_any_language(sentence: st
         ("Koden til døra er 3611", "3611"),
         ("the key box code is 6713", "6713"),
         ("Le code du portail est 48A21", "48A21"),
+        ("I changed my password from Tangerine239! to Papillon663# today", "Tangerine239! to Papillon663#"),
     ],
 )
-def test_the_code_of_a_card_or_a_door_is_masked(text: str, code: str) -> None:
+def test_the_code_of_a_card_or_a_door_and_an_old_password_are_masked(text: str, code: str) -> None:
     assert mask(text) == text.replace(code, "•••")
 
 
@@ -337,13 +320,3 @@ def test_a_seed_phrase_is_masked_between_lines_of_its_words() -> None:
     phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow"
     phrase = phrase.replace("legal winner thank yellow", "absorb canyon title yellow")
     assert phrase not in mask(f"tail\ntail\n{phrase}\n\ntail\ntail")
-
-
-def test_the_old_password_and_the_new_one_are_both_masked() -> None:
-    sentence = "I changed my Netflix password from Tangerine239! to Papillon663# today"
-    assert mask(sentence) == "I changed my Netflix password from ••• today"
-
-
-def test_the_name_of_an_algorithm_is_no_password() -> None:
-    sentence = "the password hash algorithm is argon2id"
-    assert mask(sentence) == sentence

@@ -16,7 +16,6 @@ from mcp.types import Implementation
 from numpy.typing import NDArray
 
 from mcp_memory.core.config import load_settings
-from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.service.memory import open_memory
@@ -130,10 +129,7 @@ async def test_no_argument_of_a_tool_brings_a_secret_into_a_file(home: Path, for
     said = {"role": "user", "content": f"Hello {key('content')}", "name": f"Al {key('name')}", "id": key("message")}
     calls: list[tuple[str, dict[str, Any]]] = [
         ("record_turns", {"turns": [said], "session": "plain"}),
-        (
-            "record_turns",
-            {"turns": [{"role": "user", "content": "I live in Lisbon."}], "session": f"s {key('session')}"},
-        ),
+        ("record_turns", {"turns": [{"role": "user", "content": "I am in."}], "session": f"s {key('session')}"}),
         *(("remember", {"text": f"Has a dog {key('text')}"}), ("remember", {"text": "Has a dog named Rex"})),
         ("remember", {"text": "Ana", "entity": key("entity"), "relation": key("relation"), "value": key("value")}),
         (
@@ -177,14 +173,6 @@ async def test_a_key_that_an_answer_to_a_question_brings_is_not_kept(home: Path)
         assert answer.kept
         assert KEY not in str(answer)
     assert standing(home, KEY) == []
-
-
-@pytest.mark.parametrize("name", [f"talk {KEY}", "sk-proj-" + "x7Yz" * 6])
-async def test_a_session_is_not_named_after_a_key(home: Path, name: str) -> None:
-    async with open_memory(home=home, embedder="none") as memory:
-        with pytest.raises(InvalidInput, match="seems to contain a key or password"):
-            await memory.record_turns([NewTurn(role="user", content="Hello")], session=name)
-        await memory.record_turns([NewTurn(role="user", content="Hello")], session="4012888888881881")
 
 
 async def test_messages_whose_ids_hold_keys_are_told_apart(home: Path) -> None:

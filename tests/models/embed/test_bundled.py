@@ -25,6 +25,7 @@ from mcp_memory.models.embed.bundled import (
     TABLE,
     WEIGHTS,
     BundledEmbedder,
+    StaticEmbedder,
     encoder_share,
     shared_encoder,
 )
@@ -71,17 +72,16 @@ def test_the_shipped_files_stay_within_forty_six_megabytes() -> None:
     assert sum(path.stat().st_size for path in MODEL.iterdir()) <= 46_000_000
 
 
+@pytest.mark.parametrize("embedder", [EMBEDDER, StaticEmbedder()], ids=["bundled", "static"])
 @given(st.lists(any_text, max_size=4))
-def test_any_text_has_a_row_of_length_one_or_of_zeros(texts: list[str]) -> None:
-    vectors = EMBEDDER.embed(texts)
+def test_any_text_has_a_row_of_length_one_or_of_zeros_alone_and_among_others(
+    embedder: BundledEmbedder | StaticEmbedder, texts: list[str]
+) -> None:
+    vectors = embedder.embed(texts)
     lengths = np.linalg.norm(vectors, axis=1)
-    assert (vectors.shape, vectors.dtype) == ((len(texts), EMBEDDER.dimensions), np.float32)
+    assert (vectors.shape, vectors.dtype) == ((len(texts), embedder.dimensions), np.float32)
     assert bool(np.all(np.isclose(lengths, 1, atol=1e-5) | (lengths == 0)))
-
-
-@given(st.lists(any_text, min_size=1, max_size=4))
-def test_a_text_has_the_same_vector_alone_and_among_others(texts: list[str]) -> None:
-    assert np.array_equal(EMBEDDER.embed(texts), np.concatenate([EMBEDDER.embed([text]) for text in texts]))
+    assert all(np.array_equal(row, embedder.embed([text])[0]) for row, text in zip(vectors, texts, strict=True))
 
 
 @given(st.lists(any_text, max_size=40))
