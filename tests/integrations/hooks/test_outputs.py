@@ -59,10 +59,6 @@ def test_a_replaced_answer_has_the_shape_that_the_tool_gave_it(tool: str, answer
     assert [part.text for part in of(tool, after)] == [f"note {place}" for place, _ in enumerate(parts)]
 
 
-def test_one_part_is_replaced_and_the_other_stays() -> None:
-    assert replace_parts(BASH, {("stdout",): "note"}) == {**BASH, "stdout": "note"}
-
-
 def test_the_file_with_the_whole_of_a_long_output_is_named_and_then_not_shown() -> None:
     cut = {**BASH, "persistedOutputPath": "/tmp/b.txt", "persistedOutputSize": 40_000}
     assert full_output_path("Bash", cut) == "/tmp/b.txt"

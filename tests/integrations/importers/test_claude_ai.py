@@ -107,24 +107,15 @@ def test_a_conversation_that_never_began_holds_nothing() -> None:
     assert of(EXPORT[2]) == []
 
 
-def test_the_leaf_that_the_export_names_is_the_last_message() -> None:
+def test_the_leaf_that_the_export_names_is_the_last_message_and_else_the_newest_wherever_it_stands() -> None:
     talk = [
         message("one", uuid="a"),
         message("two", uuid="b", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
         message("two, edited", uuid="c", parent_message_uuid="a", created_at="2026-01-02T00:00:00Z"),
     ]
-    assert words(*talk) == ["one", "two, edited"]
+    assert words(*talk) == words(talk[0], talk[2], talk[1]) == ["one", "two, edited"]
     assert words(*talk, current_leaf_message_uuid="b") == ["one", "two"]
     assert words(*talk, current_leaf_message_uuid="gone") == ["one", "two, edited"]
-
-
-def test_the_branch_with_the_newest_message_wins_wherever_it_stands() -> None:
-    talk = [
-        message("one", uuid="a"),
-        message("new", uuid="b", parent_message_uuid="a", created_at="2026-01-02T00:00:00Z"),
-        message("old", uuid="c", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
-    ]
-    assert words(*talk) == ["one", "new"]
 
 
 def test_a_message_whose_parent_is_not_there_answers_the_one_before_it() -> None:

@@ -231,12 +231,6 @@ def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() ->
     assert extract_summary(older) == extract_summary(body) == body
 
 
-def test_a_time_that_is_none_costs_no_turn() -> None:
-    (turn,) = heard(user("Hello", timestamp="yesterday"))
-    assert isinstance(turn, ImportedTurn)
-    assert (turn.content, turn.said_at) == ("Hello", None)
-
-
 @pytest.mark.parametrize("value", [5, [], {"role": "user", "content": "Hi", "session": "x"}, {"type": "user"}])
 def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
     assert not is_claude_code_line(value)

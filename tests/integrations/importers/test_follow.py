@@ -199,15 +199,6 @@ def test_a_torn_last_line_waits_for_its_end(home: Path, tmp_path: Path) -> None:
     assert (done.stored, done.torn) == (1, False)
 
 
-def test_a_line_that_is_too_long_is_passed_over(home: Path, tmp_path: Path) -> None:
-    path = written(tmp_path, "claude-code", TALK[:2])
-    with path.open("ab") as log:
-        log.write(b'{"type": "user", "x": "' + bytes(2**26) + b'"}\n')
-        log.write(data(claude([("user", "Go on.")], ids="late")))
-    (done,) = followed(home, path)
-    assert (done.stored, done.bad, done.offset) == (3, 1, path.stat().st_size)
-
-
 def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path, "claude-code")
     followed(home, path)
@@ -243,15 +234,6 @@ def test_a_live_result_comes_onto_the_canvas_and_an_old_one_does_not(home: Path,
     late = tmp_path / "late"
     followed(late, path, live=True, now=BEGAN + timedelta(days=1))
     assert (opened(late, records), refs(late)) == ([], [LONG.encode()])
-
-
-def test_a_result_that_stayed_in_its_context_is_kept_and_saves_nothing(home: Path, tmp_path: Path) -> None:
-    followed(home, written(tmp_path, "claude-code"), live=True, now=BEGAN + timedelta(minutes=5))
-    (record,) = opened(home, records)
-    assert record.tokens_kept == record.tokens_raw > 0
-    status = opened(home, lambda memory: memory.status())
-    assert (status["offload"]["tokens_saved"], status["savings"]["saved_once"]) == (0, 0)
-    assert status["savings"]["kinds"] == []
 
 
 def test_a_result_that_a_hook_has_kept_is_not_kept_again(home: Path, tmp_path: Path) -> None:

@@ -228,13 +228,6 @@ def test_a_file_that_was_touched_copied_or_imported_just_after_it_was_written_is
     assert (str(copy), 1_500_000_000_000) in {(one.path, one.modified) for one in noted(home)}
 
 
-def test_again_reads_a_known_file_and_stores_nothing_twice(home: Path, file: File) -> None:
-    path = file(jsonl(talk(4)))
-    brought(home, path)
-    again = brought(home, path, again=True)
-    assert (again.state, again.stored, again.duplicates) == ("stored", 0, 4)
-
-
 # --- what is told -----------------------------------------------------------------------------------
 
 
@@ -282,13 +275,6 @@ def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path)
     path = tmp_path / "gone" if missing else tmp_path
     with pytest.raises(InvalidInput, match="gone cannot be read: No such file" if missing else "is not a file. Name"):
         source_of(path)
-
-
-@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 1e18, -1, 10**400])
-def test_a_time_that_no_calendar_has_costs_no_turn(home: Path, file: File, when: object) -> None:
-    path = file(jsonl([turn("One"), turn("Two", said_at=when), turn("Three")]))
-    done = brought(home, path)
-    assert (done.state, done.bad, done.stored) == ("stored", 0, 3)
 
 
 def test_turns_without_a_time_after_the_last_moment_there_is_keep_that(home: Path, file: File) -> None:
