@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.testing import FixedClock
 from mcp_memory.ui.components import Page
 from tests.ui.holding import at, reading
 from tests.ui.shown import elements, links, text
-
-
-@pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
-        yield opened
 
 
 async def test_what_happened_is_a_list_that_the_script_refreshes(memory: Memory) -> None:
