@@ -7,7 +7,7 @@ import json
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -18,20 +18,10 @@ from mcp_memory.core.errors import Damaged, InvalidInput, StoreUnavailable
 from mcp_memory.core.process_registry import register
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, list_backups, verify
+from mcp_memory.service.upkeep.backup import back_up, folder_of, list_backups, verify
 from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sqlite.store import open_store
-
-Lived = Callable[[Path], Path]
-NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-
-
-def backed_up(home: Path, *, now: datetime = NOW, **options: object) -> Backup:
-    store = open_store(home)
-    try:
-        return back_up(store, home, now=now, **options)  # pyright: ignore[reportArgumentType]
-    finally:
-        store.close()
+from tests.upkeep.conftest import NOW, Lived, backed_up
 
 
 def contents(home: Path) -> dict[str, str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -26,9 +26,7 @@ from mcp_memory.store.sql import copies
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.testing import FixedClock, HashEmbedder
-
-Lived = Callable[[Path], Path]
-NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+from tests.upkeep.conftest import NOW, Lived
 
 # --- the law ----------------------------------------------------------------------------------------
 # Whatever was done with a home, a database made of its files alone makes the same files.

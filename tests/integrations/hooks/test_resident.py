@@ -98,6 +98,13 @@ class Client:
         assert there is not None
         return there
 
+    def kill(self, signum: signal.Signals) -> DaemonEndpoint:
+        """Send a signal to the resident, wait until it is gone, and return what it was."""
+        there = self.running()
+        os.kill(there.pid, signum)
+        until(lambda: not is_running(there.pid))
+        return there
+
     def end(self) -> None:
         """End the resident, and a second one that a hook may have started while the first was too busy to answer it."""
         while (there := self.resident()) is not None:
@@ -185,9 +192,7 @@ def test_hooks_that_come_at_once_have_one_resident(client: Client) -> None:
 
 def test_a_resident_that_was_killed_has_a_successor(client: Client) -> None:
     client.answer("SessionStart", source="startup")
-    first = client.running()
-    os.kill(first.pid, signal.SIGKILL)
-    until(lambda: not is_running(first.pid))
+    first = client.kill(signal.SIGKILL)
     assert client.resident() == first  # its file is left
     assert "recorded" in client.answer("SessionStart", source="resume")
     second = client.running()
@@ -206,8 +211,7 @@ def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client
                 heard.extend(more)
 
     client.answer("SessionStart", source="startup")
-    there = client.running()
-    os.kill(there.pid, signal.SIGKILL)
+    there = client.kill(signal.SIGKILL)
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         listening = threading.Thread(target=listen, args=[stranger])
         listening.start()
@@ -232,9 +236,7 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
     other = Client(client.home, client.log.with_name("other.jsonl"))
     other.hook("SessionStart", source="startup")
     until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
-    there = client.running()
-    os.kill(there.pid, signal.SIGTERM)
-    until(lambda: not is_running(there.pid))
+    client.kill(signal.SIGTERM)
     assert turns(client) == ["The pump leaks oil."]
 
 
@@ -255,9 +257,7 @@ def test_what_a_killed_resident_had_not_read_is_read_by_the_next(client: Client)
     client.answer("SessionStart", source="startup")
     client.says("user", "The pump leaks oil.")
     client.hook("SessionEnd", reason="other")
-    there = client.running()
-    os.kill(there.pid, signal.SIGKILL)
-    until(lambda: not is_running(there.pid))
+    client.kill(signal.SIGKILL)
     Client(client.home, client.log.with_name("other.jsonl")).hook("SessionStart", source="startup")
     until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
     assert turns(client) == ["The pump leaks oil."]
@@ -315,8 +315,7 @@ def test_a_stranger_that_answers_slowly_holds_no_hook_up(client: Client) -> None
                 gone.set()
 
     client.answer("SessionStart", source="startup")
-    there = client.running()
-    os.kill(there.pid, signal.SIGKILL)
+    there = client.kill(signal.SIGKILL)
     (file,) = (client.home / "hooks").glob("*.json")
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         dripping = threading.Thread(target=drip, args=[stranger])
@@ -368,9 +367,7 @@ def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(
     client.hook("Stop")
     locked.execute("ROLLBACK")
     locked.close()
-    there = client.running()
-    os.kill(there.pid, signal.SIGTERM)
-    until(lambda: not is_running(there.pid))
+    client.kill(signal.SIGTERM)
     assert turns(client) == ["The pump leaks oil."]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 
 from mcp_memory.core.types import Recorded
 from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, source_of, survey
+from mcp_memory.integrations.importers.records import ImportedResult, SkippedParts, SourceValue
 from mcp_memory.integrations.importers.report import FileReport, Survey
 from mcp_memory.service.memory import Memory, open_memory
 
@@ -54,6 +55,20 @@ def told(path: Path, **asked: Any) -> list[Any]:
     return list(
         records(source_of(path), ImportOptions(**asked), found.layout, skipped=found.skipped, on_read=lambda _: None)
     )
+
+
+Records = Callable[[SourceValue, SkippedParts], Iterable[Any]]
+
+
+def without_results(records: Records, value: Any, skipped: SkippedParts | None = None) -> list[Any]:
+    """What the records of a format tell of a conversation, but for the results of its tools."""
+    found = records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
+    return [one for one in found if not isinstance(one, ImportedResult)]
+
+
+def results_alone(records: Records, value: Any) -> list[ImportedResult]:
+    found = records(SourceValue(value, "line 1, [0]"), SkippedParts())
+    return [one for one in found if isinstance(one, ImportedResult)]
 
 
 class Killed(BaseException):

@@ -27,28 +27,20 @@ from mcp_memory.integrations.importers.records import (
     ImportedTurn,
     ImportProblem,
     SkippedParts,
-    SourceValue,
 )
-from tests.integrations.importers.conftest import brought
+from tests.integrations.importers.conftest import brought, results_alone, without_results
+from tests.json_values import json_values
 
 EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, skipped: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
-    return [
-        one
-        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), skipped or SkippedParts())
-        if not isinstance(one, ImportedResult)
-    ]
+    return without_results(claude_ai_records, value, skipped)
 
 
 def results(value: Any) -> list[ImportedResult]:
-    return [
-        one
-        for one in claude_ai_records(SourceValue(value, "line 1, [0]"), SkippedParts())
-        if isinstance(one, ImportedResult)
-    ]
+    return results_alone(claude_ai_records, value)
 
 
 def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
@@ -225,16 +217,11 @@ def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
     assert not is_claude_ai_conversation(value)
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
-    max_leaves=12,
-)
 fields = ["uuid", "sender", "text", "content", "created_at", "attachments", "files", "parent_message_uuid"]
-messages = st.dictionaries(st.sampled_from(fields), json_values | st.sampled_from(["human", "a", "b"]), max_size=8)
+messages = st.dictionaries(st.sampled_from(fields), json_values() | st.sampled_from(["human", "a", "b"]), max_size=8)
 
 
-@given(st.lists(json_values | messages, max_size=5), json_values)
+@given(st.lists(json_values() | messages, max_size=5), json_values())
 def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(talk: list[Any], other: Any) -> None:
     value = {"chat_messages": talk, "uuid": other, "name": other, "created_at": other}
     assert all(

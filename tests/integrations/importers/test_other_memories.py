@@ -28,6 +28,7 @@ from mcp_memory.integrations.importers.records import (
 )
 from mcp_memory.service.memory import Memory, open_memory
 from tests.integrations.importers.conftest import NOW, brought, jsonl, told
+from tests.json_values import json_values
 
 File = Callable[..., Path]
 
@@ -318,35 +319,12 @@ def test_a_format_that_a_file_is_not_is_said(tmp_path: Path, file: File) -> None
         source_of(empty)
 
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "type",
-                    "name",
-                    "observations",
-                    "entities",
-                    "relations",
-                    "from",
-                    "to",
-                    "relationType",
-                    "memory",
-                    "id",
-                    "results",
-                ]
-            ),
-            inner,
-            max_size=5,
-        )
-    ),
-    max_leaves=12,
+KEYS = st.sampled_from(
+    ["type", "name", "observations", "entities", "relations", "from", "to", "relationType", "memory", "id", "results"]
 )
 
 
-@given(ANYTHING, st.sampled_from([other_memories.memory_server_records, other_memories.mem0_records]))
+@given(json_values(KEYS), st.sampled_from([other_memories.memory_server_records, other_memories.mem0_records]))
 def test_no_value_does_more_than_be_told_or_be_wrong(value: Any, records: Any) -> None:
     for one in records(SourceValue(value, "line 1"), SkippedParts()):
         assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
