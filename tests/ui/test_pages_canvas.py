@@ -64,11 +64,6 @@ async def test_the_list_has_each_task_with_its_goal_status_and_steps(memory: Mem
     assert links(shown) == ["/001"]
 
 
-async def test_a_memory_without_tasks_says_what_begins_one(home: Path) -> None:
-    async with open_memory(home=home, embedder="none", llm="none") as empty:
-        assert "first tool result" in text(await at(empty, "/tasks"))
-
-
 async def test_a_canvas_is_a_picture_and_an_outline_that_lead_to_steps_and_results(memory: Memory) -> None:
     shown = await at(memory, "/001")
     refs = [record.ref for record in await memory.records(node="001")]

@@ -47,12 +47,6 @@ async def test_a_list_of_many_sessions_has_pages(memory: Memory) -> None:
     assert links(second) == ["/session/s2", "/session/s1", "/session/s0", "/conversations"]
 
 
-async def test_an_empty_memory_says_what_to_do(memory: Memory) -> None:
-    shown = text(await at(memory, "/conversations"))
-    assert "Nothing has been recorded in this space yet." in shown
-    assert "mcp-memory import" in shown
-
-
 async def test_a_session_is_shown_as_it_was_said_with_what_was_made_of_it(memory: Memory) -> None:
     await said(memory, "s", "I keep bees\nin Porto.", "And *hens*.")
     told = await memory.remember("Keeps bees", session="s", typed=True)

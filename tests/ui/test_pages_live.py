@@ -45,9 +45,3 @@ async def test_the_words_of_a_recall_are_shown_where_they_are_logged(home: Path)
 async def test_the_owner_sees_who_is_connected_and_others_do_not(memory: Memory) -> None:
     assert "Connected" in text(await at(memory, "/live", is_owner=True))
     assert "Connected" not in text(await reading(memory, "/live"))
-
-
-async def test_an_empty_memory_says_that_nothing_has_happened(memory: Memory) -> None:
-    shown = text(await at(memory, "/live"))
-    assert "Nothing has happened yet." in shown
-    assert "Nothing was recalled yet." in shown

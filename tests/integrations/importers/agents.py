@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 import anyio
 
 from mcp_memory.integrations.importers.follow import FollowReport, follow_log
-from mcp_memory.integrations.importers.records import Agent
+from mcp_memory.integrations.importers.log_lines import LogLine, LogState
+from mcp_memory.integrations.importers.records import (
+    Agent,
+    ImportedResult,
+    ImportedTurn,
+    ImportProblem,
+    SkippedParts,
+)
 from mcp_memory.service.memory import Memory, open_memory
 
 BEGAN = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -164,6 +171,14 @@ def written(folder: Path, agent: Agent, steps: Sequence[Step] = TALK, **about: s
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data(WRITERS[agent](steps, **about)))
     return path
+
+
+def heard_by(
+    records: Callable[[LogLine], Iterable[ImportedTurn | ImportedResult | ImportProblem]], *lines: Any
+) -> list[ImportedTurn | ImportedResult | ImportProblem]:
+    """What the records of a format tell of lines that follow each other."""
+    so_far, skipped = LogState(), SkippedParts()
+    return [one for n, value in enumerate(lines, 1) for one in records(LogLine(value, f"line {n}", so_far, skipped))]
 
 
 # --- what a memory holds ----------------------------------------------------------------------------
