@@ -10,13 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli.main import program
-from mcp_memory.service.memory import open_memory
 from tests.cli.conftest import unwrapped
+from tests.in_memory import in_memory
 
 
 class Home:
@@ -141,11 +140,7 @@ def test_what_a_backup_lacks_is_an_exit_code_of_making_proving_and_restoring_it(
 def test_what_a_lost_log_of_writes_had_is_named_and_added_by_a_repair(mine: Home) -> None:
     early = (mine.path / "memory.db").read_bytes()
 
-    async def tell() -> None:
-        async with open_memory(home=mine.path, embedder="none") as memory:
-            await memory.remember("The ferry to Torvik sails at noon.", typed=True)
-
-    anyio.run(tell)
+    in_memory(mine.path, lambda memory: memory.remember("The ferry to Torvik sails at noon.", typed=True))
     (mine.path / "memory.db").write_bytes(early)
     for ending in ("-wal", "-shm"):
         (mine.path / f"memory.db{ending}").unlink(missing_ok=True)

@@ -31,21 +31,10 @@ from mcp_memory.server.authentication import make_local_token, read_local_token
 from mcp_memory.server.mcp_server import MemoryServer
 from mcp_memory.server.transports import MAX_BODY, http_app, serve
 from mcp_memory.service.jsonrpc import repair_message
-from tests.server.answers import WAIT, answer_of
+from tests.server.answers import HEADERS, INITIALIZE, WAIT, answer_of
 from tests.server.served import bearer
 
 TURNS = [{"role": "user", "content": "The ferry leaves at nine."}]
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 def command(*arguments: str) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.evaluation.report import Figure, difference, mean, median, rate
+from mcp_memory.cli.evaluation.report import Figure, difference, mean, mean_interval, median, rate
 
 PERCENT = st.lists(st.floats(0, 100), min_size=1, max_size=60)
 
@@ -47,3 +48,8 @@ def test_a_median_has_an_interval_around_it() -> None:
     found = median([float(value) for value in range(101)])
     assert found.value == 50
     assert 30 < found.ci95[0] < 50 < found.ci95[1] < 70
+
+
+def test_the_same_answers_give_the_same_interval() -> None:
+    values = np.random.default_rng(7).uniform(0, 100, 40)
+    assert mean_interval(values) == mean_interval(values.copy())

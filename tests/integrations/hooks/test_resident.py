@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import anyio
 import apsw
 import pytest
 
@@ -32,7 +31,8 @@ from mcp_memory.integrations.hooks.endpoint import (
     pending_logs,
     proof,
 )
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 WAIT = 20.0
@@ -148,19 +148,14 @@ def client(home: Path, tmp_path: Path) -> Iterator[Client]:
 
 
 def turns(client: Client) -> list[str]:
-    async def read() -> list[str]:
-        async with open_memory(home=client.home, embedder="none") as memory:
-            return [turn.content for turn in await memory.session_turns("claude-code-3f2a9c1e")]
+    async def read(memory: Memory) -> list[str]:
+        return [turn.content for turn in await memory.session_turns("claude-code-3f2a9c1e")]
 
-    return anyio.run(read)
+    return in_memory(client.home, read)
 
 
 def remember(client: Client, text: str) -> None:
-    async def told() -> None:
-        async with open_memory(home=client.home, embedder="none") as memory:
-            await memory.remember(text, typed=True)
-
-    anyio.run(told)
+    in_memory(client.home, lambda memory: memory.remember(text, typed=True))
 
 
 def test_a_conversation_is_recalled_kept_and_recorded_and_then_nothing_runs(client: Client) -> None:

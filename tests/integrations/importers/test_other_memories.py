@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +25,8 @@ from mcp_memory.integrations.importers.records import (
     SkippedParts,
     SourceValue,
 )
-from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory
+from tests.in_memory import in_memory
 from tests.integrations.importers.conftest import NOW, brought, jsonl, told
 from tests.json_values import json_values
 
@@ -87,11 +87,7 @@ ROOM = """\
 
 
 def held(home: Path, visit: Callable[[Memory], Any]) -> Any:
-    async def ask() -> Any:
-        async with open_memory(home=home, embedder="none", now=lambda: NOW) as memory:
-            return await visit(memory)
-
-    return anyio.run(ask)
+    return in_memory(home, lambda memory: visit(memory), now=lambda: NOW)
 
 
 def atoms(home: Path) -> list[Atom]:

@@ -18,8 +18,9 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import source_of
 from mcp_memory.integrations.importers.report import FileReport
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Imported
+from tests.in_memory import in_memory
 from tests.integrations.importers.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
 
 File = Callable[..., Path]
@@ -40,11 +41,7 @@ def talk(count: int, *, dated: bool = True) -> list[dict[str, object]]:
 
 
 def noted(home: Path) -> list[Imported]:
-    async def visit() -> list[Imported]:
-        async with open_memory(home=home, embedder="none") as memory:
-            return await memory.imported()
-
-    return anyio.run(visit)
+    return in_memory(home, lambda memory: memory.imported())
 
 
 # --- stored once ------------------------------------------------------------------------------------
@@ -119,12 +116,11 @@ def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(
 
 
 def test_turns_that_a_server_stored_under_the_same_ids_are_not_stored_again(home: Path, file: File) -> None:
-    async def live() -> None:
-        async with open_memory(home=home, embedder="none") as memory:
-            said = NewTurn(role="user", content="Hi", said_at=DAY, client_id="m1")
-            await memory.record_turns([said], session="trip")
+    async def live(memory: Memory) -> None:
+        said = NewTurn(role="user", content="Hi", said_at=DAY, client_id="m1")
+        await memory.record_turns([said], session="trip")
 
-    anyio.run(live)
+    in_memory(home, live)
     again = brought(home, file(jsonl([turn("Hi", id="m1", said_at=DAY.isoformat())])))
     assert (again.stored, again.duplicates) == (0, 1)
 
