@@ -421,3 +421,10 @@ def test_where_no_resident_can_work_hooks_wait_for_it_once(client: Client) -> No
     (client.home / "hooks" / "hooks.log").rmdir()
     failed.unlink()
     assert "recorded" in client.answer("SessionStart", source="startup")
+
+
+def test_a_resident_whose_file_is_deleted_ends(client: Client) -> None:
+    client.answer("SessionStart", source="startup")
+    there = client.running()
+    next((client.home / "hooks").glob("*.json")).unlink()
+    until(lambda: not is_running(there.pid))
