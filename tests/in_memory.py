@@ -15,9 +15,10 @@ T = TypeVar("T")
 
 def in_memory(home: Path, ask: Callable[[Memory], Awaitable[T]], **settings: Any) -> T:
     """Open the memory at `home`, without embeddings unless they are set, and return what is asked of it."""
+    given: dict[str, Any] = {"home": home, "embedder": "none", **settings}
 
     async def visit() -> T:
-        async with open_memory(**{"home": home, "embedder": "none", **settings}) as memory:
+        async with open_memory(**given) as memory:
             return await ask(memory)
 
     return anyio.run(visit)
